@@ -1,0 +1,89 @@
+//! The part of an answer that is kept and replayed.
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, StatusCode};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// An upstream's answer as every later copy will get it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredAnswer {
+    /// The status of the first answer.
+    #[serde(with = "status")]
+    pub status: StatusCode,
+    /// The end-to-end headers that may be replayed; values of one name in their order.
+    #[serde(with = "headers")]
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The body, if it was kept.
+    pub body: AnswerBody,
+}
+
+/// The body of a stored answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AnswerBody {
+    /// The bytes of the first answer.
+    Kept(Bytes),
+    /// It was longer than the route keeps; a replay says so and has none.
+    Omitted,
+}
+
+impl StoredAnswer {
+    /// An answer without headers or body.
+    pub fn empty(status: StatusCode) -> Self {
+        Self { status, headers: Vec::new(), body: AnswerBody::Kept(Bytes::new()) }
+    }
+
+    /// About how many bytes it takes in memory.
+    pub fn weight(&self) -> usize {
+        let headers: usize = self.headers.iter().map(|(n, v)| n.as_str().len() + v.len()).sum();
+        match &self.body {
+            AnswerBody::Kept(body) => headers + body.len(),
+            AnswerBody::Omitted => headers,
+        }
+    }
+}
+
+mod status {
+    use super::{D, Deserialize, Deserializer, S, Serializer, StatusCode};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+    pub(super) fn serialize<T: Serializer>(status: &StatusCode, to: T) -> S<T> {
+        to.serialize_u16(status.as_u16())
+    }
+
+    pub(super) fn deserialize<'de, T: Deserializer<'de>>(from: T) -> D<'de, T, StatusCode> {
+        StatusCode::from_u16(u16::deserialize(from)?).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Header values are bytes, not text: they need not be UTF-8.
+mod headers {
+    use super::{Bytes, D, Deserialize, Deserializer, HeaderName, HeaderValue, S, Serializer};
+    use serde::de::Error as _;
+
+    pub(super) fn serialize<T: Serializer>(headers: &[(HeaderName, HeaderValue)], to: T) -> S<T> {
+        to.collect_seq(headers.iter().map(|(name, value)| (name.as_str(), Raw(value.as_bytes()))))
+    }
+
+    pub(super) fn deserialize<'de, T: Deserializer<'de>>(
+        from: T,
+    ) -> D<'de, T, Vec<(HeaderName, HeaderValue)>> {
+        let pairs = Vec::<(String, Bytes)>::deserialize(from)?;
+        let parsed = pairs.into_iter().map(|(name, value)| {
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(T::Error::custom)?;
+            let value = HeaderValue::from_maybe_shared(value).map_err(T::Error::custom)?;
+            Ok((name, value))
+        });
+        parsed.collect()
+    }
+
+    struct Raw<'a>(&'a [u8]);
+
+    impl serde::Serialize for Raw<'_> {
+        fn serialize<T: Serializer>(&self, to: T) -> S<T> {
+            to.serialize_bytes(self.0)
+        }
+    }
+}
+
+type S<T> = Result<<T as Serializer>::Ok, <T as Serializer>::Error>;
+type D<'de, T, V> = Result<V, <T as Deserializer<'de>>::Error>;

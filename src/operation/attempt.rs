@@ -1,0 +1,297 @@
+//! The attempt log: every try at an operation, and every decision about it.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::id::ClaimId;
+use super::time::Timestamp;
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The upstream did it. No copy is forwarded again until the retention has passed.
+    Succeeded,
+    /// The upstream refused, or provably nothing was sent. The next copy is a new attempt.
+    Failed,
+    /// The request may have reached the upstream and no complete answer came back.
+    Uncertain,
+}
+
+impl Outcome {
+    /// All of them, in the order of their discriminants.
+    pub const ALL: [Self; 3] = [Self::Succeeded, Self::Failed, Self::Uncertain];
+
+    /// The word used in metrics, logs and JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Uncertain => "uncertain",
+        }
+    }
+}
+
+/// Why an attempt ended as it did. The same word stands in logs and JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Reason {
+    /// A complete answer came; its status decided.
+    Answered,
+    /// The upstream's name could not be resolved.
+    NameNotFound,
+    /// No connection could be made.
+    ConnectFailed,
+    /// No connection could be made within `connect_timeout`.
+    ConnectTimedOut,
+    /// The TLS handshake failed.
+    TlsFailed,
+    /// The connection ended before a byte of the request was written.
+    NothingWritten,
+    /// The lease had run out before the first byte, so nothing was sent.
+    LeaseLost,
+    /// The claim was given up because its grant came too late, so nothing was sent.
+    Withdrawn,
+    /// No complete answer within `attempt_timeout`.
+    TimedOut,
+    /// The connection was reset or closed after a byte of the request was written.
+    ConnectionLost,
+    /// What came back was not HTTP.
+    NotHttp,
+    /// The answer's head came, its body broke off.
+    AnswerBrokeOff,
+    /// The lease ran out before an outcome was recorded.
+    LeaseExpired,
+    /// The process that held it ended.
+    HolderEnded,
+    /// The shutdown did not leave enough time.
+    ShutDown,
+}
+
+impl Reason {
+    /// The word used in logs and JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::NameNotFound => "name-not-found",
+            Self::ConnectFailed => "connect-failed",
+            Self::ConnectTimedOut => "connect-timed-out",
+            Self::TlsFailed => "tls-failed",
+            Self::NothingWritten => "nothing-written",
+            Self::LeaseLost => "lease-lost",
+            Self::Withdrawn => "withdrawn",
+            Self::TimedOut => "timed-out",
+            Self::ConnectionLost => "connection-lost",
+            Self::NotHttp => "not-http",
+            Self::AnswerBrokeOff => "answer-broke-off",
+            Self::LeaseExpired => "lease-expired",
+            Self::HolderEnded => "holder-ended",
+            Self::ShutDown => "shut-down",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One try at an operation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// From 1, growing for as long as the operation is remembered.
+    pub number: u32,
+    /// The claim under which it was made.
+    pub claim_id: ClaimId,
+    /// The process that made it.
+    pub holder: Arc<str>,
+    /// When it was claimed.
+    pub started_at: Timestamp,
+    /// When its outcome was recorded, if it was.
+    pub ended_at: Option<Timestamp>,
+    /// Whether a byte of the request may have left; until that is known, it may.
+    pub sent: bool,
+    /// How it ended, if that is known.
+    pub outcome: Option<Outcome>,
+    /// Why it ended so.
+    pub reason: Option<Reason>,
+    /// The status of the upstream's answer, if one came.
+    pub status: Option<u16>,
+}
+
+impl Attempt {
+    /// An attempt that was claimed just now. Until it is known better, it may have been sent.
+    pub(super) fn begun(
+        number: u32,
+        claim_id: ClaimId,
+        holder: &Arc<str>,
+        started_at: Timestamp,
+    ) -> Self {
+        Self {
+            number,
+            claim_id,
+            holder: Arc::clone(holder),
+            started_at,
+            ended_at: None,
+            sent: true,
+            outcome: None,
+            reason: None,
+            status: None,
+        }
+    }
+}
+
+/// The attempts of an operation: the first and the last [`AttemptLog::KEPT`] in full, all counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptLog {
+    first: Vec<Attempt>,
+    last: VecDeque<Attempt>,
+    total: u32,
+    latest: u32,
+}
+
+impl AttemptLog {
+    /// How many attempts are kept from either end.
+    pub const KEPT: usize = 32;
+
+    /// Adds the next attempt.
+    pub fn push(&mut self, attempt: Attempt) {
+        self.total = self.total.saturating_add(1);
+        self.latest = self.latest.max(attempt.number);
+        if self.first.len() < Self::KEPT {
+            self.first.push(attempt);
+        } else {
+            if self.last.len() == Self::KEPT {
+                self.last.pop_front();
+            }
+            self.last.push_back(attempt);
+        }
+    }
+
+    /// How many there were.
+    pub const fn total(&self) -> u32 {
+        self.total
+    }
+
+    /// The highest number given to an attempt; 0 before the first. An attempt that is logged late
+    /// does not lower it.
+    pub const fn latest_number(&self) -> u32 {
+        self.latest
+    }
+
+    /// The attempts that were kept, in order.
+    pub fn kept(&self) -> impl Iterator<Item = &Attempt> {
+        self.first.iter().chain(&self.last)
+    }
+
+    /// Whether an attempt with this number may have been logged and dropped since.
+    pub fn may_have_dropped(&self, number: u32) -> bool {
+        number <= self.latest && self.kept().count() < self.total as usize
+    }
+
+    /// Whether an attempt was made under a claim and is still kept.
+    pub fn knows(&self, claim_id: ClaimId) -> bool {
+        self.kept().any(|attempt| attempt.claim_id == claim_id)
+    }
+
+    /// The attempt that was made under a claim, if it is still kept.
+    pub fn of_claim(&mut self, claim_id: ClaimId) -> Option<&mut Attempt> {
+        let mut newest_first = self.last.iter_mut().rev().chain(self.first.iter_mut().rev());
+        newest_first.find(|attempt| attempt.claim_id == claim_id)
+    }
+}
+
+/// What was decided about an operation, apart from its attempts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// When.
+    pub at: Timestamp,
+    /// Who or what decided.
+    pub by: String,
+    /// What was decided.
+    pub kind: DecisionKind,
+    /// Why, in the decider's words.
+    pub reason: String,
+    /// Something to find it by elsewhere, such as a payment's number.
+    pub reference: Option<String>,
+}
+
+/// The decisions that can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionKind {
+    /// Its outcome is unknown: it is not sent again.
+    Hold,
+    /// It was done after all.
+    ResolvedSucceeded,
+    /// It was not done.
+    ResolvedFailed,
+    /// It counts as never seen.
+    Forgotten,
+}
+
+impl DecisionKind {
+    /// The word used in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hold => "hold",
+            Self::ResolvedSucceeded => "resolved_succeeded",
+            Self::ResolvedFailed => "resolved_failed",
+            Self::Forgotten => "forgotten",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(number: u32) -> Attempt {
+        let mut bits = [0; 16];
+        bits[..4].copy_from_slice(&number.to_be_bytes());
+        let started_at = Timestamp(u64::from(number));
+        Attempt::begun(number, ClaimId::from_random(bits), &"here".into(), started_at)
+    }
+
+    fn log_of(total: u32) -> AttemptLog {
+        let mut log = AttemptLog::default();
+        (1..=total).for_each(|number| log.push(attempt(number)));
+        log
+    }
+
+    #[test]
+    fn of_many_attempts_the_first_and_the_last_stay() {
+        let log = log_of(100);
+        let numbers: Vec<_> = log.kept().map(|attempt| attempt.number).collect();
+        let expected: Vec<_> = (1..=32).chain(69..=100).collect();
+        assert_eq!(numbers, expected);
+        assert_eq!((log.total(), log.latest_number()), (100, 100));
+    }
+
+    #[test]
+    fn numbers_grow_even_when_an_older_attempt_is_logged_late() {
+        let mut log = log_of(3);
+        let mut late = attempt(1);
+        late.claim_id = ClaimId::from_random([9; 16]);
+        log.push(late);
+        assert_eq!(log.latest_number(), 3);
+    }
+
+    #[test]
+    fn only_a_log_that_dropped_something_may_have_dropped_an_attempt() {
+        assert!(!log_of(64).may_have_dropped(40));
+        assert!(log_of(65).may_have_dropped(33));
+        assert!(!log_of(65).may_have_dropped(66));
+    }
+
+    #[test]
+    fn an_attempt_is_found_by_its_claim_while_it_is_kept() {
+        let mut log = log_of(100);
+        assert!(log.knows(attempt(1).claim_id) && log.knows(attempt(100).claim_id));
+        assert!(!log.knows(attempt(50).claim_id));
+        assert_eq!(log.of_claim(attempt(69).claim_id).map(|found| found.number), Some(69));
+    }
+}

@@ -1,0 +1,99 @@
+//! A digest of what was asked, so that one key cannot stand for two requests.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// What was asked, and the rule by which that was condensed.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    rule: [u8; 8],
+    asked: [u8; 16],
+}
+
+impl Fingerprint {
+    /// Whether both may stand for the same request. Under different rules they cannot be compared,
+    /// and a changed configuration must not turn honest copies away: they match.
+    pub fn matches(&self, other: &Self) -> bool {
+        self.rule != other.rule || self.asked == other.asked
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.rule.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        f.write_str("-")?;
+        self.asked.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Collects what a fingerprint is over. Parts are length-prefixed.
+#[derive(Debug, Clone)]
+pub struct FingerprintDigest {
+    rule: [u8; 8],
+    asked: Sha256,
+}
+
+impl FingerprintDigest {
+    /// Starts a fingerprint under the rule that is written as `rule`.
+    pub fn under(rule: &str) -> Self {
+        let mut short = [0; 8];
+        short.copy_from_slice(Sha256::digest(rule.as_bytes()).get(..8).unwrap_or(&[0; 8]));
+        Self { rule: short, asked: Sha256::new() }
+    }
+
+    /// Adds one part of what was asked.
+    pub fn part(&mut self, part: &[u8]) {
+        self.asked.update((part.len() as u64).to_be_bytes());
+        self.asked.update(part);
+    }
+
+    /// The fingerprint of the parts so far.
+    pub fn finish(self) -> Fingerprint {
+        let mut asked = [0; 16];
+        asked.copy_from_slice(self.asked.finalize().get(..16).unwrap_or(&[0; 16]));
+        Fingerprint { rule: self.rule, asked }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn under(rule: &str, parts: &[&str]) -> Fingerprint {
+        let mut digest = FingerprintDigest::under(rule);
+        for part in parts {
+            digest.part(part.as_bytes());
+        }
+        digest.finish()
+    }
+
+    /// Stores are full of these: a change turns honest copies away.
+    #[test]
+    fn the_digest_is_pinned() {
+        assert_eq!(
+            under("body", &["hello"]).to_string(),
+            "230d8358dc8e8890-c6402d15196824a049ad87c371a5047a"
+        );
+    }
+
+    #[test]
+    fn parts_do_not_run_into_each_other() {
+        assert!(!under("r", &["ab", "c"]).matches(&under("r", &["a", "bc"])));
+        assert!(!under("r", &["a"]).matches(&under("r", &["a", ""])));
+        assert!(under("r", &["a", "b"]).matches(&under("r", &["a", "b"])));
+    }
+
+    #[test]
+    fn under_another_rule_nothing_is_compared() {
+        assert!(under("old", &["a"]).matches(&under("new", &["b"])));
+        assert_ne!(under("old", &["a"]), under("new", &["a"]));
+    }
+}

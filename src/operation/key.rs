@@ -1,0 +1,135 @@
+//! What identifies an operation on its route.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// Where an idempotency key was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyKind {
+    /// In a key header such as `x-idempotency-key`.
+    Header,
+    /// In the event: its source, id and type.
+    Event,
+    /// It is the digest of the whole body.
+    Body,
+}
+
+impl KeyKind {
+    /// The word used in JSON and in the derivation of operation ids.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Header => "header",
+            Self::Event => "event",
+            Self::Body => "body",
+        }
+    }
+}
+
+/// The idempotency key as people see it: where it was found, and its parts in order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Key {
+    /// Where it was found. Equal parts from different places are different keys.
+    pub from: KeyKind,
+    /// The parts: a header's value; source, id and type of an event; a body's digest.
+    pub parts: Vec<String>,
+}
+
+impl Key {
+    /// The key that the operation id is derived from, in readable form.
+    ///
+    /// Headers and digests are text and stand as they are. The parts of an event are written as
+    /// [`KeyPart`] displays them, so that the number 5 and the text `5` can be told apart.
+    pub fn of(from: KeyKind, parts: &[&[KeyPart<'_>]]) -> Self {
+        let shown = |part: &KeyPart<'_>| match from {
+            KeyKind::Header | KeyKind::Body => part.as_str().to_owned(),
+            KeyKind::Event => part.to_string(),
+        };
+        Self { from, parts: parts.iter().copied().flatten().map(shown).collect() }
+    }
+}
+
+/// One part of an identity, with its type: a number is not the text of the same digits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyPart<'a> {
+    /// A text, decoded: a header, a field, a JSON string.
+    Text(Cow<'a, str>),
+    /// A JSON number or boolean, exactly as written: `1`, `1.0` and `1e0` are three parts.
+    Literal(&'a str),
+}
+
+impl KeyPart<'_> {
+    /// The text or literal without a mark of its type.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Literal(literal) => literal,
+        }
+    }
+
+    /// The byte that stands for the type where a part is hashed.
+    pub const fn tag(&self) -> u8 {
+        match self {
+            Self::Text(_) => b't',
+            Self::Literal(_) => b'l',
+        }
+    }
+}
+
+impl<'a> From<&'a str> for KeyPart<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
+}
+
+/// Text stands as it is, unless it could be read as a literal or as quoted: then it is quoted.
+impl fmt::Display for KeyPart<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) if text.starts_with('"') || is_json(text) => write!(f, "{text:?}"),
+            Self::Text(text) => f.write_str(text),
+            Self::Literal(literal) => f.write_str(literal),
+        }
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<&RawValue>(text).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_number_and_the_text_of_its_digits_are_shown_apart() {
+        let parts: &[KeyPart<'_>] = &["5".into(), KeyPart::Literal("5"), "evt_5".into()];
+        let key = Key::of(KeyKind::Event, &[&["shop".into()], parts]);
+        assert_eq!(key.parts, ["shop", "\"5\"", "5", "evt_5"]);
+        let json = serde_json::to_string(&key).unwrap();
+        assert_eq!(json, r#"{"from":"event","parts":["shop","\"5\"","5","evt_5"]}"#);
+    }
+
+    #[test]
+    fn a_header_is_shown_verbatim() {
+        assert_eq!(Key::of(KeyKind::Header, &[&["5".into()]]).parts, ["5"]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_names_one_part(
+            a in "[\"0-9a-z.\\\\tru-]{1,4}", b in "[\"0-9a-z.\\\\tru-]{1,4}",
+        ) {
+            let [text_a, text_b] = [KeyPart::from(a.as_str()), KeyPart::from(b.as_str())];
+            prop_assert_eq!(a == b, text_a.to_string() == text_b.to_string());
+            if is_json(&b) && !b.starts_with('"') {
+                prop_assert_ne!(text_a.to_string(), KeyPart::Literal(&b).to_string());
+            }
+        }
+    }
+}

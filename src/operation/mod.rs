@@ -1,0 +1,78 @@
+//! What an operation is: plain values and the rules by which they change.
+//!
+//! Nothing here does I/O, waits, or reads a clock; the time is always an argument. The rules of
+//! "once" are in [`state`]: every change of an operation is one of the functions there.
+//!
+//! ```text
+//! (none) ----claim----> in_flight ----succeeded----> succeeded      replayed until the retention has passed
+//!                        ^  |  \-----failed--------> failed         the next copy claims attempt n+1
+//!                        |  \--uncertain / lease ran out--> uncertain
+//!                        |                                   |  held until resolved
+//!                        +------ forgotten <-----------------+
+//! ```
+
+mod answer;
+mod attempt;
+mod fingerprint;
+mod id;
+mod key;
+pub mod state;
+mod time;
+
+pub use answer::{AnswerBody, StoredAnswer};
+pub use attempt::{Attempt, AttemptLog, Decision, DecisionKind, Outcome, Reason};
+pub use fingerprint::{Fingerprint, FingerprintDigest};
+pub use id::{ClaimId, OperationId, OperationIdParts};
+pub use key::{Key, KeyKind, KeyPart};
+pub use state::State;
+pub use time::Timestamp;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The thing to be done once: one event on one route, and all that is remembered of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// What was asked by the copy that made the latest claim.
+    pub asked: Arc<Asked>,
+    /// When the first copy claimed it, on the store's clock.
+    pub created_at: Timestamp,
+    /// Where it stands.
+    pub state: State,
+    /// Every try at it: the first and the last ones in full, and their count.
+    pub attempts: AttemptLog,
+    /// What people and policies decided about it.
+    pub decisions: Vec<Decision>,
+}
+
+/// What a request asks to have done: the identity of the operation, and its fingerprint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The one exact key of the operation in every store.
+    pub id: OperationId,
+    /// Name of the route.
+    pub route: Arc<str>,
+    /// HTTP method.
+    pub method: String,
+    /// Path as it was received.
+    pub path: String,
+    /// What identifies the operation on its route.
+    pub key: Key,
+    /// Digest of what was asked, so that one key cannot stand for two requests.
+    pub fingerprint: Fingerprint,
+}
+
+/// The durations of a route that bind an operation once it is claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// How long the right to finish lasts without a renewal.
+    pub lease: Duration,
+    /// The longest an attempt may take, counted from the claim.
+    pub attempt_timeout: Duration,
+    /// How long an outcome is remembered, counted from the settle.
+    pub retention: Duration,
+    /// How long an uncertain operation is held after the last copy that was refused.
+    pub hold_for: Duration,
+}
