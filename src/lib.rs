@@ -40,3 +40,9 @@ pub mod operation;
 
 pub mod clock;
 pub mod secret;
+
+pub mod telemetry;
+
+pub mod budget;
+
+pub mod store;

@@ -1,0 +1,210 @@
+//! The directory of an embedded store: whose it is, and in which format.
+//!
+//! ```text
+//! lock      held by the process that has the store open
+//! format    names us, and the format of what is beside it
+//! records/  the database
+//! ```
+//!
+//! `records/` gets its name when it is complete, so that a crash while it is made leaves nothing
+//! that could be taken for a store.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::tables;
+
+/// The whole content of `format`.
+const FORMAT: &str = "onceward embedded store, format 1\n";
+
+/// What a crash may leave of a directory in which no store was complete.
+const UNFINISHED: [&str; 3] = ["lock", "format.new", "records.new"];
+
+/// The store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has it open.
+    #[error("another process is using the store in `{}`", path.display())]
+    InUse {
+        /// The store's directory.
+        path: PathBuf,
+    },
+    /// There are files, and no store.
+    #[error("`{}` is not empty and is not a store of onceward", path.display())]
+    NotOurs {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A version wrote it that this one does not know.
+    #[error("the store in `{}` has a format that this version does not know: {found:?}", path.display())]
+    OtherFormat {
+        /// The store's directory.
+        path: PathBuf,
+        /// What stands in its file `format`.
+        found: String,
+    },
+    /// A store was here, and its records are not.
+    #[error("the records of the store in `{}` are gone; to begin with an empty one, remove the directory", path.display())]
+    RecordsGone {
+        /// The store's directory.
+        path: PathBuf,
+    },
+    /// Records were cut off that had been acknowledged.
+    #[error(
+        "a journal of the store in `{}` is damaged, and operations are lost: copies of them would be forwarded again; to go on without them, remove its file `damaged`",
+        path.display()
+    )]
+    Damaged {
+        /// The store's directory.
+        path: PathBuf,
+    },
+    /// A file or directory cannot be used.
+    #[error("the store in `{}` cannot be opened", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The database fails.
+    #[error("the database of the store in `{}` cannot be opened", path.display())]
+    Database {
+        /// The store's directory.
+        path: PathBuf,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// A store's directory that this process alone uses, for as long as this value lives.
+#[derive(Debug)]
+pub(super) struct Directory {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Directory {
+    /// Takes the directory; makes it, and an empty database in it, where there is none.
+    pub(super) fn take(path: &Path) -> Result<Self, OpenError> {
+        let io = |source| OpenError::Io { path: path.to_owned(), source };
+        fs::create_dir_all(path).map_err(io)?;
+        if !path.join("format").try_exists().map_err(io)? && !is_unfinished(path).map_err(io)? {
+            return Err(OpenError::NotOurs { path: path.to_owned() });
+        }
+        let lock = File::create(path.join("lock")).map_err(io)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(OpenError::InUse { path: path.to_owned() });
+            }
+            Err(TryLockError::Error(source)) => return Err(io(source)),
+        }
+        let taken = Self { path: path.to_owned(), _lock: lock };
+        taken.check_format()?;
+        if taken.damaged().try_exists().map_err(io)? {
+            return Err(OpenError::Damaged { path: path.to_owned() });
+        }
+        if !taken.records().try_exists().map_err(io)? {
+            if !path.join("format").try_exists().map_err(io)? {
+                taken.make_records()?;
+            } else if path.join("records.new").try_exists().map_err(io)? {
+                // The format is written down when they are complete.
+                taken.publish_records().map_err(io)?;
+            } else {
+                return Err(OpenError::RecordsGone { path: path.to_owned() });
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Where the database is.
+    pub(super) fn records(&self) -> PathBuf {
+        self.path.join("records")
+    }
+
+    /// The file that says that records were lost: nothing is opened while it is there.
+    fn damaged(&self) -> PathBuf {
+        self.path.join("damaged")
+    }
+
+    /// Says, for good, that a journal has lost complete writes.
+    pub(super) fn mark_damaged(&self, journal: &Path) -> OpenError {
+        let path = self.path.clone();
+        let says = format!("`{}` was damaged and has lost complete writes\n", journal.display());
+        match fs::write(self.damaged(), says).and_then(|()| sync_directory(&self.path)) {
+            Ok(()) => OpenError::Damaged { path },
+            Err(source) => OpenError::Io { path, source },
+        }
+    }
+
+    fn check_format(&self) -> Result<(), OpenError> {
+        match fs::read(self.path.join("format")) {
+            Ok(found) if found == FORMAT.as_bytes() => Ok(()),
+            Ok(found) => {
+                let first = found.get(..found.len().min(80)).unwrap_or_default();
+                let found = String::from_utf8_lossy(first).into_owned();
+                Err(OpenError::OtherFormat { path: self.path.clone(), found })
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(OpenError::Io { path: self.path.clone(), source }),
+        }
+    }
+
+    /// An empty database, all of it or nothing.
+    fn make_records(&self) -> Result<(), OpenError> {
+        let io = |source| OpenError::Io { path: self.path.clone(), source };
+        let unfinished = self.path.join("records.new");
+        if unfinished.try_exists().map_err(io)? {
+            fs::remove_dir_all(&unfinished).map_err(io)?;
+        }
+        tables::create(&unfinished).map_err(|source| OpenError::Database {
+            path: self.path.clone(),
+            source: Box::new(source),
+        })?;
+        self.write_format().map_err(io)?;
+        self.publish_records().map_err(io)?;
+        // the directory's own entry may be new as well; a parent that we may not read, or that was
+        // there before, is not ours to sync
+        let _best_effort = self.path.parent().map(sync_directory);
+        Ok(())
+    }
+
+    fn publish_records(&self) -> io::Result<()> {
+        fs::rename(self.path.join("records.new"), self.records())?;
+        sync_directory(&self.path)
+    }
+
+    fn write_format(&self) -> io::Result<()> {
+        let unfinished = self.path.join("format.new");
+        let mut file = File::create(&unfinished)?;
+        file.write_all(FORMAT.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&unfinished, self.path.join("format"))
+    }
+}
+
+/// Whether there is nothing in it but what an interrupted start may have left.
+fn is_unfinished(path: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(path)? {
+        let name = entry?.file_name();
+        if !UNFINISHED.iter().any(|left| name == OsStr::new(left)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(unix)]
+fn sync_directory(path: &Path) -> io::Result<()> {
+    // the parent of a lone name is the current directory
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    File::open(path)?.sync_all()
+}
+
+/// Elsewhere directories cannot be synced.
+#[cfg(not(unix))]
+fn sync_directory(_path: &Path) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,301 @@
+//! The tables of the database, and their bytes.
+//!
+//! ```text
+//! operations  operation id                          -> the record, see `codec`
+//! unsettled   operation id                          -> `f` in flight, `u` uncertain
+//! due         time of its end, big-endian ++ id     -> nothing
+//! meta        `time`                                -> the latest time of the store's clock
+//! ```
+//!
+//! Every record that is not in flight has a row in `due` at its end or before. A row may be older
+//! than that: the record decides. `unsettled` says at start what is not settled without reading
+//! every record.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
+
+use super::directory::Directory;
+use super::{Durability, Error};
+use crate::operation::{Operation, OperationId, State, Timestamp};
+use crate::store::codec::{self, Corrupt};
+
+/// Bytes of blocks of the database that are kept in memory.
+const BLOCK_CACHE_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Bytes of journals; bounds how much is read again at start.
+const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Bytes of a table that are collected in memory before they are sorted into files. There may be a
+/// few of these per table at a time.
+const OPERATIONS_MEMORY_BYTES: u64 = 16 * 1024 * 1024;
+const INDEX_MEMORY_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Threads that sort and merge files.
+const WORKERS: usize = 2;
+
+/// Files that are kept open.
+const FILES_MAX: usize = 128;
+
+/// Where a record stands, as far as the other tables tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    Absent,
+    InFlight,
+    Uncertain(Timestamp),
+    Settled(Timestamp),
+}
+
+impl Standing {
+    pub(super) fn of(operation: Option<&Operation>) -> Self {
+        let Some(operation) = operation else {
+            return Self::Absent;
+        };
+        let due = operation.state.changes_at();
+        match &operation.state {
+            State::InFlight(_) => Self::InFlight,
+            State::Uncertain(_) => Self::Uncertain(due),
+            State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => Self::Settled(due),
+        }
+    }
+
+    pub(super) fn is_uncertain(self) -> bool {
+        matches!(self, Self::Uncertain(_))
+    }
+
+    pub(super) fn mark(self) -> Option<Mark> {
+        match self {
+            Self::InFlight => Some(Mark::InFlight),
+            Self::Uncertain(_) => Some(Mark::Uncertain),
+            Self::Absent | Self::Settled(_) => None,
+        }
+    }
+
+    pub(super) fn due(self) -> Option<Timestamp> {
+        match self {
+            Self::Uncertain(due) | Self::Settled(due) => Some(due),
+            Self::Absent | Self::InFlight => None,
+        }
+    }
+}
+
+/// What `unsettled` says of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    InFlight,
+    Uncertain,
+}
+
+/// A row of `due`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Due {
+    pub(super) at: Timestamp,
+    pub(super) id: OperationId,
+}
+
+impl Due {
+    fn to_bytes(self) -> [u8; 24] {
+        let mut bytes = [0; 24];
+        let (at, id) = bytes.split_at_mut(8);
+        at.copy_from_slice(&self.at.0.to_be_bytes());
+        id.copy_from_slice(self.id.as_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (at, id) = bytes.split_first_chunk::<8>()?;
+        let at = Timestamp(u64::from_be_bytes(*at));
+        Some(Self { at, id: OperationId::from_bytes(id.try_into().ok()?) })
+    }
+}
+
+/// The open database.
+pub(super) struct Tables {
+    database: Database,
+    operations: Keyspace,
+    unsettled: Keyspace,
+    due: Keyspace,
+    meta: Keyspace,
+    durability: Durability,
+    // let go of last, when the database is closed
+    directory: Directory,
+}
+
+/// Makes an empty database.
+pub(super) fn create(path: &Path) -> Result<(), fjall::Error> {
+    let (database, _) = open_database(path)?;
+    database.persist(PersistMode::SyncAll)
+}
+
+fn open_database(path: &Path) -> Result<(Database, [Keyspace; 4]), fjall::Error> {
+    let database = Database::builder(path)
+        .cache_size(BLOCK_CACHE_BYTES)
+        .max_journaling_size(JOURNALS_BYTES_MAX)
+        .manual_journal_persist(true)
+        .worker_threads(WORKERS)
+        .max_cached_files(Some(FILES_MAX))
+        .open()?;
+    let table = |name, memory| {
+        database.keyspace(name, || KeyspaceCreateOptions::default().max_memtable_size(memory))
+    };
+    let tables = [
+        table("operations", OPERATIONS_MEMORY_BYTES)?,
+        table("unsettled", INDEX_MEMORY_BYTES)?,
+        table("due", INDEX_MEMORY_BYTES)?,
+        table("meta", INDEX_MEMORY_BYTES)?,
+    ];
+    Ok((database, tables))
+}
+
+impl Tables {
+    pub(super) fn open(directory: Directory, durability: Durability) -> Result<Self, fjall::Error> {
+        let (database, tables) = open_database(&directory.records())?;
+        let [operations, unsettled, due, meta] = tables;
+        Ok(Self { database, operations, unsettled, due, meta, durability, directory })
+    }
+
+    /// Where it lies.
+    pub(super) const fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// The latest time that was written down.
+    pub(super) fn kept_time(&self) -> Result<Timestamp, fjall::Error> {
+        let kept = self.meta.get("time")?;
+        let kept = kept.and_then(|bytes| bytes.as_ref().try_into().ok());
+        Ok(Timestamp(kept.map_or(0, u64::from_be_bytes)))
+    }
+
+    pub(super) fn read(&self, id: OperationId) -> Result<Option<Operation>, Error> {
+        let found = self.operations.get(id.as_bytes()).map_err(failed)?;
+        let decoded = found.map(|bytes| codec::decode(&bytes)).transpose();
+        decoded.map_err(|corrupt| Error::Unreadable(id, corrupt))
+    }
+
+    /// What is not settled.
+    pub(super) fn unsettled(
+        &self,
+    ) -> impl Iterator<Item = Result<(OperationId, Mark), fjall::Error>> {
+        self.unsettled.iter().filter_map(|row| match row.into_inner() {
+            Ok((key, mark)) => {
+                let id = OperationId::from_bytes(key.as_ref().try_into().ok()?);
+                let in_flight = mark.as_ref() == b"f";
+                Some(Ok((id, if in_flight { Mark::InFlight } else { Mark::Uncertain })))
+            }
+            Err(error) => Some(Err(error)),
+        })
+    }
+
+    /// Rows that are due at `until`, from `from` on, earliest first.
+    pub(super) fn due(
+        &self,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> impl Iterator<Item = Result<Due, fjall::Error>> {
+        let first = Due { at: from, id: OperationId::from_bytes([0; 16]) };
+        let last = Due { at: until, id: OperationId::from_bytes([0xff; 16]) };
+        let rows = self.due.range(first.to_bytes()..=last.to_bytes());
+        rows.filter_map(|row| row.key().map(|key| Due::from_bytes(&key)).transpose())
+    }
+
+    pub(super) fn batch(&self) -> Batch<'_> {
+        let (writes, added, removed) = (self.database.batch(), BTreeSet::new(), BTreeSet::new());
+        Batch { tables: self, writes, added, removed }
+    }
+
+    /// Everything that was written is on disk when this returns.
+    pub(super) fn sync(&self) -> Result<(), fjall::Error> {
+        self.database.persist(PersistMode::SyncAll)
+    }
+}
+
+/// Changes that are written together or not at all.
+pub(super) struct Batch<'a> {
+    tables: &'a Tables,
+    writes: OwnedWriteBatch,
+    /// Rows of `due`. One that is both added and removed is there.
+    added: BTreeSet<Due>,
+    removed: BTreeSet<Due>,
+}
+
+impl Batch<'_> {
+    /// The earliest row that it adds to `due`.
+    pub(super) fn earliest_due(&self) -> Option<Timestamp> {
+        self.added.first().map(|row| row.at)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.added.is_empty() && self.removed.is_empty()
+    }
+
+    /// Writes a record, and what the other tables tell of it. `before` is where it stood.
+    pub(super) fn write(
+        &mut self,
+        id: OperationId,
+        before: Standing,
+        operation: Option<&Operation>,
+    ) -> Result<(), Corrupt> {
+        let (key, after) = (id.as_bytes().as_slice(), Standing::of(operation));
+        match operation {
+            Some(operation) => {
+                self.writes.insert(&self.tables.operations, key, codec::encode(operation)?);
+            }
+            None => self.writes.remove(&self.tables.operations, key),
+        }
+        if before.mark() != after.mark() {
+            self.mark(id, after.mark());
+        }
+        // a later end needs no row: the row that it has leads to the record
+        let has_row = match (before.due(), after.due()) {
+            (Some(before), Some(after)) => before <= after,
+            (_, None) => true,
+            (None, Some(_)) => false,
+        };
+        if let Some(at) = after.due()
+            && !has_row
+        {
+            self.add_due(Due { at, id });
+        }
+        Ok(())
+    }
+
+    /// Says of an operation that it is not settled, or that it is.
+    pub(super) fn mark(&mut self, id: OperationId, mark: Option<Mark>) {
+        let (key, table) = (id.as_bytes().as_slice(), &self.tables.unsettled);
+        match mark {
+            Some(Mark::InFlight) => self.writes.insert(table, key, "f"),
+            Some(Mark::Uncertain) => self.writes.insert(table, key, "u"),
+            None => self.writes.remove(table, key),
+        }
+    }
+
+    pub(super) fn add_due(&mut self, due: Due) {
+        self.added.insert(due);
+    }
+
+    pub(super) fn remove_due(&mut self, due: Due) {
+        self.removed.insert(due);
+    }
+
+    /// Writes all, with the time it is. If it is to be `durable` it has survived what was set when
+    /// this returns.
+    pub(super) fn commit(mut self, now: Timestamp, durable: bool) -> Result<(), fjall::Error> {
+        for row in self.removed.difference(&self.added) {
+            self.writes.remove(&self.tables.due, row.to_bytes());
+        }
+        for row in &self.added {
+            self.writes.insert(&self.tables.due, row.to_bytes(), "");
+        }
+        self.writes.insert(&self.tables.meta, "time", now.0.to_be_bytes());
+        let mode = match self.tables.durability {
+            Durability::Sync if durable => PersistMode::SyncData,
+            Durability::Sync | Durability::Os => PersistMode::Buffer,
+        };
+        self.writes.durability(Some(mode)).commit()
+    }
+}
+
+pub(super) fn failed(error: fjall::Error) -> Error {
+    Error::Failed(Box::new(error))
+}

@@ -1,0 +1,145 @@
+//! Where operations live.
+//!
+//! One contract for all stores. `tests/it/store_contract/` holds each of them to it.
+//!
+//! * **S1** *Claim* is one atomic step that grants, or reports the state: succeeded (with the
+//!   answer), in flight, uncertain, mismatched.
+//! * **S2** *Renew* and *settle* need the current claim id; anything else changes nothing and says
+//!   `superseded`. Every call may be repeated safely with the same claim id.
+//! * **S3** Attempt numbers grow for as long as the operation is remembered, across processes and
+//!   restarts; claim ids never repeat.
+//! * **S4** Time is the store's own clock.
+//! * **S5** A lease that ran out is seen as uncertain by the next reader, with no background job.
+//! * **S6** An unreadable record is an error, never a free key. Records carry a version and a
+//!   checksum; every version ever written stays readable.
+//! * **S7** Nothing past its retention is ever seen; expiry never removes an operation in flight,
+//!   nor an uncertain one before its hold has ended.
+//! * **S8** A granted claim, a settle, a resolve and a forget are durable before anybody acts on
+//!   them or reads them. Renewals need not be.
+//! * **S9** Contention is a normal answer, not an error; every call has a deadline.
+//! * **S10** A waiter learns of the end by notification.
+//! * **S11** Two processes on one embedded directory: the second refuses to start. Opening it makes
+//!   what an earlier process had in flight uncertain at once.
+
+mod codec;
+pub mod embedded;
+mod endings;
+mod holds;
+mod measured;
+pub mod memory;
+mod probe;
+
+pub use codec::Corrupt;
+pub use endings::Watch;
+pub use measured::Measured;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::operation::state::{
+    ClaimRequest, Claimed, Decided, Renewed, Resolution, Settled, Settlement,
+};
+use crate::operation::{ClaimId, Operation, OperationId};
+
+/// Which store is used, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settings {
+    /// On disk, for one machine.
+    Embedded(embedded::Settings),
+    /// In the process, for tests and trials.
+    Memory,
+}
+
+/// The operations that are remembered, and the atomic steps by which they change.
+///
+/// A call that is dropped before it ends may still take effect.
+#[async_trait]
+pub trait Store: Send + Sync + std::fmt::Debug + 'static {
+    /// Grants an operation, or says how it stands.
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, Error>;
+
+    /// Makes the lease of a claim last `lease` from now.
+    async fn renew(
+        &self,
+        id: OperationId,
+        claim_id: ClaimId,
+        lease: Duration,
+    ) -> Result<Renewed, Error>;
+
+    /// Records the end of an attempt.
+    async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error>;
+
+    /// Settles a claim whose reply never came as never sent. Leaves no trace where it left none.
+    async fn withdraw(
+        &self,
+        id: OperationId,
+        claim_id: ClaimId,
+        retention: Duration,
+    ) -> Result<(), Error>;
+
+    /// Reads an operation, as it stands now. Writes nothing.
+    async fn get(&self, id: OperationId) -> Result<Option<Operation>, Error>;
+
+    /// Ends an uncertain or failed operation by a person's decision.
+    async fn resolve(&self, id: OperationId, resolution: &Resolution) -> Result<Decided, Error>;
+
+    /// Takes an operation back by a person's decision: `by` whom, and the `reason`.
+    async fn forget(&self, id: OperationId, by: &str, reason: &str) -> Result<Decided, Error>;
+
+    /// Hears of the end of an operation's attempt, from this call on. A lease that runs out is not
+    /// announced: who waits claims again when the rest of the lease that it was told has passed.
+    async fn watch(&self, id: OperationId) -> Result<Watch, Error>;
+
+    /// How many operations are uncertain. One whose hold has ended counts until a claim or a sweep
+    /// comes upon it.
+    async fn uncertain(&self) -> Result<u64, Error>;
+
+    /// One pass of expiry over at most `limit` records that are due.
+    async fn sweep(&self, limit: usize) -> Result<Swept, Error>;
+
+    /// Claims, renews, settles and forgets a throw-away operation.
+    async fn probe(&self) -> Result<(), Error>;
+
+    /// Waits until everything that was answered is on disk, and lets go of the store.
+    async fn close(&self);
+}
+
+/// What one pass of expiry did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Records that are gone.
+    pub removed: usize,
+    /// Operations that were given up since the last pass, because they were uncertain until
+    /// `hold_for` had passed; by this pass, or by a claim that came first.
+    pub holds_ended: usize,
+    /// Whether more are due.
+    pub more: bool,
+}
+
+/// A store could not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The call was turned away before it took effect.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(&'static str),
+    /// No reply came in time. The call may have taken effect, or may yet.
+    #[error("the store did not answer within {0:?}")]
+    NoReply(Duration),
+    /// The store's own machinery failed. The call may have taken effect.
+    #[error("the store failed")]
+    Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The record of this operation cannot be read; it is not taken for a free key.
+    #[error("the record of `{0}` is unreadable")]
+    Unreadable(OperationId, #[source] Corrupt),
+}
+
+impl Error {
+    /// Whether the call may have taken effect all the same.
+    pub const fn may_have_applied(&self) -> bool {
+        match self {
+            Self::NoReply(_) | Self::Failed(_) => true,
+            Self::Unavailable(_) | Self::Unreadable(..) => false,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Tries a store with a throw-away operation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Error, Store};
+use crate::operation::state::{
+    ClaimRequest, Claimed, Decided, Ending, IfInFlight, Renewed, Settled, Settlement,
+};
+use crate::operation::{
+    Asked, ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome, Reason, Terms,
+};
+
+/// No route can have this name: names of routes hold no colon.
+const ROUTE: &str = "onceward:probe";
+
+/// Durations of the throw-away operation. It is gone soon, however far the probe got.
+const TERMS: Terms = Terms {
+    lease: Duration::from_secs(10),
+    attempt_timeout: Duration::from_secs(10),
+    retention: Duration::from_secs(10),
+    hold_for: Duration::ZERO,
+};
+
+/// The store answered, but not as it promises.
+#[derive(Debug, thiserror::Error)]
+#[error("a probe's {0} was not answered as the store promises")]
+struct Unsound(&'static str);
+
+/// Claims, renews, settles and forgets it.
+pub(super) async fn probe(store: &dyn Store) -> Result<(), Error> {
+    let (asked, claim_id) = (Arc::new(throw_away()?), ClaimId::from_random(random()?));
+    let (id, holder) = (asked.id, Arc::<str>::from("probe"));
+    let request = ClaimRequest {
+        asked: Arc::clone(&asked),
+        claim_id,
+        holder: Arc::clone(&holder),
+        terms: TERMS,
+        may_grant: true,
+        if_in_flight: IfInFlight::Refused,
+    };
+    let Claimed::Granted { attempt } = store.claim(&request).await? else {
+        return Err(unsound("claim"));
+    };
+    if store.renew(id, claim_id, TERMS.lease).await? != Renewed::Renewed {
+        return Err(unsound("renewal"));
+    }
+    let ending = Ending {
+        outcome: Outcome::Failed,
+        reason: Reason::NothingWritten,
+        sent: false,
+        status: None,
+        answer: None,
+    };
+    let settlement = Settlement { asked, claim_id, attempt, holder, terms: TERMS, ending };
+    if !matches!(store.settle(&settlement).await?, Settled::Recorded { .. }) {
+        return Err(unsound("settle"));
+    }
+    match store.forget(id, "probe", "a throw-away operation").await? {
+        Decided::Done => Ok(()),
+        Decided::Unknown | Decided::Refused => Err(unsound("forget")),
+    }
+}
+
+/// Whether an operation is one of these.
+pub(super) fn is_throw_away(operation: &Operation) -> bool {
+    &*operation.asked.route == ROUTE
+}
+
+/// An operation that nobody else asks for.
+fn throw_away() -> Result<Asked, Error> {
+    let bits = random()?;
+    let (id, key) = (
+        OperationId::from_bytes(bits),
+        Key { from: KeyKind::Header, parts: vec![hex::encode(bits)] },
+    );
+    let (method, path) = ("PROBE".to_owned(), "/".to_owned());
+    let fingerprint = FingerprintDigest::under(ROUTE).finish();
+    Ok(Asked { id, route: ROUTE.into(), method, path, key, fingerprint })
+}
+
+fn random() -> Result<[u8; 16], Error> {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits).map_err(|error| Error::Failed(Box::new(error)))?;
+    Ok(bits)
+}
+
+fn unsound(call: &'static str) -> Error {
+    Error::Failed(Box::new(Unsound(call)))
+}

@@ -1,0 +1,9 @@
+//! What is measured and logged: every metric family and label, and the log format.
+
+mod labels;
+mod log;
+mod metrics;
+
+pub use labels::{Disposition, Limit, StoreCall};
+pub use log::{Format, LogError, chain, install};
+pub use metrics::{Metrics, RouteMetrics};
