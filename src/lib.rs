@@ -45,4 +45,5 @@ pub mod telemetry;
 
 pub mod budget;
 
+pub mod listener;
 pub mod store;

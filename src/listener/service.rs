@@ -1,0 +1,49 @@
+//! What a listener asks of the service that answers its requests.
+
+use std::convert::Infallible;
+use std::error::Error;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+
+/// Answers requests. Every hyper service that cannot fail is one; a tower service, such as an
+/// `axum::Router`, becomes one as `hyper_util::service::TowerToHyperService`.
+///
+/// An answer with `Connection: close` is the last one of an HTTP/1 connection. An answer that is
+/// given before the request's body was read must have it: the connection is closed then in any
+/// case, and the sender should know. The rest of the body is read and thrown away for a while, so
+/// that a sender which is still writing gets to see the answer. `100 Continue` is sent when the
+/// body is first polled, and never if it is not.
+pub trait Service:
+    hyper::service::Service<
+        Request<Incoming>,
+        Response = Response<Self::Body>,
+        Error = Infallible,
+        Future: Send + 'static,
+    > + Clone
+    + Send
+    + 'static
+{
+    /// The body of its answers.
+    type Body: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>
+        + Send
+        + Unpin
+        + 'static;
+}
+
+impl<S, B> Service for S
+where
+    S: hyper::service::Service<
+            Request<Incoming>,
+            Response = Response<B>,
+            Error = Infallible,
+            Future: Send + 'static,
+        > + Clone
+        + Send
+        + 'static,
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static,
+{
+    type Body = B;
+}
