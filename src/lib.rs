@@ -47,3 +47,4 @@ pub mod budget;
 
 pub mod listener;
 pub mod store;
+pub mod upstream;

@@ -1,0 +1,100 @@
+//! The body of an answer on its way to the sender.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use tokio::sync::mpsc;
+
+use crate::budget::Reserved;
+
+/// Pieces of a streamed body that wait for the sender.
+const PIECES_MAX: usize = 4;
+
+/// The body broke off before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the answer broke off before its end")]
+pub struct BrokeOff;
+
+/// A body that is in memory, or one that is still coming in.
+#[derive(Debug)]
+pub struct AnswerBody {
+    source: Source,
+    /// Given back when the sender has the body.
+    _memory: Option<Reserved>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Whole(Bytes),
+    Streamed(mpsc::Receiver<Piece>),
+    Ended,
+}
+
+/// A piece of a body that is still coming in.
+#[derive(Debug)]
+pub enum Piece {
+    /// Some bytes, and their memory.
+    Data(Bytes, Reserved),
+    /// The body is complete. A channel that closes without it has broken off.
+    End,
+}
+
+impl AnswerBody {
+    /// A body in memory.
+    pub const fn whole(bytes: Bytes) -> Self {
+        Self { source: Source::Whole(bytes), _memory: None }
+    }
+
+    /// A body in memory that was accounted for.
+    pub const fn accounted(bytes: Bytes, memory: Reserved) -> Self {
+        Self { source: Source::Whole(bytes), _memory: Some(memory) }
+    }
+
+    /// A body that comes in pieces, and where they are put in.
+    pub fn streaming() -> (mpsc::Sender<Piece>, Self) {
+        let (pieces, coming) = mpsc::channel(PIECES_MAX);
+        (pieces, Self { source: Source::Streamed(coming), _memory: None })
+    }
+}
+
+impl http_body::Body for AnswerBody {
+    type Data = Bytes;
+    type Error = BrokeOff;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
+        match &mut self.source {
+            Source::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Source::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Source::Streamed(pieces) => match ready!(pieces.poll_recv(cx)) {
+                Some(Piece::Data(bytes, _memory)) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                Some(Piece::End) => {
+                    self.source = Source::Ended;
+                    Poll::Ready(None)
+                }
+                None => Poll::Ready(Some(Err(BrokeOff))),
+            },
+            Source::Ended => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            Source::Whole(bytes) => bytes.is_empty(),
+            Source::Streamed(_) => false,
+            Source::Ended => true,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Source::Streamed(_) => SizeHint::default(),
+            Source::Ended => SizeHint::with_exact(0),
+        }
+    }
+}
