@@ -48,3 +48,5 @@ pub mod budget;
 pub mod listener;
 pub mod store;
 pub mod upstream;
+
+pub mod idempotency;

@@ -1,0 +1,125 @@
+//! One attempt: forward, classify, record, answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use tokio::time::Instant;
+
+use super::claim::Claim;
+use super::disposition::{Disposition, Forwarded};
+use super::forward::{Bounds, End, Exchange, exchange};
+use super::{Executor, Handling, Keyed, Policy, Reply};
+use crate::operation::state::Ending;
+use crate::operation::{AnswerBody as StoredBody, OperationId, Outcome, Reason, StoredAnswer};
+use crate::telemetry::Limit;
+use crate::upstream::{self, AnswerBody, stored_headers};
+
+const OPERATION: HeaderName = HeaderName::from_static("onceward-operation");
+const ATTEMPT: HeaderName = HeaderName::from_static("onceward-attempt");
+
+impl Executor {
+    /// Makes the attempt that was claimed. Meanwhile the lease is kept, and a sender that has
+    /// waited for long enough is told so.
+    pub(super) async fn attempt(
+        &self,
+        claim: Claim,
+        keyed: Keyed,
+        handling: &Handling,
+        reply: Reply,
+    ) {
+        let _counted = self.metrics.in_flight_guard();
+        let (lease, operation, attempt) = (claim.lease(), keyed.asked.id, Some(claim.attempt));
+        let in_flight = || {
+            let retry_after = lease.left();
+            Disposition::InFlight { operation, attempt, retry_after, own: true }
+        };
+        tokio::select! {
+            biased;
+            () = self.forward_and_record(claim, keyed, handling, &reply) => {}
+            () = reply.remind(in_flight) => {}
+            () = lease.heartbeat() => {}
+        }
+    }
+
+    async fn forward_and_record(
+        &self,
+        claim: Claim,
+        keyed: Keyed,
+        handling: &Handling,
+        reply: &Reply,
+    ) {
+        let Keyed { asked, mut request, memory, .. } = keyed;
+        name(&mut request.headers, asked.id, claim.attempt);
+        let (lease, policy) = (claim.lease(), &handling.policy);
+        let spent = claim.asked_at.until(self.clock.moment());
+        let left = policy.terms.attempt_timeout.saturating_sub(spent);
+        let ends = Instant::now() + left;
+        let bounds = Bounds { ends, lease: Some(&lease), stop: &self.stop };
+        let room = self.budget.reserve_none();
+        let upstream = &handling.upstream;
+        let exchange = exchange(upstream, request, &bounds, policy.body_bytes_max, room).await;
+        drop(memory);
+        match exchange {
+            Exchange::Ended(end) => {
+                let (ending, end) = classify(end, policy, bounds.left());
+                self.record(claim, ending, handling, (reply, Some(end))).await;
+            }
+            Exchange::TooLong(answer) => {
+                self.metrics.limit_reached(Limit::ReplayBodyBytes);
+                self.pass_through(claim, answer, handling, (reply, bounds)).await;
+            }
+        }
+    }
+}
+
+/// Tells the upstream which attempt of which operation it gets.
+fn name(headers: &mut HeaderMap, operation: OperationId, attempt: u32) {
+    if let Ok(id) = HeaderValue::from_str(&operation.to_string()) {
+        headers.insert(OPERATION, id);
+    }
+    headers.insert(ATTEMPT, attempt.into());
+}
+
+/// The outcome of an exchange, and what its sender gets. `left` is what is left of the attempt.
+fn classify(end: End, policy: &Policy, left: Duration) -> (Ending, Forwarded) {
+    match end {
+        End::Answered { status, headers, body, memory } => {
+            let kept = StoredAnswer {
+                status,
+                headers: stored_headers(&headers, &policy.drop_headers, true),
+                // A copy of its own: what is kept for long must not keep a read buffer.
+                body: StoredBody::Kept(Bytes::copy_from_slice(&body)),
+            };
+            let ending = answered(upstream::outcome(&policy.outcome, status), kept);
+            let body = AnswerBody::accounted(body, memory);
+            (ending, Forwarded::Answered { status, headers, body })
+        }
+        End::NeverSent(reason) => {
+            (unanswered(Outcome::Failed, reason, None), Forwarded::Unreachable)
+        }
+        End::Unanswered { reason, status } => {
+            let timed_out = reason == Reason::TimedOut;
+            let broken = Forwarded::Broken { ends_in: left };
+            let end = if timed_out { Forwarded::TimedOut } else { broken };
+            (unanswered(Outcome::Uncertain, reason, status), end)
+        }
+    }
+}
+
+/// A complete answer came.
+pub(super) fn answered(outcome: Outcome, answer: StoredAnswer) -> Ending {
+    let status = Some(answer.status.as_u16());
+    let answer = match outcome {
+        Outcome::Succeeded | Outcome::Uncertain => Some(Arc::new(answer)),
+        Outcome::Failed => None,
+    };
+    Ending { outcome, reason: Reason::Answered, sent: true, status, answer }
+}
+
+/// No complete answer came.
+pub(super) fn unanswered(outcome: Outcome, reason: Reason, status: Option<StatusCode>) -> Ending {
+    let sent = outcome == Outcome::Uncertain;
+    Ending { outcome, reason, sent, status: status.map(|status| status.as_u16()), answer: None }
+}

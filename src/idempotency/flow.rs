@@ -1,0 +1,81 @@
+//! A body on its way from the upstream to the sender, too long to be kept.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+use crate::budget::{Budget, Reserved};
+use crate::upstream::{AnswerStream, BrokeOff, Piece};
+
+/// A body on its way. What the sender does with it does not end the work.
+pub(super) struct Flow {
+    /// What was read of it before it turned out to be too long, and its memory.
+    pub(super) begun: Option<(Bytes, Reserved)>,
+    pub(super) rest: AnswerStream,
+    /// Where it goes; none once the sender has gone or was given up.
+    pub(super) pieces: Option<mpsc::Sender<Piece>>,
+    /// The memory for bodies.
+    pub(super) budget: Budget,
+    /// How long, in all, the sender may keep the upstream waiting.
+    pub(super) patience: Duration,
+}
+
+impl Flow {
+    /// Reads the body to its end, and hands it on for as long as the sender takes it.
+    pub(super) async fn run(mut self) -> Result<(), BrokeOff> {
+        if let Some((begun, memory)) = self.begun.take() {
+            self.hand_on(Piece::Data(begun, memory)).await;
+        }
+        while let Some(bytes) = self.rest.chunk().await? {
+            let piece = self.piece(bytes);
+            self.hand_on(piece).await;
+        }
+        self.hand_on(Piece::End).await;
+        Ok(())
+    }
+
+    /// The same, but for the last piece: who has that has the whole answer, and may send a copy.
+    pub(super) async fn run_but_last(mut self) -> Result<Last, BrokeOff> {
+        let mut last = self.begun.take().map(|(begun, memory)| Piece::Data(begun, memory));
+        while let Some(bytes) = self.rest.chunk().await? {
+            let next = self.piece(bytes);
+            if let Some(piece) = last.replace(next) {
+                self.hand_on(piece).await;
+            }
+        }
+        Ok(Last { piece: last, flow: self })
+    }
+
+    fn piece(&self, bytes: Bytes) -> Piece {
+        let mut memory = self.budget.reserve_none();
+        memory.take_over(bytes.len());
+        Piece::Data(bytes, memory)
+    }
+
+    async fn hand_on(&mut self, piece: Piece) {
+        let Some(pieces) = &self.pieces else { return };
+        let began = Instant::now();
+        let taken = timeout(self.patience, pieces.send(piece)).await;
+        self.patience = self.patience.saturating_sub(began.elapsed());
+        if !matches!(taken, Ok(Ok(()))) {
+            self.pieces = None;
+        }
+    }
+}
+
+/// The last piece of a body.
+pub(super) struct Last {
+    piece: Option<Piece>,
+    flow: Flow,
+}
+
+impl Last {
+    /// Hands it on, and with it the end.
+    pub(super) async fn hand_on(mut self) {
+        for piece in self.piece.take().into_iter().chain([Piece::End]) {
+            self.flow.hand_on(piece).await;
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Forwards what is not deduplicated: no key, no record, nothing cached.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::disposition::{Disposition, Forwarded};
+use super::flow::Flow;
+use super::forward::{Bounds, send};
+use super::{Executor, Handling, Reply};
+use crate::budget::Reserved;
+use crate::operation::Reason;
+use crate::upstream::{AnswerBody, Progress, Request, Sent, answer_headers};
+
+impl Executor {
+    /// Forwards a request as it is. Dropping the future interrupts nothing.
+    pub async fn pass(
+        self: &Arc<Self>,
+        (request, memory): (Request, Reserved),
+        arrived: Instant,
+        handling: &Arc<Handling>,
+    ) -> Disposition {
+        let Some(slot) = handling.slot() else {
+            return self.overloaded();
+        };
+        let deadline = handling.policy.answer_within.map(|within| arrived + within);
+        let (reply, answer) = Reply::new(deadline);
+        let (executor, handling) = (Arc::clone(self), Arc::clone(handling));
+        self.running.spawn(async move {
+            executor.pass_on(request, &handling, reply).await;
+            drop((slot, memory));
+        });
+        answer.await.unwrap_or(Disposition::Passed(Forwarded::Broken { ends_in: Duration::ZERO }))
+    }
+
+    /// Sends a request and streams the answer.
+    pub(super) async fn pass_on(&self, request: Request, handling: &Handling, reply: Reply) {
+        let ends = Instant::now() + handling.policy.terms.attempt_timeout;
+        let bounds = Bounds { ends, lease: None, stop: &self.stop };
+        let forward = async {
+            let progress = Progress::default();
+            let sent =
+                bounds.hold(send(&handling.upstream, request, bounds.lease, &progress)).await;
+            let end = match sent {
+                Ok(Sent::Answered(answer)) => {
+                    let (pieces, body) = AnswerBody::streaming();
+                    let headers = answer_headers(answer.headers, true);
+                    let end = Forwarded::Answered { status: answer.status, headers, body };
+                    reply.send(Disposition::Passed(end));
+                    let (begun, patience) = (None, Duration::MAX);
+                    let budget = self.budget.clone();
+                    let (rest, pieces) = (answer.stream, Some(pieces));
+                    let flow = Flow { begun, rest, pieces, budget, patience };
+                    // The sender sees where it broke off.
+                    let _broke_off = bounds.hold(flow.run()).await;
+                    return;
+                }
+                Ok(Sent::HandedBack(_) | Sent::NeverSent(_)) => Forwarded::Unreachable,
+                Err(_) if !progress.byte_written() => Forwarded::Unreachable,
+                Err(Reason::TimedOut) => Forwarded::TimedOut,
+                Ok(Sent::Unanswered(_)) | Err(_) => Forwarded::Broken { ends_in: Duration::ZERO },
+            };
+            reply.send(Disposition::Passed(end));
+        };
+        tokio::select! {
+            biased;
+            () = forward => {}
+            () = reply.remind(|| Disposition::Passed(Forwarded::TimedOut)) => {}
+        }
+    }
+}
