@@ -50,3 +50,6 @@ pub mod store;
 pub mod upstream;
 
 pub mod idempotency;
+
+pub mod admin;
+pub mod proxy;

@@ -1,0 +1,349 @@
+//! Refuses heads that hyper lets through and that two readers could read in two ways.
+//!
+//! Whoever stands before or behind us may frame or route such a request differently; then a
+//! request hides in the body of another one, or reaches what it was not allowed to. Nothing is
+//! repaired here: a sender of webhooks that is honest has no need of it.
+
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::uri::{Authority, Scheme};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
+
+/// Headers that reach the upstream, or decide what does, whatever `Connection` names (RFC 9110,
+/// 7.6.1). The headers of a route's own key are read before anything is taken away.
+const END_TO_END: &[&str] = &[
+    "authorization",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "cookie",
+    "date",
+    "expect",
+    "forwarded",
+    "host",
+    "idempotency-key",
+    "transfer-encoding",
+    "x-idempotency-key",
+];
+
+/// And all that begin so.
+const END_TO_END_PREFIXES: &[&str] = &["onceward-", "x-forwarded-"];
+
+/// Readers in the manner of CGI take these for the header with a hyphen.
+const FRAMING_ALIASES: [HeaderName; 2] =
+    [HeaderName::from_static("content_length"), HeaderName::from_static("transfer_encoding")];
+
+/// Why a head is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum GuardError {
+    /// It can be read in more than one way.
+    #[error(transparent)]
+    Malformed(Malformed),
+    /// It expects something that we do not know.
+    #[error("the only expectation that can be met is `100-continue`")]
+    Expectation,
+}
+
+/// In which way a head is malformed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Malformed {
+    /// RFC 9112, 6.1: a list of codings, two lines, or another coding.
+    #[error("`Transfer-Encoding` must be given once, as `chunked`")]
+    TransferEncoding,
+    /// RFC 9112, 6.3.
+    #[error("`Transfer-Encoding` and `Content-Length` exclude each other")]
+    TwoLengths,
+    /// A header whose name differs from one of framing by an underscore.
+    #[error("a header's name must not pass for `Content-Length` or `Transfer-Encoding`")]
+    FramingAlias,
+    /// RFC 9112, 3.2.
+    #[error("the request names no host")]
+    HostMissing,
+    /// RFC 9112, 3.2: even if they are equal.
+    #[error("`Host` must be given once")]
+    HostRepeated,
+    /// RFC 9110, 7.2.
+    #[error("the host must be a name or an address, with or without a port")]
+    HostInvalid,
+    /// RFC 9112, 3.2.2: the target would win, but not everybody knows that.
+    #[error("`Host` and the request's target name different hosts")]
+    HostDisagrees,
+    /// RFC 9112, 3.2.
+    #[error("the request's target must be a path, or an `http` URL")]
+    Target,
+    /// RFC 9110, 7.6.1.
+    #[error("`Connection` must not name a header that is meant for the receiver")]
+    ConnectionNames,
+}
+
+/// Checks a request's head. Which methods are allowed is not decided here.
+pub(super) fn head(parts: &Parts) -> Result<(), GuardError> {
+    framing(&parts.headers, parts.version)
+        .and_then(|()| target(&parts.method, &parts.uri))
+        .and_then(|()| host(parts))
+        .and_then(|()| connection(&parts.headers))
+        .map_err(GuardError::Malformed)?;
+    expectation(&parts.headers)
+}
+
+fn framing(headers: &HeaderMap, version: Version) -> Result<(), Malformed> {
+    if FRAMING_ALIASES.iter().any(|alias| headers.contains_key(alias)) {
+        return Err(Malformed::FramingAlias);
+    }
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let Some(coding) = codings.next() else {
+        return Ok(());
+    };
+    let chunked = coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    if !chunked || codings.next().is_some() || version != Version::HTTP_11 {
+        return Err(Malformed::TransferEncoding);
+    }
+    if headers.contains_key(CONTENT_LENGTH) {
+        return Err(Malformed::TwoLengths);
+    }
+    Ok(())
+}
+
+fn target(method: &Method, uri: &Uri) -> Result<(), Malformed> {
+    // Its target is a host alone (RFC 9112, 3.2.3), and it is refused as a method.
+    if method == Method::CONNECT {
+        return Ok(());
+    }
+    if uri.scheme().is_some_and(|scheme| *scheme != Scheme::HTTP && *scheme != Scheme::HTTPS) {
+        return Err(Malformed::Target);
+    }
+    let path = uri.path();
+    let asterisk = path == "*" && method == Method::OPTIONS;
+    if !path.starts_with('/') && !asterisk {
+        return Err(Malformed::Target);
+    }
+    // `http` also takes a backslash, which some readers take for a slash, and raw UTF-8.
+    let query = uri.query().unwrap_or_default();
+    let odd = |byte: u8| !byte.is_ascii_graphic() || byte == b'\\';
+    if path.bytes().chain(query.bytes()).any(odd) {
+        return Err(Malformed::Target);
+    }
+    Ok(())
+}
+
+fn host(parts: &Parts) -> Result<(), Malformed> {
+    let target = parts.uri.authority();
+    if target.is_some_and(|target| !is_host(target)) {
+        return Err(Malformed::HostInvalid);
+    }
+    let mut hosts = parts.headers.get_all(HOST).iter();
+    let Some(value) = hosts.next() else {
+        // HTTP/1.0 has no need of it; HTTP/2 has it in `:authority`.
+        let needless = match parts.version {
+            Version::HTTP_11 => false,
+            Version::HTTP_2 => target.is_some(),
+            _ => true,
+        };
+        return if needless { Ok(()) } else { Err(Malformed::HostMissing) };
+    };
+    if hosts.next().is_some() {
+        return Err(Malformed::HostRepeated);
+    }
+    let host = Authority::try_from(value.as_bytes()).map_err(|_| Malformed::HostInvalid)?;
+    if !is_host(&host) {
+        return Err(Malformed::HostInvalid);
+    }
+    match target {
+        Some(target) if !agree(target, &host, parts.uri.scheme()) => Err(Malformed::HostDisagrees),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Whether it is a host and perhaps a port: `Authority` also takes a user, any port, and marks
+/// that no name has.
+fn is_host(authority: &Authority) -> bool {
+    let host = authority.host();
+    let Some(port) = authority.as_str().strip_prefix(host) else {
+        return false;
+    };
+    let port_fits = match port.strip_prefix(':') {
+        Some(digits) => {
+            let decimal = digits.bytes().all(|byte| byte.is_ascii_digit());
+            decimal && (digits.is_empty() || digits.parse::<u16>().is_ok())
+        }
+        None => port.is_empty(),
+    };
+    let name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let host_fits = host.starts_with('[') || host.bytes().all(name);
+    !host.is_empty() && host_fits && port_fits
+}
+
+/// Whether both name one host and port; the port may be left out where it is the scheme's own.
+fn agree(target: &Authority, host: &Authority, scheme: Option<&Scheme>) -> bool {
+    let own = if scheme == Some(&Scheme::HTTPS) { 443 } else { 80 };
+    let port = |authority: &Authority| authority.port_u16().unwrap_or(own);
+    target.host().eq_ignore_ascii_case(host.host()) && port(target) == port(host)
+}
+
+fn connection(headers: &HeaderMap) -> Result<(), Malformed> {
+    let named = headers
+        .get_all(CONNECTION)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii));
+    for name in named {
+        let known = END_TO_END.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
+        let begins = |prefix: &&str| {
+            let begin = name.get(..prefix.len());
+            begin.is_some_and(|begin| begin.eq_ignore_ascii_case(prefix.as_bytes()))
+        };
+        if known || END_TO_END_PREFIXES.iter().any(begins) {
+            return Err(Malformed::ConnectionNames);
+        }
+    }
+    Ok(())
+}
+
+fn expectation(headers: &HeaderMap) -> Result<(), GuardError> {
+    let known = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
+    if headers.get_all(EXPECT).iter().all(known) { Ok(()) } else { Err(GuardError::Expectation) }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn check(
+        method: &str,
+        target: &str,
+        version: Version,
+        headers: &[(&str, &str)],
+    ) -> Result<(), GuardError> {
+        let mut request = Request::builder().method(method).uri(target).version(version);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        head(&request.body(()).unwrap().into_parts().0)
+    }
+
+    fn with(headers: &[(&str, &str)]) -> Result<(), GuardError> {
+        check("POST", "/hook", Version::HTTP_11, &[&[("host", "h")], headers].concat())
+    }
+
+    fn at(target: &str) -> Result<(), GuardError> {
+        check("POST", target, Version::HTTP_11, &[("host", "h")])
+    }
+
+    fn to(host: &str) -> Result<(), GuardError> {
+        check("POST", "/hook", Version::HTTP_11, &[("host", host)])
+    }
+
+    fn malformed(reason: Malformed) -> Result<(), GuardError> {
+        Err(GuardError::Malformed(reason))
+    }
+
+    #[test]
+    fn an_ordinary_head_passes() {
+        assert_eq!(with(&[("content-length", "5"), ("connection", "keep-alive, x-hop")]), Ok(()));
+        assert_eq!(with(&[("connection", "Upgrade, close"), ("upgrade", "websocket")]), Ok(()));
+    }
+
+    #[test]
+    fn only_one_chunked_is_a_transfer_encoding_c113() {
+        assert_eq!(with(&[("transfer-encoding", "cHuNkEd")]), Ok(()));
+        for coding in [
+            "gzip, chunked",
+            "chunked, chunked",
+            ",chunked",
+            "chunked,",
+            "identity",
+            "",
+            "\"chunked\"",
+        ] {
+            let refused = with(&[("transfer-encoding", coding)]);
+            assert_eq!(refused, malformed(Malformed::TransferEncoding), "{coding}");
+        }
+        let twice = [("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")];
+        assert_eq!(with(&twice), malformed(Malformed::TransferEncoding));
+        let both = [("transfer-encoding", "chunked"), ("content-length", "4")];
+        assert_eq!(with(&both), malformed(Malformed::TwoLengths));
+        for version in [Version::HTTP_10, Version::HTTP_2] {
+            let refused = check("POST", "http://h/", version, &[("transfer-encoding", "chunked")]);
+            assert_eq!(refused, malformed(Malformed::TransferEncoding));
+        }
+    }
+
+    #[test]
+    fn an_underscore_makes_no_second_length() {
+        assert_eq!(with(&[("content_length", "5")]), malformed(Malformed::FramingAlias));
+        assert_eq!(with(&[("transfer_encoding", "chunked")]), malformed(Malformed::FramingAlias));
+        assert_eq!(with(&[("x_other", "5")]), Ok(()));
+    }
+
+    #[test]
+    fn one_host_is_named() {
+        for host in ["h", "H.example:8080", "127.0.0.1:1", "[::1]:80", "h:"] {
+            assert_eq!(to(host), Ok(()), "{host}");
+        }
+        for host in ["", "user@h", "h/path", "h x", "h:port", "h:99999", "h:80:80", ":80", "h,h"] {
+            assert_eq!(to(host), malformed(Malformed::HostInvalid), "{host}");
+        }
+        assert_eq!(with(&[("host", "h")]), malformed(Malformed::HostRepeated));
+        let missing = check("POST", "/", Version::HTTP_11, &[]);
+        assert_eq!(missing, malformed(Malformed::HostMissing));
+        assert_eq!(check("POST", "/", Version::HTTP_2, &[]), malformed(Malformed::HostMissing));
+        assert_eq!(check("POST", "/", Version::HTTP_10, &[]), Ok(()));
+        assert_eq!(check("POST", "http://h/", Version::HTTP_2, &[]), Ok(()));
+    }
+
+    #[test]
+    fn target_and_host_agree() {
+        for target in ["http://h/x", "http://H:80/x", "https://h:443/x"] {
+            assert_eq!(at(target), Ok(()), "{target}");
+        }
+        for target in ["http://evil.test/x", "http://h:81/x", "https://h:80/x"] {
+            assert_eq!(at(target), malformed(Malformed::HostDisagrees), "{target}");
+        }
+        assert_eq!(at("http://u@h/x"), malformed(Malformed::HostInvalid));
+        let disagree = check("POST", "http://h/", Version::HTTP_2, &[("host", "evil.test")]);
+        assert_eq!(disagree, malformed(Malformed::HostDisagrees));
+    }
+
+    #[test]
+    fn a_target_is_a_path_or_a_url() {
+        for target in ["hook", "*", "/\\evil/hook", "/hook?x=\\", "/h\u{fc}k", "ftp://h/hook"] {
+            assert_eq!(at(target), malformed(Malformed::Target), "{target}");
+        }
+        for target in ["/hook?x=%0d%0a", "/a%2fb", "//h/hook", "/a;b=c", "/hook?x=../.."] {
+            assert_eq!(at(target), Ok(()), "{target}");
+        }
+    }
+
+    #[test]
+    fn methods_are_left_to_the_route() {
+        assert_eq!(check("CONNECT", "h:443", Version::HTTP_11, &[("host", "h:443")]), Ok(()));
+        assert_eq!(check("TRACE", "/", Version::HTTP_11, &[("host", "h")]), Ok(()));
+        assert_eq!(check("BREW", "/", Version::HTTP_11, &[("host", "h")]), Ok(()));
+        assert_eq!(check("OPTIONS", "*", Version::HTTP_11, &[("host", "h")]), Ok(()));
+    }
+
+    #[test]
+    fn connection_takes_away_nothing_that_counts() {
+        for names in [
+            "Host",
+            "close, Content-Length",
+            "Transfer-Encoding",
+            "x-idempotency-key",
+            "Onceward-X",
+        ] {
+            let refused = with(&[("connection", names)]);
+            assert_eq!(refused, malformed(Malformed::ConnectionNames), "{names}");
+        }
+        let second = with(&[("connection", "close"), ("connection", "X-Forwarded-For")]);
+        assert_eq!(second, malformed(Malformed::ConnectionNames));
+    }
+
+    #[test]
+    fn an_unknown_expectation_is_not_met_c103() {
+        assert_eq!(with(&[("expect", "100-Continue")]), Ok(()));
+        assert_eq!(with(&[("expect", "foo")]), Err(GuardError::Expectation));
+        let second = with(&[("expect", "100-continue"), ("expect", "foo")]);
+        assert_eq!(second, Err(GuardError::Expectation));
+    }
+}

@@ -1,0 +1,82 @@
+//! What a key is bound to.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use super::reason::IdentifyError;
+use super::view::RequestView;
+use super::{Compared, FingerprintRule};
+use crate::operation::{Fingerprint, FingerprintDigest, KeyKind};
+use crate::proxy::json::{self, Pointer};
+use crate::proxy::selector::Selector;
+
+/// The fingerprint of a request whose key was found in `from`.
+///
+/// The rule is written down as what it comes to: `auto` is the same rule as `body`, or as none, so
+/// that a route may be changed from one to the other without a break.
+///
+/// # Errors
+///
+/// A part that is there and cannot be used is an error. One that is missing is compared as absent.
+pub(super) fn fingerprint(
+    rule: &FingerprintRule,
+    from: KeyKind,
+    request: &RequestView<'_>,
+) -> Result<Fingerprint, IdentifyError> {
+    match rule.compared(from) {
+        Compared::Nothing => Ok(over_nothing()),
+        Compared::Body { without } => Ok(over_body(without, request.body)),
+        Compared::Parts(selectors) => over_parts(selectors, request),
+    }
+}
+
+fn over_nothing() -> Fingerprint {
+    FingerprintDigest::under("nothing").finish()
+}
+
+/// The bytes of the body; where members are ignored, of the JSON text without them and without
+/// whitespace. The order of members counts. A body that is not JSON counts as it is.
+fn over_body(ignore: &[Pointer], body: &[u8]) -> Fingerprint {
+    if ignore.is_empty() {
+        let mut digest = FingerprintDigest::under("body");
+        digest.part(body);
+        return digest.finish();
+    }
+    let mut ignored: Vec<String> = ignore.iter().map(Pointer::to_string).collect();
+    ignored.sort_unstable();
+    ignored.dedup();
+    let mut digest = FingerprintDigest::under(&rule_text("body without", &ignored));
+    digest.part(&json::without(body, ignore).map_or(Cow::Borrowed(body), Cow::Owned));
+    digest.finish()
+}
+
+fn over_parts(
+    selectors: &[Selector],
+    request: &RequestView<'_>,
+) -> Result<Fingerprint, IdentifyError> {
+    let texts: Vec<String> = selectors.iter().map(Selector::to_string).collect();
+    let mut digest = FingerprintDigest::under(&rule_text("parts", &texts));
+    for selector in selectors {
+        let parts = match selector.read(request) {
+            Ok(parts) => parts,
+            Err(IdentifyError::Missing(_)) => Vec::new(),
+            Err(invalid @ IdentifyError::Invalid(_)) => return Err(invalid),
+        };
+        digest.part(&(parts.len() as u64).to_be_bytes());
+        for part in parts {
+            digest.part(&[part.tag()]);
+            digest.part(part.as_str().as_bytes());
+        }
+    }
+    Ok(digest.finish())
+}
+
+/// Every operand is preceded by its length, so that no two rules are written alike.
+fn rule_text(rule: &str, operands: &[String]) -> String {
+    let mut text = rule.to_owned();
+    for operand in operands {
+        // Writing to a `String` cannot fail.
+        let _ = write!(text, " {}:{operand}", operand.len());
+    }
+    text
+}

@@ -1,0 +1,73 @@
+//! What identification may look at.
+
+use std::sync::Arc;
+
+use http::request::Parts;
+use http::{HeaderMap, Method};
+
+use super::{FingerprintRule, KeyRule};
+use crate::proxy::route::{PathPattern, RouteSettings, WhenKeyMissing};
+
+/// What was received, before anything of it is stripped or rewritten.
+///
+/// The headers must be those of the head as received: a key that `Connection` names is a key all
+/// the same, and trailers are never asked.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestView<'a> {
+    /// HTTP method.
+    pub method: &'a Method,
+    /// The path as received, still percent-encoded.
+    pub path: &'a str,
+    /// What follows `?`, if there is one.
+    pub query: Option<&'a str>,
+    /// The headers of the head.
+    pub headers: &'a HeaderMap,
+    /// The whole body.
+    pub body: &'a [u8],
+}
+
+impl<'a> RequestView<'a> {
+    /// A request of which head and body were received.
+    pub fn of(head: &'a Parts, body: &'a [u8]) -> Self {
+        Self {
+            method: &head.method,
+            path: head.uri.path(),
+            query: head.uri.query(),
+            headers: &head.headers,
+            body,
+        }
+    }
+}
+
+/// What a route says about identity.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules<'a> {
+    /// Name of the route.
+    pub route: &'a Arc<str>,
+    /// Whether the path is part of the identity: on a prefix route it is.
+    pub path_counts: bool,
+    /// The methods that are deduplicated.
+    pub methods: &'a [Method],
+    /// What identifies an operation.
+    pub key: &'a KeyRule,
+    /// What a key is bound to.
+    pub fingerprint: &'a FingerprintRule,
+    /// What happens to a request without a key.
+    pub when_key_missing: WhenKeyMissing,
+}
+
+impl<'a> From<&'a RouteSettings> for Rules<'a> {
+    fn from(route: &'a RouteSettings) -> Self {
+        Self {
+            route: &route.name,
+            path_counts: match route.path {
+                PathPattern::Exact(_) => false,
+                PathPattern::Prefix(_) => true,
+            },
+            methods: &route.methods,
+            key: &route.key,
+            fingerprint: &route.fingerprint,
+            when_key_missing: route.when_key_missing,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What the operator says of a route.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderName, Method, StatusCode, Uri};
+
+use super::identify::{FingerprintRule, KeyRule};
+use crate::idempotency::{Handling, Policy};
+use crate::upstream;
+
+/// A route at work.
+#[derive(Debug)]
+pub(super) struct Route {
+    pub(super) settings: RouteSettings,
+    pub(super) handling: Arc<Handling>,
+}
+
+/// A public entry and what is done with what arrives there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RouteSettings {
+    /// Stable: it is part of every operation id.
+    pub name: Arc<str>,
+    /// Which host it serves, lower case, without port; none: every host.
+    pub host: Option<String>,
+    /// Which paths it serves.
+    pub path: PathPattern,
+    /// How senders see it: for `X-Forwarded-*`.
+    pub public_url: Option<Uri>,
+    /// Which methods are deduplicated. GET, HEAD and OPTIONS pass unless they are named here; any
+    /// other one that is not named is refused.
+    pub methods: Vec<Method>,
+    /// Who must receive it.
+    pub upstream: upstream::Settings,
+    /// What identifies an operation.
+    pub key: KeyRule,
+    /// What a key is bound to.
+    pub fingerprint: FingerprintRule,
+    /// What is done with its operations.
+    pub policy: Policy,
+    /// The status that tells a copy that an attempt is in flight.
+    pub in_flight_status: StatusCode,
+    /// The status that tells a copy that the outcome is unknown.
+    pub uncertain_status: StatusCode,
+    /// The longest body of a request.
+    pub request_bytes_max: usize,
+    /// What happens to a request without a key.
+    pub when_key_missing: WhenKeyMissing,
+    /// The header that carries the key to the upstream.
+    pub forward_key: Option<HeaderName>,
+}
+
+/// Methods that ask for nothing to be done: their requests pass unless the route names them.
+pub(super) const PASSING: [Method; 3] = [Method::GET, Method::HEAD, Method::OPTIONS];
+
+/// The paths of a route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PathPattern {
+    /// This path alone.
+    Exact(String),
+    /// Written `/webhooks/*`, kept as `/webhooks`: this path and every one below it.
+    Prefix(String),
+}
+
+/// What happens to a request in which no key is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenKeyMissing {
+    /// 400 `key-missing`.
+    Refuse,
+    /// It is forwarded and not deduplicated.
+    Forward,
+    /// Its body's SHA-256 is the key; an empty body has none.
+    HashBody,
+}
+
+/// What the data plane allows all requests together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests at a time; above it: 503 `overloaded`.
+    pub requests_in_flight_max: usize,
+    /// Bytes of all request and answer bodies in memory.
+    pub buffered_bytes_max: usize,
+    /// How long a request's whole body may take.
+    pub body_timeout: Duration,
+}
