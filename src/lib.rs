@@ -53,3 +53,5 @@ pub mod idempotency;
 
 pub mod admin;
 pub mod proxy;
+
+pub mod config;

@@ -1,0 +1,73 @@
+//! Variables: settings as a layer, and what secrets are read from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use figment::value::{Tag, Value};
+
+use super::file;
+use super::layer::Layer;
+use super::problem::{Key, Place};
+
+const PREFIX: &str = "ONCEWARD_";
+
+/// What stands between two parts of a key. A variable without it is not a setting.
+const SEPARATOR: &str = "__";
+
+/// The variables that the process was started with. Never printed: any of them may be a secret.
+pub(super) struct Environment(BTreeMap<String, String>);
+
+impl Environment {
+    pub(super) fn new(variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self(variables.into_iter().collect())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The variables that are settings. `routes` are the names that the file knows: a variable
+    /// means one of them whatever its case, with `_` for `-` too.
+    pub(super) fn layer(&self, name: &'static str, routes: &BTreeSet<String>) -> Layer {
+        let mut layer = Layer::empty(name, Place::BuiltIn);
+        for (variable, text) in &self.0 {
+            if let Some(key) = key_of(variable, routes) {
+                layer.set(&key, value_of(text), &Place::Variable(variable.clone()));
+            }
+        }
+        layer
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Environment({} variables)", self.0.len())
+    }
+}
+
+fn key_of(variable: &str, routes: &BTreeSet<String>) -> Option<Key> {
+    let rest = variable.strip_prefix(PREFIX).filter(|rest| rest.contains(SEPARATOR))?;
+    let mut parts: Vec<String> =
+        rest.split(SEPARATOR).take(Key::DEPTH_MAX).map(str::to_ascii_lowercase).collect();
+    if let [table, route, ..] = parts.as_mut_slice()
+        && table == "routes"
+        && !routes.contains(route)
+    {
+        let mut meant = routes.iter().filter(|known| folded(known) == *route);
+        if let (Some(known), None) = (meant.next(), meant.next()) {
+            known.clone_into(route);
+        }
+    }
+    Some(Key::from_parts(parts))
+}
+
+fn folded(route: &str) -> String {
+    route.to_ascii_lowercase().replace('-', "_")
+}
+
+/// Text, whatever it looks like: only the setting knows whether it wants a number. A table in
+/// braces has to be one before the layers are merged.
+fn value_of(text: &str) -> Value {
+    let table = text.trim_start().starts_with('{').then(|| file::value(text.trim(), Tag::Default));
+    table.flatten().unwrap_or_else(|| Value::String(Tag::Default, text.to_owned()))
+}

@@ -1,0 +1,135 @@
+//! The leaves of the configuration: text, numbers and lists, as serde sees them.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use http::StatusCode;
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor};
+
+/// A value that is written as text.
+pub(super) trait Written: Sized {
+    /// What is asked for, to complete `expected …`.
+    const EXPECTED: &'static str;
+
+    /// Reads it; none if it is not what [`Written::EXPECTED`] says.
+    fn read(text: &str) -> Option<Self>;
+}
+
+/// A [`Written`] value in its place in the file.
+#[derive(Debug)]
+pub(super) struct Text<T>(pub(super) T);
+
+/// A whole number above zero. Semaphores and channels take no more than this many.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Count(pub(super) u32);
+
+/// A status that a sender takes as "try again later".
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RetryStatus(pub(super) StatusCode);
+
+/// A list. An item that was reported as a problem is none; TOML itself knows no such item.
+#[derive(Debug)]
+pub(super) struct List<T>(Vec<Option<Text<T>>>);
+
+impl<T> List<T> {
+    /// What is asked for, to complete `expected …`.
+    pub(super) const EXPECTED: &'static str = "a list of texts";
+
+    /// All items; none if one was reported as a problem.
+    pub(super) fn complete(self) -> Option<Vec<T>> {
+        self.0.into_iter().map(|item| item.map(|Text(value)| value)).collect()
+    }
+}
+
+impl<'de, T: Written> Deserialize<'de> for Text<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TextVisitor(PhantomData)).map(Self)
+    }
+}
+
+struct TextVisitor<T>(PhantomData<T>);
+
+impl<T: Written> Visitor<'_> for TextVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::EXPECTED)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        T::read(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+    }
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_u32(CountVisitor).map(Self)
+    }
+}
+
+struct CountVisitor;
+
+impl Visitor<'_> for CountVisitor {
+    type Value = u32;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a whole number from 1 to {}", u32::MAX)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<u32, E> {
+        u32::try_from(number)
+            .ok()
+            .filter(|number| *number > 0)
+            .ok_or_else(|| E::invalid_value(Unexpected::Signed(number), &self))
+    }
+}
+
+impl<'de> Deserialize<'de> for RetryStatus {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_u16(RetryStatusVisitor).map(Self)
+    }
+}
+
+struct RetryStatusVisitor;
+
+impl Visitor<'_> for RetryStatusVisitor {
+    type Value = StatusCode;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("409, 425, 429 or 503")
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<StatusCode, E> {
+        match number {
+            409 => Ok(StatusCode::CONFLICT),
+            425 => Ok(StatusCode::TOO_EARLY),
+            429 => Ok(StatusCode::TOO_MANY_REQUESTS),
+            503 => Ok(StatusCode::SERVICE_UNAVAILABLE),
+            _ => Err(E::invalid_value(Unexpected::Signed(number), &self)),
+        }
+    }
+}
+
+impl<'de, T: Written> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ListVisitor(PhantomData)).map(Self)
+    }
+}
+
+struct ListVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Written> Visitor<'de> for ListVisitor<T> {
+    type Value = Vec<Option<Text<T>>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(List::<T>::EXPECTED)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(list)
+    }
+}

@@ -1,0 +1,128 @@
+//! What the operator wrote: one source of settings over the other, checked as a whole.
+//!
+//! In order, each over the ones before it:
+//!
+//! 1. the built-in values, which are those of `config/onceward.toml`;
+//! 2. the file;
+//! 3. variables such as `ONCEWARD_SERVER__LISTEN`: what begins with `ONCEWARD_` and has `__`
+//!    further on;
+//! 4. `--upstream` and `--path`, where there is no file.
+//!
+//! Then a route takes what it does not say itself from `[defaults]`, setting by setting. Tables are
+//! merged; lists are replaced.
+//!
+//! `raw` is what was written, [`Config`] what it means: the second cannot be invalid.
+
+mod check;
+mod effective;
+mod environment;
+mod file;
+mod layer;
+mod leaf;
+mod problem;
+mod raw;
+mod read;
+mod risk;
+mod routes;
+mod secrets;
+mod source;
+mod url;
+mod value;
+
+pub use effective::Effective;
+pub use problem::{Key, Place, Problem, Problems};
+pub use risk::Risk;
+pub use source::Sources;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use http::Uri;
+use ipnet::IpNet;
+
+use crate::admin;
+use crate::listener;
+use crate::proxy;
+use crate::store;
+
+/// A configuration that can be run.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The data plane as a whole.
+    pub server: Server,
+    /// The control plane.
+    pub admin: admin::Settings,
+    /// Where operations live.
+    pub store: store::Settings,
+    /// At least one, and no two of them for the same host and path.
+    pub routes: Vec<proxy::RouteSettings>,
+}
+
+/// What all routes share.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// Where senders connect.
+    pub listen: SocketAddr,
+    /// How senders see the proxy, if it says so.
+    pub public_url: Option<Uri>,
+    /// Whose `X-Forwarded-*` is believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// How long requests are still taken after the signal to stop.
+    pub drain_delay: Duration,
+    /// How long attempts in flight may take after that.
+    pub shutdown_timeout: Duration,
+    /// What the listener allows its peers.
+    pub listener: listener::Limits,
+    /// What all requests together may use.
+    pub limits: proxy::Limits,
+}
+
+impl Config {
+    /// Reads a file, and the environment over it.
+    ///
+    /// # Errors
+    ///
+    /// Every problem at once; of a file that is not TOML the first.
+    pub fn from_file(
+        path: &Path,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, Problems> {
+        Sources::from_file(path, environment)?.check()
+    }
+
+    /// One route named `default` from `path` to `upstream`, and the environment.
+    ///
+    /// # Errors
+    ///
+    /// Every problem at once.
+    pub fn from_upstream(
+        upstream: &str,
+        path: &str,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, Problems> {
+        Sources::from_upstream(upstream, path, environment)?.check()
+    }
+
+    /// What is allowed, but may not be meant.
+    pub fn risks(&self) -> Vec<Risk> {
+        risk::of(self)
+    }
+}
+
+impl Sources {
+    /// What the sources mean together.
+    ///
+    /// # Errors
+    ///
+    /// Every problem at once.
+    pub fn check(&self) -> Result<Config, Problems> {
+        check::check(self)
+    }
+
+    /// Every setting with its value and its place. Only of sources that have been checked: what
+    /// stands under an unknown key may be a secret.
+    pub fn effective(&self) -> Vec<Effective> {
+        effective::of(self)
+    }
+}

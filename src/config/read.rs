@@ -1,0 +1,188 @@
+//! Sources -> the raw shapes, past every mistake.
+//!
+//! serde stops at its first error. So what it stopped at is noted, taken out, and it is asked
+//! again, until nothing is left to complain of.
+
+use figment::error::Kind;
+use figment::value::{Empty, Num, Tag, Value};
+use serde::Deserialize;
+
+use super::file;
+use super::leaf::List;
+use super::problem::{Key, Problem, Problems, quoted};
+use super::raw::Raw;
+use super::source::Sources;
+
+/// Reads all that can be read, and gives what it was read from, in which every value has its type.
+/// What is missing from the result is in `problems`.
+pub(super) fn read(sources: &Sources, problems: &mut Problems) -> (Raw, Value) {
+    let mut tree = sources.tree().clone();
+    while problems.have_room() {
+        match Raw::deserialize(&tree) {
+            Ok(raw) => return (raw, tree),
+            Err(error) => {
+                let key = Key::from_parts(error.path);
+                let stepped_over = step_over(sources, &mut tree, &key, error.kind, problems);
+                if stepped_over.is_none() {
+                    break;
+                }
+            }
+        }
+    }
+    (Raw::default(), tree)
+}
+
+/// Makes the tree readable at `key`. None if there is no such place.
+fn step_over(
+    sources: &Sources,
+    tree: &mut Value,
+    key: &Key,
+    kind: Kind,
+    problems: &mut Problems,
+) -> Option<()> {
+    let (place, written_as) = sources.origin(key);
+    let (expected, found) = match kind {
+        Kind::UnknownField(name, known) => {
+            let hint = hint(&name, known);
+            // People paste a secret anywhere.
+            let secret = key.is_secret();
+            let found = if secret { "another".to_owned() } else { quoted(&name) };
+            let table = Key::from_parts(key.parts().split_last()?.1.to_vec());
+            let named = if secret { table } else { written_as };
+            let (expected, hint) = ("a known key".to_owned(), Some(hint));
+            problems.push(Problem { place, key: named, expected, found, hint });
+            return take_out(tree, key);
+        }
+        Kind::InvalidType(_, expected) => {
+            let value = find(tree, key)?;
+            if sources.is_variable(key)
+                && let Some(typed) = typed(value, &expected)
+            {
+                *value = typed;
+                return Some(());
+            }
+            (in_toml_words(expected), found(sources, key, false))
+        }
+        Kind::InvalidValue(_, expected) => (expected, found(sources, key, true)),
+        Kind::Message(_)
+        | Kind::InvalidLength(..)
+        | Kind::UnknownVariant(..)
+        | Kind::MissingField(_)
+        | Kind::DuplicateField(_)
+        | Kind::ISizeOutOfRange(_)
+        | Kind::USizeOutOfRange(_)
+        | Kind::Unsupported(_)
+        | Kind::UnsupportedKey(..) => ("another value".to_owned(), found(sources, key, false)),
+    };
+    problems.push(Problem { place, key: written_as, expected, found, hint: None });
+    *find(tree, key)? = Value::Empty(Tag::Default, Empty::None);
+    Some(())
+}
+
+/// Reads a variable's text as what the setting wants: a list may be written with commas.
+fn typed(value: &Value, expected: &str) -> Option<Value> {
+    let Value::String(tag, text) = value else {
+        return None;
+    };
+    if expected == List::<String>::EXPECTED && !text.trim_start().starts_with('[') {
+        let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+        let items = items.map(|item| Value::String(*tag, item.to_owned()));
+        return Some(Value::Array(*tag, items.collect()));
+    }
+    file::value(text.trim(), *tag).filter(|typed| typed.as_str().is_none())
+}
+
+/// What was written, as far as it may be shown.
+fn found(sources: &Sources, key: &Key, right_type: bool) -> String {
+    let shown = !key.is_secret();
+    match sources.value(key) {
+        Some(Value::String(_, text)) if shown && (right_type || sources.is_variable(key)) => {
+            quoted(text)
+        }
+        Some(Value::String(..) | Value::Char(..)) => "a string".to_owned(),
+        Some(Value::Bool(_, boolean)) if shown => format!("`{boolean}`"),
+        Some(Value::Bool(..)) => "a boolean".to_owned(),
+        Some(Value::Num(_, number)) if shown => number_text(*number),
+        Some(Value::Num(..)) => "a number".to_owned(),
+        Some(Value::Dict(..)) => "a table".to_owned(),
+        Some(Value::Array(..)) => "a list".to_owned(),
+        Some(Value::Empty(..)) | None => part_of_variable(sources, key),
+    }
+}
+
+/// An item of a list that a variable holds is not in the tree of the sources.
+fn part_of_variable(sources: &Sources, key: &Key) -> String {
+    let mut around = key.and_around().skip(1);
+    match around.find_map(|around| sources.value(&around)) {
+        Some(Value::String(_, text)) if !key.is_secret() => quoted(text),
+        Some(_) | None => "something else".to_owned(),
+    }
+}
+
+fn number_text(number: Num) -> String {
+    number.to_i128().map_or_else(|| "a number".to_owned(), |number| format!("the number {number}"))
+}
+
+fn in_toml_words(expected: String) -> String {
+    match expected.as_str() {
+        "a map" => "tables such as `[routes.orders]`".to_owned(),
+        "a boolean" => "`true` or `false`".to_owned(),
+        _ => expected,
+    }
+}
+
+fn find<'a>(tree: &'a mut Value, key: &Key) -> Option<&'a mut Value> {
+    key.parts().iter().try_fold(tree, |value, part| match value {
+        Value::Dict(_, dict) => dict.get_mut(part),
+        Value::Array(_, items) => items.get_mut(part.parse::<usize>().ok()?),
+        Value::String(..)
+        | Value::Char(..)
+        | Value::Bool(..)
+        | Value::Num(..)
+        | Value::Empty(..) => None,
+    })
+}
+
+fn take_out(tree: &mut Value, key: &Key) -> Option<()> {
+    let (last, tables) = key.parts().split_last()?;
+    match find(tree, &Key::from_parts(tables.to_vec()))? {
+        Value::Dict(_, dict) => dict.remove(last).map(drop),
+        Value::String(..)
+        | Value::Char(..)
+        | Value::Bool(..)
+        | Value::Num(..)
+        | Value::Empty(..)
+        | Value::Array(..) => None,
+    }
+}
+
+fn hint(name: &str, known: &[&str]) -> String {
+    const LISTED_MAX: usize = 10;
+    let nearest = known.iter().map(|known| (distance(name, known), known)).min();
+    match nearest {
+        Some((distance, nearest)) if distance <= 1 + nearest.len() / 5 => {
+            format!("did you mean `{nearest}`?")
+        }
+        Some(_) if known.len() <= LISTED_MAX => {
+            let known: Vec<String> = known.iter().map(|known| format!("`{known}`")).collect();
+            format!("known here: {}", known.join(", "))
+        }
+        Some(_) => "`config/onceward.toml` lists all keys".to_owned(),
+        None => "this table has no keys".to_owned(),
+    }
+}
+
+/// How many letters have to be changed, added or taken away.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (line, from) in one.bytes().take(100).enumerate() {
+        let mut next = vec![line + 1];
+        for ((to, kept), (added, left)) in other.bytes().zip(&row).zip(row.iter().skip(1).zip(0..))
+        {
+            let left: usize = next.get(left).copied().unwrap_or(usize::MAX - 1);
+            next.push((kept + usize::from(from != to)).min(added + 1).min(left + 1));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(usize::MAX)
+}

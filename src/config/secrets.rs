@@ -1,0 +1,59 @@
+//! `{ env = "NAME" }` and `{ file = "path" }`. No message here names what stands in either: people
+//! paste the secret itself there.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::check::{Check, text};
+use super::file;
+use super::problem::Key;
+use super::raw::RawSecret;
+use crate::secret::Secret;
+
+/// Reads a secret from where the configuration says that it is.
+pub(super) fn read(check: &mut Check<'_>, key: &Key, raw: RawSecret) -> Option<Secret> {
+    match (text(raw.env), text(raw.file)) {
+        (Some(name), None) => from_variable(check, key, &name),
+        (None, Some(path)) => from_file(check, key, &path),
+        (Some(_), Some(_)) => {
+            check.wrong(&key.join("file"), "`env` or `file`", "both".to_owned());
+            None
+        }
+        (None, None) => {
+            // Whatever else stands there has been reported.
+            let table = check.sources.value(key).and_then(|value| value.as_dict());
+            if table.is_some_and(BTreeMap::is_empty) {
+                check.wrong(key, "`env` or `file`", "neither".to_owned());
+            }
+            None
+        }
+    }
+}
+
+fn from_variable(check: &mut Check<'_>, key: &Key, name: &str) -> Option<Secret> {
+    let found = match check.sources.environment.get(name) {
+        None => "one that is not set",
+        Some("") => "one that is empty",
+        Some(value) => return Some(Secret::new(value.to_owned())),
+    };
+    check.wrong(&key.join("env"), "the name of a variable that holds the secret", found.to_owned());
+    None
+}
+
+fn from_file(check: &mut Check<'_>, key: &Key, path: &Path) -> Option<Secret> {
+    let found = match file::read_small(path) {
+        Err(error) => format!("one that cannot be read: {}", error.kind()),
+        Ok(text) => match without_newline(&text) {
+            "" => "one that is empty".to_owned(),
+            secret => return Some(Secret::new(secret.to_owned())),
+        },
+    };
+    check.wrong(&key.join("file"), "the path of a file that holds the secret", found);
+    None
+}
+
+/// Editors end a file with one newline, which nobody means.
+fn without_newline(text: &str) -> &str {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    text.strip_suffix('\r').unwrap_or(text)
+}

@@ -1,0 +1,173 @@
+//! Addresses on the web: hosts, paths of routes, URLs of upstreams.
+
+use http::Uri;
+use http::uri::{Authority, PathAndQuery};
+
+use super::leaf::Written;
+use crate::proxy::PathPattern;
+use crate::upstream::{Scheme, Target};
+
+/// A host name or address, lower case, without a port.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Host(pub(super) String);
+
+impl Written for Host {
+    const EXPECTED: &'static str = "a host without a port such as `hooks.example.com`";
+
+    fn read(text: &str) -> Option<Self> {
+        let authority: Authority = text.parse().ok()?;
+        let bare = authority.host() == text && !text.split('.').any(str::is_empty);
+        (bare && !text.contains('*')).then(|| Self(text.to_ascii_lowercase()))
+    }
+}
+
+impl Written for PathPattern {
+    const EXPECTED: &'static str = "a path such as `/webhooks/orders`, or a prefix such as \
+                                    `/webhooks/*`, without query, fragment or dot segments";
+
+    fn read(text: &str) -> Option<Self> {
+        let (path, prefix) = match text.strip_suffix("/*") {
+            Some(path) => (path, true),
+            None => (text, false),
+        };
+        if !(prefix && path.is_empty() || is_plain_path(path)) || path.contains('*') {
+            return None;
+        }
+        let path = path.to_owned();
+        Some(if prefix { Self::Prefix(path) } else { Self::Exact(path) })
+    }
+}
+
+impl Written for Target {
+    const EXPECTED: &'static str = "an `http` or `https` URL such as `http://127.0.0.1:3000`, \
+                                    without user, query or fragment";
+
+    fn read(text: &str) -> Option<Self> {
+        let (scheme, authority, path) = parts(text)?;
+        let path = (path != "/").then_some(path);
+        Some(Self { scheme, authority, path })
+    }
+}
+
+/// How senders see the proxy.
+#[derive(Debug)]
+pub(super) struct PublicUrl(pub(super) Uri);
+
+impl Written for PublicUrl {
+    const EXPECTED: &'static str = "an `http` or `https` URL such as `https://hooks.example.com`, \
+                                    without user, query or fragment";
+
+    fn read(text: &str) -> Option<Self> {
+        parts(text)?;
+        text.parse().ok().map(Self)
+    }
+}
+
+fn parts(text: &str) -> Option<(Scheme, Authority, String)> {
+    // `Uri` drops a fragment without a word.
+    let uri: Uri = Some(text).filter(|text| !text.contains('#'))?.parse().ok()?;
+    let scheme = match uri.scheme_str()? {
+        "http" => Scheme::Http,
+        "https" => Scheme::Https,
+        _ => return None,
+    };
+    let authority = uri.authority()?.clone();
+    let whole = uri.query().is_none() && is_reachable(&authority) && is_plain_path(uri.path());
+    whole.then(|| (scheme, authority, uri.path().to_owned()))
+}
+
+/// Host and port alone, and a port that exists: `Authority` takes `host:` and `host:99999`.
+fn is_reachable(authority: &Authority) -> bool {
+    let host = authority.host();
+    let port = authority.as_str().strip_prefix(host);
+    let port_exists = match port.and_then(|port| port.strip_prefix(':')) {
+        Some(number) => number.parse::<u16>().is_ok_and(|number| number > 0),
+        None => port == Some(""),
+    };
+    !host.is_empty() && port_exists
+}
+
+/// Begins with `/`, and means the same to everybody: no dot segment, plain or percent-encoded.
+fn is_plain_path(path: &str) -> bool {
+    let dotted = path.split('/').any(|segment| {
+        let segment = segment.to_ascii_lowercase().replace("%2e", ".");
+        segment == "." || segment == ".."
+    });
+    let parsed = path.parse::<PathAndQuery>();
+    path.starts_with('/') && !dotted && parsed.is_ok_and(|parsed| parsed.path() == path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_exact_or_a_prefix_or_refused() {
+        let exact = |path: &str| Some(PathPattern::Exact(path.to_owned()));
+        let prefix = |path: &str| Some(PathPattern::Prefix(path.to_owned()));
+        assert_eq!(PathPattern::read("/webhooks/stripe"), exact("/webhooks/stripe"));
+        assert_eq!(PathPattern::read("/webhooks/*"), prefix("/webhooks"));
+        assert_eq!(PathPattern::read("/"), exact("/"));
+        assert_eq!(PathPattern::read("/*"), prefix(""));
+        for refused in [
+            "",
+            "*",
+            "webhooks",
+            "/a*",
+            "/*/b",
+            "/a/*/*",
+            "/a?b",
+            "/a#b",
+            "/a/../b",
+            "/a/.",
+            "/a/%2E%2e/b",
+            "/a b",
+            "/é\n",
+            "http://host/",
+        ] {
+            assert_eq!(PathPattern::read(refused), None, "{refused}");
+        }
+    }
+
+    #[test]
+    fn an_upstream_is_a_scheme_an_authority_and_a_path() {
+        let target = Target::read("https://[::1]:8443/internal").unwrap();
+        assert_eq!(target.scheme, Scheme::Https);
+        assert_eq!(target.authority, "[::1]:8443");
+        assert_eq!(target.path.as_deref(), Some("/internal"));
+        for whole in ["http://host", "http://host/"] {
+            assert_eq!(Target::read(whole).unwrap().path, None, "{whole}");
+        }
+        for refused in [
+            "",
+            "host",
+            "host:80",
+            "/path",
+            "ftp://host",
+            "http://",
+            "http://:80",
+            "http://host:",
+            "http://host:0",
+            "http://host:99999",
+            "http://user@host",
+            "http://user:pass@host",
+            "http://host/?a=b",
+            "http://host?a",
+            "http://host/#f",
+            "http://host#f",
+            "http://host/a/../b",
+            "http://ho st",
+        ] {
+            assert_eq!(Target::read(refused), None, "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_a_name_or_an_address_alone() {
+        assert_eq!(Host::read("Hooks.Example.com").unwrap().0, "hooks.example.com");
+        assert_eq!(Host::read("[::1]").unwrap().0, "[::1]");
+        for refused in ["", "host:80", "user@host", "*.host", "a..b", "host.", "a/b", "a b"] {
+            assert!(Host::read(refused).is_none(), "{refused}");
+        }
+    }
+}
