@@ -1,0 +1,270 @@
+//! The composition root: a configuration in, running listeners and background loops out.
+
+mod descriptors;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::service::TowerToHyperService;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+
+use crate::admin::Admin;
+use crate::budget::Budget;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::idempotency::Executor;
+use crate::listener::{self, Listener, Service, Shutdown};
+use crate::proxy::{Parties, Proxy};
+use crate::store::{self, Measured, Store, embedded, memory};
+use crate::telemetry::{Metrics, chain};
+use crate::upstream::{TrustStore, TrustedProxies};
+
+use descriptors::Shares;
+
+/// Everything that makes up a running process.
+#[derive(Debug)]
+pub struct App {
+    proxy: Proxy,
+    admin: Admin,
+    executor: Arc<Executor>,
+    store: Arc<dyn Store>,
+    metrics: Arc<Metrics>,
+    public: Listener,
+    private: Listener,
+    drain_delay: Duration,
+    shutdown_timeout: Duration,
+}
+
+/// The process cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address cannot be listened on.
+    #[error("cannot listen on `{address}` (`{key}`)")]
+    Listen {
+        /// The setting.
+        key: &'static str,
+        /// Its value.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The embedded store cannot be opened.
+    #[error("the store cannot be opened")]
+    Store(#[source] embedded::OpenError),
+}
+
+/// How long outcomes may take to be recorded after attempts were ended by force.
+const LAST_WRITES: Duration = Duration::from_secs(5);
+/// How long their senders have to take the answer.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// The pause between two passes of expiry, and how much one pass does.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+const SWEEP_RECORDS: usize = 1000;
+/// The pause between two looks at idle upstream connections.
+const CLOSE_IDLE_EVERY: Duration = Duration::from_secs(1);
+
+impl App {
+    /// Opens the store and binds the listeners. Nothing is served yet.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        let shares = Shares::of(&config);
+        let Config { mut server, admin, store, mut routes } = config;
+        server.listener.connections_max = shares.public;
+        for route in &mut routes {
+            let attempts = &mut route.policy.in_flight_max;
+            *attempts = shares.attempts.min(*attempts);
+        }
+        let clock = Clock::system();
+        let metrics = Arc::new(Metrics::new());
+        let store = open(store, clock.clone()).await?;
+        let store: Arc<dyn Store> =
+            Arc::new(Measured::new(store, clock.clone(), Arc::clone(&metrics)));
+        if let Err(error) = store.probe().await {
+            tracing::error!(
+                error = %chain(&error),
+                "the store does not work; requests are refused until it does"
+            );
+        }
+        let budget = Budget::new(server.limits.buffered_bytes_max, Arc::clone(&metrics));
+        let executor = Executor::new(
+            Arc::clone(&store),
+            holder(),
+            clock.clone(),
+            Arc::clone(&metrics),
+            budget.clone(),
+        );
+        let parties = Parties {
+            executor: Arc::clone(&executor),
+            budget,
+            clock,
+            metrics: Arc::clone(&metrics),
+            trust: TrustStore::of_this_machine(),
+        };
+        let trusted = TrustedProxies(server.trusted_proxies);
+        let proxy = Proxy::new(routes, server.limits, trusted, parties);
+        let public = bind("server.listen", server.listen, server.listener.clone())?;
+        let limits = listener::Limits { connections_max: shares.private, ..server.listener };
+        let private = bind("admin.listen", admin.listen, limits)?;
+        Ok(Self {
+            proxy,
+            admin: Admin::new(Arc::clone(&store), Arc::clone(&metrics), admin.token),
+            executor,
+            store,
+            metrics,
+            public,
+            private,
+            drain_delay: server.drain_delay,
+            shutdown_timeout: server.shutdown_timeout,
+        })
+    }
+
+    /// Where requests are taken.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.public.local_addr()
+    }
+
+    /// Where the control plane is.
+    pub fn admin_address(&self) -> io::Result<SocketAddr> {
+        self.private.local_addr()
+    }
+
+    /// The data plane, to be served by somebody else.
+    pub fn proxy(&self) -> Proxy {
+        self.proxy.clone()
+    }
+
+    /// Serves until `asked_to_stop` ends, then lets what is in flight end in good order.
+    pub async fn run(self, asked_to_stop: impl Future<Output = ()>) {
+        let proxy = self.proxy.clone();
+        self.run_service(proxy, asked_to_stop).await;
+    }
+
+    /// The same for an application that has [`App::proxy`] among its own routes: its router is
+    /// served in place of the proxy alone.
+    pub async fn run_inside(self, router: Router, asked_to_stop: impl Future<Output = ()>) {
+        self.run_service(TowerToHyperService::new(router), asked_to_stop).await;
+    }
+
+    async fn run_service(self, service: impl Service, asked_to_stop: impl Future<Output = ()>) {
+        let (open, closing) = (Shutdown::default(), Shutdown::default());
+        let mut public =
+            tokio::spawn(self.public.serve(service, open.clone(), Arc::clone(&self.metrics)));
+        let private = tokio::spawn(self.private.serve(
+            TowerToHyperService::new(self.admin.router()),
+            closing.clone(),
+            Arc::clone(&self.metrics),
+        ));
+        let sweep = tokio::spawn(sweep(Arc::clone(&self.store), Arc::clone(&self.metrics)));
+        let close_idle = tokio::spawn(close_idle(self.proxy.clone()));
+
+        asked_to_stop.await;
+        tracing::info!("not ready from now on; draining");
+        self.admin.drain();
+        sleep(self.drain_delay).await;
+        self.proxy.drain();
+        open.drain();
+        let in_good_order = async {
+            // The listener stays open meanwhile: who comes now is told to come back, not cut off.
+            self.executor.finish().await;
+            open.stop(self.shutdown_timeout);
+            let _panicked = (&mut public).await;
+            // What came in at the last moment.
+            self.executor.finish().await;
+        };
+        if timeout(self.shutdown_timeout, in_good_order).await.is_err() {
+            let left = self.executor.under_way();
+            tracing::warn!(left, "the time is over; what is left is recorded as it stands");
+            self.executor.abort();
+            if timeout(LAST_WRITES, self.executor.finish()).await.is_err() {
+                let left = self.executor.under_way();
+                tracing::error!(left, "outcomes could not be recorded; their operations are held");
+            }
+            open.stop(LAST_ANSWERS);
+            if !public.is_finished() {
+                let _cut_off = timeout(LAST_ANSWERS, public).await;
+            }
+        }
+        sweep.abort();
+        close_idle.abort();
+        closing.stop(LAST_ANSWERS);
+        let _panicked = private.await;
+        self.store.close().await;
+        tracing::info!("done");
+    }
+}
+
+/// Opens a store without blocking the runtime.
+pub(crate) async fn open(
+    settings: store::Settings,
+    clock: Clock,
+) -> Result<Arc<dyn Store>, StartError> {
+    match settings {
+        store::Settings::Memory => {
+            tracing::warn!("the store is in memory: what is remembered is lost with this process");
+            Ok(Arc::new(memory::Memory::new(clock)))
+        }
+        store::Settings::Embedded(settings) => {
+            let opened =
+                tokio::task::spawn_blocking(move || embedded::open(&settings, clock)).await;
+            match opened {
+                Ok(Ok(store)) => Ok(Arc::new(store)),
+                Ok(Err(error)) => Err(StartError::Store(error)),
+                Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+            }
+        }
+    }
+}
+
+fn bind(
+    key: &'static str,
+    address: SocketAddr,
+    limits: listener::Limits,
+) -> Result<Listener, StartError> {
+    let bound = Listener::bind(address, limits);
+    bound.map_err(|source| StartError::Listen { key, address, source })
+}
+
+/// Names this process among those that share a store.
+fn holder() -> Arc<str> {
+    let mut random = [0; 4];
+    // Without random numbers no claim is made either; the name is for people.
+    let _unnamed = getrandom::fill(&mut random);
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    format!("{host}-{}-{}", std::process::id(), hex::encode(random)).into()
+}
+
+/// Forgets what is past its retention, a bounded pass at a time.
+async fn sweep(store: Arc<dyn Store>, metrics: Arc<Metrics>) {
+    let mut ticks = interval(SWEEP_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        loop {
+            match store.sweep(SWEEP_RECORDS).await {
+                Ok(swept) => {
+                    metrics.holds_ended.inc_by(swept.holds_ended as u64);
+                    if !swept.more {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(error = %chain(&error), "expired records could not be removed yet");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Closes idle upstream connections.
+async fn close_idle(proxy: Proxy) {
+    let mut ticks = interval(CLOSE_IDLE_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        proxy.close_idle();
+    }
+}

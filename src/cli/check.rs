@@ -1,0 +1,239 @@
+//! `onceward check`: all problems and risks of a configuration, without starting.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::output::Ended;
+use super::serve;
+use crate::app;
+use crate::clock::Clock;
+use crate::config::{Effective, Key, Place, Problem, Problems, Risk, Sources};
+use crate::store;
+use crate::telemetry::chain;
+
+/// Checks a configuration without starting
+///
+/// Exit status: 0 without problems, 2 with problems, 1 with risks under `--strict`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: onceward check --config onceward.toml --strict")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(super) struct Args {
+    /// The configuration
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Print every setting with its value and where it comes from
+    #[arg(long)]
+    effective: bool,
+    /// Open the store too, and claim and settle a throw-away operation in it
+    #[arg(long)]
+    probe: bool,
+    /// Fail on risks too
+    #[arg(long)]
+    strict: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is printed, and the exit status.
+#[derive(Debug, PartialEq, Eq)]
+struct Report {
+    text: String,
+    status: u8,
+}
+
+/// A risk, and the place that it comes from.
+type Placed = (Place, Risk);
+
+pub(super) fn run(args: &Args) -> Ended {
+    let Report { text, status } = report(args, serve::environment());
+    Ended { status, ..Ended::done(text) }
+}
+
+/// Checks the configuration that `args` name, under these variables.
+fn report(args: &Args, environment: impl IntoIterator<Item = (String, String)>) -> Report {
+    match examine(args, environment) {
+        Ok((risks, effective)) => {
+            let status = u8::from(args.strict && !risks.is_empty());
+            let text = if args.json {
+                as_json(&Problems::default(), &risks, args.effective.then_some(&effective))
+            } else {
+                as_text(args, &risks, &effective)
+            };
+            Report { text, status }
+        }
+        Err(problems) => {
+            let text =
+                if args.json { as_json(&problems, &[], None) } else { format!("{problems}\n") };
+            Report { text, status: 2 }
+        }
+    }
+}
+
+fn examine(
+    args: &Args,
+    environment: impl IntoIterator<Item = (String, String)>,
+) -> Result<(Vec<Placed>, Vec<Effective>), Problems> {
+    let sources = Sources::from_file(&args.config, environment)?;
+    let config = sources.check()?;
+    let risks = config.risks();
+    if args.probe {
+        probe(config.store).map_err(|found| {
+            let key = Key::of(&["store"]);
+            let place = sources.place(&key);
+            let expected = "a store that opens, claims and settles".to_owned();
+            Problem { place, key, expected, found, hint: None }
+        })?;
+    }
+    let placed = risks.into_iter().map(|risk| (sources.place(&risk.key), risk)).collect();
+    Ok((placed, sources.effective()))
+}
+
+/// Opens the store and does in it what the proxy would do. Else says what went wrong.
+fn probe(settings: store::Settings) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        let store = app::open(settings, Clock::system()).await.map_err(|error| chain(&error))?;
+        let probed = store.probe().await.map_err(|error| chain(&error));
+        store.close().await;
+        probed
+    })
+}
+
+fn as_text(args: &Args, risks: &[Placed], effective: &[Effective]) -> String {
+    let settings = effective.iter().filter(|_| args.effective);
+    let settings: Vec<String> = settings
+        .map(|Effective { key, value, place }| format!("{key} = {value}  # {place}\n"))
+        .collect();
+    let settings = settings.concat();
+    let blank = if args.effective { "\n" } else { "" };
+    let count = match risks.len() {
+        0 => "no risks".to_owned(),
+        1 => "1 risk".to_owned(),
+        count => format!("{count} risks"),
+    };
+    let file = args.config.display();
+    let risks: Vec<String> = risks
+        .iter()
+        .map(|(place, Risk { key, text, hint })| {
+            format!("  {place}: `{key}`: {text}\n    hint: {hint}\n")
+        })
+        .collect();
+    format!("{settings}{blank}{file}: no problems, {count}\n{}", risks.concat())
+}
+
+fn as_json(problems: &Problems, risks: &[Placed], effective: Option<&Vec<Effective>>) -> String {
+    let mut report = json!({
+        "problems": problems.iter().map(problem).collect::<Vec<_>>(),
+        "risks": risks.iter().map(risk).collect::<Vec<_>>(),
+    });
+    if let (Some(effective), Value::Object(report)) = (effective, &mut report) {
+        let settings = effective.iter().map(setting).collect();
+        report.insert("effective".to_owned(), Value::Array(settings));
+    }
+    format!("{report:#}\n")
+}
+
+fn problem(problem: &Problem) -> Value {
+    json!({
+        "place": place(&problem.place),
+        "key": problem.key.to_string(),
+        "expected": problem.expected,
+        "found": problem.found,
+        "hint": problem.hint,
+    })
+}
+
+fn risk((from, risk): &Placed) -> Value {
+    json!({
+        "place": place(from),
+        "key": risk.key.to_string(),
+        "risk": risk.text,
+        "hint": risk.hint,
+    })
+}
+
+fn setting(setting: &Effective) -> Value {
+    json!({
+        "place": place(&setting.place),
+        "key": setting.key.to_string(),
+        "value": setting.value,
+    })
+}
+
+fn place(place: &Place) -> Value {
+    match place {
+        Place::Argument(name) => json!({ "argument": name }),
+        Place::File(file) => json!({ "file": file.display().to_string() }),
+        Place::Line(file, line) => json!({ "file": file.display().to_string(), "line": line }),
+        Place::Variable(name) => json!({ "variable": name }),
+        Place::BuiltIn => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUTE: &str = "[routes.a]\npath = \"/\"\nupstream = \"http://a\"\n";
+
+    fn check(file: &str, args: impl FnOnce(&mut Args)) -> Report {
+        let directory = tempfile::tempdir().unwrap();
+        let config = directory.path().join("onceward.toml");
+        std::fs::write(&config, file).unwrap();
+        let mut asked = Args { config, effective: false, strict: false, json: false, probe: false };
+        args(&mut asked);
+        let mut report = report(&asked, []);
+        report.text = report.text.replace(&format!("{}/", directory.path().display()), "");
+        report
+    }
+
+    #[test]
+    fn the_status_is_that_of_the_worst_that_was_found() {
+        let risky = format!("[store.memory]\n{ROUTE}");
+        assert_eq!(check(ROUTE, |args| args.strict = true).status, 0);
+        assert_eq!(check(&risky, |_| ()).status, 0);
+        assert_eq!(check(&risky, |args| args.strict = true).status, 1);
+        for text in ["", "[routes"] {
+            assert_eq!(check(text, |_| ()).status, 2);
+            assert_eq!(check(text, |args| args.json = true).status, 2);
+        }
+    }
+
+    #[test]
+    fn a_risk_names_its_place() {
+        insta::assert_snapshot!(check(&format!("[store.memory]\n{ROUTE}"), |_| ()).text, @"
+        onceward.toml: no problems, 1 risk
+          onceward.toml:1: `store.memory`: every operation is forgotten at exit, so that a later copy runs again
+            hint: `[store.embedded]` remembers
+        ");
+    }
+
+    #[test]
+    fn every_value_is_printed_with_its_source() {
+        let text = check(ROUTE, |args| args.effective = true).text;
+        assert!(text.contains("routes.a.lease = \"15s\"  # built-in\n"), "{text}");
+        assert!(text.contains("routes.a.path = \"/\"  # onceward.toml:2\n"), "{text}");
+        assert!(text.ends_with("\n\nonceward.toml: no problems, no risks\n"), "{text}");
+    }
+
+    #[test]
+    fn json_holds_problems_risks_and_values() {
+        let text = check(ROUTE, |args| (args.json, args.effective) = (true, true)).text;
+        let report: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(report["problems"], json!([]));
+        let setting = json!({
+            "key": "routes.a.path",
+            "value": "\"/\"",
+            "place": { "file": "onceward.toml", "line": 2 },
+        });
+        assert!(report["effective"].as_array().unwrap().contains(&setting), "{text}");
+
+        let report: Value =
+            serde_json::from_str(&check("x = 1", |args| args.json = true).text).unwrap();
+        assert_eq!(report["problems"][0]["key"], "routes");
+        assert_eq!(report["problems"][1]["place"]["line"], 1);
+    }
+}

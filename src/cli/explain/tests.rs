@@ -1,0 +1,171 @@
+//! What the command says, as a whole.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderName, Method, StatusCode};
+use insta::assert_snapshot;
+
+use super::*;
+use crate::idempotency::{Policy, WhenInFlight, WhenStoreFails};
+use crate::operation::Terms;
+use crate::proxy::{EventRule, FingerprintOver, FingerprintRule, KeyRule};
+use crate::proxy::{PathPattern, WhenKeyMissing};
+use crate::upstream::{OutcomeRule, Scheme, Settings, Target};
+
+fn orders() -> RouteSettings {
+    let minute = Duration::from_mins(1);
+    let [id, kind] = ["json:/id", "json:/type?"].map(|text| text.parse().unwrap());
+    RouteSettings {
+        name: Arc::from("orders"),
+        host: None,
+        public_url: None,
+        path: PathPattern::Exact("/orders".to_owned()),
+        methods: vec![Method::POST],
+        upstream: Settings {
+            target: Target {
+                scheme: Scheme::Http,
+                authority: "127.0.0.1:3000".parse().unwrap(),
+                path: None,
+            },
+            connect_timeout: minute,
+            keepalive: minute,
+            preserve_host: true,
+        },
+        key: KeyRule {
+            headers: vec![HeaderName::from_static("x-idempotency-key")],
+            event: EventRule { source: "orders".to_owned(), id, kind },
+            scope: Vec::new(),
+        },
+        fingerprint: FingerprintRule {
+            over: FingerprintOver::Auto,
+            ignore: vec!["/at".parse().unwrap()],
+        },
+        policy: Policy {
+            terms: Terms {
+                lease: minute,
+                attempt_timeout: minute,
+                retention: minute,
+                hold_for: minute,
+            },
+            answer_within: None,
+            when_in_flight: WhenInFlight::Refuse,
+            when_store_fails: WhenStoreFails::Refuse,
+            in_flight_max: 1,
+            outcome: OutcomeRule { succeeded: Vec::new(), uncertain: Vec::new() },
+            body_bytes_max: 0,
+            drop_headers: Vec::new(),
+        },
+        in_flight_status: StatusCode::CONFLICT,
+        uncertain_status: StatusCode::SERVICE_UNAVAILABLE,
+        request_bytes_max: 64,
+        when_key_missing: WhenKeyMissing::Refuse,
+        forward_key: None,
+    }
+}
+
+fn explained(captured: &str, json: bool) -> String {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), captured).unwrap();
+    let args = Args { config: PathBuf::new(), request: file.path().to_owned(), json };
+    let route = orders();
+    let choose = |parts: &Parts| {
+        if parts.uri.path() == "/orders" {
+            return Ok(&route);
+        }
+        let detail = "no route serves this host and path".to_owned();
+        Err(Refused { code: "no-route", detail })
+    };
+    explain(&args, choose).unwrap()
+}
+
+fn told_of(body: &str) -> String {
+    explained(&format!("POST /orders HTTP/1.1\nHost: h\n\n{body}"), false)
+}
+
+#[test]
+fn a_header_key_is_explained_with_the_body_it_is_bound_to() {
+    let captured = "POST /orders HTTP/1.1\r\nHost: h\r\nX-Idempotency-Key: \"k1\"\r\n\r\nhello";
+    assert_snapshot!(explained(captured, false), @r#"
+    route        orders
+    signature    not-checked
+    key          header: "k1"
+    operation    op_92e94573b157cfb695e4b12a006fc55f
+    fingerprint  20679ccb823a328c-c6402d15196824a049ad87c371a5047a over the body
+    ignored      json:/at
+    disposition  executed, unless the store knows it
+    "#);
+    assert_snapshot!(explained(captured, true), @r#"{"route":"orders","provider":null,"signature":{"verdict":"not-checked","reason":null},"key":{"from":"header","parts":["k1"]},"operation":"op_92e94573b157cfb695e4b12a006fc55f","fingerprint":"20679ccb823a328c-c6402d15196824a049ad87c371a5047a","disposition":"executed"}"#);
+}
+
+#[test]
+fn an_event_is_explained_with_its_parts() {
+    assert_snapshot!(told_of(r#"{"id":8202522731445525542,"type":"paid"}"#), @r#"
+    route        orders
+    signature    not-checked
+    key          event: "orders" "8202522731445525542" "paid"
+    operation    op_92b0ea2075b84f9d734df50ef6b6d935
+    fingerprint  1785cfc3bc6ac773-e3b0c44298fc1c149afbf4c8996fb924 over nothing
+    ignored      nothing
+    disposition  executed, unless the store knows it
+    "#);
+}
+
+#[test]
+fn a_refusal_is_explained_and_not_an_error() {
+    assert_snapshot!(told_of(r#"{"id":" "}"#), @"
+    route        orders
+    signature    not-checked
+    disposition  refused: key-missing, no idempotency key: a part of it is null, empty or blank
+    ");
+    assert_snapshot!(told_of(r#"{"id":1,"id":2}"#), @"
+    route        orders
+    signature    not-checked
+    disposition  refused: key-invalid, unusable idempotency key: a JSON member on the way to a part of it occurs twice
+    ");
+    assert_snapshot!(told_of(&"x".repeat(65)), @"
+    route        orders
+    signature    not-checked
+    disposition  refused: body-too-large, the body is longer than 64 bytes
+    ");
+    assert_snapshot!(explained("POST /other HTTP/1.1\n\n", false), @"
+    route        none
+    signature    not-checked
+    disposition  refused: no-route, no route serves this host and path
+    ");
+    assert_snapshot!(explained("POST /other HTTP/1.1\n\n", true), @r#"{"route":null,"provider":null,"signature":{"verdict":"not-checked","reason":null},"key":null,"operation":null,"fingerprint":null,"disposition":"refused","refusal":{"code":"no-route","detail":"no route serves this host and path"}}"#);
+}
+
+#[test]
+fn what_is_not_deduplicated_is_said_to_pass() {
+    assert_snapshot!(explained("GET /orders HTTP/1.1\n\n", false), @"
+    route        orders
+    signature    not-checked
+    disposition  passed: forwarded, not deduplicated
+    ");
+    assert_snapshot!(explained("GET /orders HTTP/1.1\n\n", true), @r#"{"route":"orders","provider":null,"signature":{"verdict":"not-checked","reason":null},"key":null,"operation":null,"fingerprint":null,"disposition":"passed"}"#);
+}
+
+/// An id may hold what moves the cursor of a terminal.
+#[test]
+fn what_a_sender_wrote_cannot_write_to_the_terminal() {
+    let told = told_of(r#"{"id":"\u001b[31m\u202e\r\nroute  x"}"#);
+    assert!(told.lines().all(|line| line.chars().all(|c| !c.is_control())), "{told:?}");
+    assert!(!told.contains('\u{202e}'), "{told:?}");
+    assert_eq!(told.lines().count(), 7, "{told:?}");
+}
+
+#[test]
+fn a_file_that_is_no_request_is_an_error_that_names_it() {
+    let args = |request: &std::path::Path| Args {
+        config: PathBuf::new(),
+        request: request.to_owned(),
+        json: false,
+    };
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let told = explain(&args(file.path()), |_| panic!("no request")).unwrap_err();
+    assert_eq!(told.to_string(), format!("`{}` is not a captured request", file.path().display()));
+    let nowhere = std::path::Path::new("/nowhere");
+    let told = explain(&args(nowhere), |_| panic!("no request")).unwrap_err();
+    assert_eq!(told.to_string(), "cannot read `/nowhere`");
+}

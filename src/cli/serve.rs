@@ -1,0 +1,145 @@
+//! `onceward serve`: runs the proxy.
+
+use std::io;
+use std::path::PathBuf;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::output::Ended;
+use crate::app::App;
+use crate::config::{Config, Problems};
+use crate::telemetry::{self, Format};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  onceward serve --config onceward.toml
+  onceward serve --upstream http://127.0.0.1:3000
+
+Signals: the first SIGTERM or SIGINT drains, the second ends at once.")]
+pub(super) struct Args {
+    /// The configuration.
+    #[arg(long, short, value_name = "FILE", required_unless_present = "upstream")]
+    config: Option<PathBuf>,
+    /// Without a file: where everything is forwarded to.
+    #[arg(long, value_name = "URL", conflicts_with = "config")]
+    upstream: Option<String>,
+    /// Without a file: what is forwarded.
+    #[arg(long, value_name = "PATH", default_value = "/*", requires = "upstream")]
+    path: String,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+/// How the log is written.
+#[derive(Debug, clap::Args)]
+pub(super) struct LogArgs {
+    /// What is logged: a level, or directives such as `info,onceward::proxy=debug`.
+    #[arg(
+        long,
+        value_name = "FILTER",
+        env = "ONCEWARD_LOG",
+        default_value = "info,fjall=warn,lsm_tree=warn"
+    )]
+    log: String,
+    /// One line of text, or one JSON object, for each event.
+    #[arg(long, value_name = "FORMAT", env = "ONCEWARD_LOG_FORMAT", default_value = "text")]
+    #[arg(value_parser = ["text", "json"])]
+    log_format: String,
+}
+
+impl LogArgs {
+    pub(super) fn install(&self) -> Result<(), telemetry::LogError> {
+        let format = if self.log_format == "json" { Format::Json } else { Format::Text };
+        telemetry::install(format, &self.log)
+    }
+}
+
+pub(super) fn run(args: &Args) -> Ended {
+    let config = match load(args) {
+        Ok(config) => config,
+        Err(problems) => return Ended::misused(format!("error: {problems}\n")),
+    };
+    if let Err(error) = args.log.install() {
+        return Ended::misused(format!("error: {error}\n"));
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Ended::failed(&error),
+    };
+    let ended = runtime.block_on(serve(config));
+    // What is left is waited for by nobody.
+    runtime.shutdown_background();
+    ended
+}
+
+fn load(args: &Args) -> Result<Config, Problems> {
+    match (&args.config, &args.upstream) {
+        (Some(file), _) => Config::from_file(file, environment()),
+        (None, upstream) => {
+            let upstream = upstream.as_deref().unwrap_or_default();
+            Config::from_upstream(upstream, &args.path, environment())
+        }
+    }
+}
+
+/// The variables of this process. One that is not text is none of ours.
+pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+async fn serve(config: Config) -> Ended {
+    // Heard from before anything is started, so that no signal is missed.
+    let (mut terminate, mut interrupt) = match signals() {
+        Ok(signals) => signals,
+        Err(error) => return Ended::failed(&error),
+    };
+    let app = tokio::select! {
+        started = App::start(config) => match started {
+            Ok(app) => app,
+            Err(error) => return Ended::failed(&error),
+        },
+        _ = terminate.recv() => return Ended::done(""),
+        _ = interrupt.recv() => return Ended::done(""),
+    };
+    match (app.address(), app.admin_address()) {
+        (Ok(listen), Ok(admin)) => tracing::info!(%listen, %admin, "serving"),
+        (Err(error), _) | (_, Err(error)) => return Ended::failed(&error),
+    }
+    let (asked, asked_to_stop) = tokio::sync::oneshot::channel::<()>();
+    let run = app.run(async {
+        // The signal's end of the channel lives until it has spoken.
+        let _asked = asked_to_stop.await;
+    });
+    let second_signal = async {
+        next(&mut terminate, &mut interrupt).await;
+        let _told = asked.send(());
+        next(&mut terminate, &mut interrupt).await;
+    };
+    tokio::select! {
+        () = run => Ended::done(""),
+        () = second_signal => Ended::failed(&EndedAtOnce),
+    }
+}
+
+/// The second signal came before the first had done its work.
+#[derive(Debug, thiserror::Error)]
+#[error("ended at once by a second signal; operations in flight are uncertain after the restart")]
+struct EndedAtOnce;
+
+pub(super) type Signals = (tokio::signal::unix::Signal, tokio::signal::unix::Signal);
+
+pub(super) fn signals() -> io::Result<Signals> {
+    Ok((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?))
+}
+
+pub(super) async fn next(
+    terminate: &mut tokio::signal::unix::Signal,
+    interrupt: &mut tokio::signal::unix::Signal,
+) {
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
