@@ -1,0 +1,256 @@
+//! `kill -9` at any moment: what was answered is replayed, what was in flight is held, nothing runs
+//! twice (C70, C91).
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::support::{Act, Answer, Event, Onceward, Receiver, Reply, event};
+
+const ABANDONED: &str = "operations of an earlier process are uncertain now";
+
+/// How many rounds of load and kill: `ONCEWARD_CRASH_ROUNDS`, else 20.
+fn rounds() -> usize {
+    let set = std::env::var("ONCEWARD_CRASH_ROUNDS").ok();
+    set.map_or(20, |set| set.parse().expect("a number"))
+}
+
+/// What the receiver is to do with an event stands in it.
+fn planned(plan: &str, round: usize, count: usize) -> Vec<Event> {
+    let one =
+        |number| event("evt").keyed(&format!("{plan}-{round}-{number}")).header("x-plan", plan);
+    (0..count).map(one).collect()
+}
+
+fn key(event: &Event) -> &str {
+    let (_, key) = event.headers.iter().find(|(name, _)| name == "x-idempotency-key").unwrap();
+    key
+}
+
+async fn receiver() -> Receiver {
+    Receiver::that(|seen, copies| {
+        let key = seen.header("x-idempotency-key").unwrap().to_owned();
+        let done = Answer::new(201, format!("done {key}\n")).header("x-of", &key);
+        match seen.header("x-plan").unwrap() {
+            "fails" if copies == 0 => Answer::new(500, "broken\n").into(),
+            "hangs" => Act::Hang,
+            _ => done.into(),
+        }
+    })
+    .await
+}
+
+/// How often the receiver has read each event.
+fn counts(receiver: &Receiver) -> HashMap<String, usize> {
+    let mut counts = HashMap::new();
+    for seen in receiver.seen() {
+        *counts.entry(seen.header("x-idempotency-key").unwrap().to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+async fn all(onceward: &Onceward, events: &[Event]) -> Vec<Option<Reply>> {
+    join_all(events.iter().map(async |event| onceward.try_sends(event.clone()).await.ok())).await
+}
+
+fn is_the_same(replay: &Reply, first: &Reply) {
+    replay.is_replayed(first.status);
+    assert_eq!(replay.body, first.body);
+    for name in ["x-of", "content-length", "onceward-operation"] {
+        assert_eq!(replay.header(name), first.header(name), "{name}");
+    }
+}
+
+/// What was going on when the process was killed.
+struct Killed {
+    answered: Vec<(Event, Reply)>,
+    failed: Vec<Event>,
+    hanging: Vec<Event>,
+    racing: Vec<(Event, Option<Reply>)>,
+}
+
+/// Load, and the kill in the middle of it: 200 requests are in flight, most of them for good.
+async fn is_killed_under_load(
+    onceward: &mut Onceward,
+    receiver: &Receiver,
+    round: usize,
+) -> Killed {
+    let answered = planned("answers", round, 20);
+    let failed = planned("fails", round, 10);
+    let hanging = planned("hangs", round, 150);
+    let racing = planned("races", round, 50);
+    let replies = all(onceward, &answered).await;
+    let answered: Vec<_> =
+        answered.into_iter().zip(replies.into_iter().map(Option::unwrap)).collect();
+    for (_, reply) in &answered {
+        reply.is_executed(201);
+    }
+    for reply in all(onceward, &failed).await {
+        reply.unwrap().is_executed(500);
+    }
+    let before = receiver.count();
+    let pid = onceward.pid();
+    let (hung, raced, ()) = tokio::join!(
+        all(onceward, &hanging),
+        async {
+            receiver.has_counted(before + 150).await;
+            all(onceward, &racing).await
+        },
+        async {
+            // In the middle of the race, at another point in each round.
+            receiver.has_counted(before + 150 + (round * 7) % 50).await;
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        }
+    );
+    assert!(hung.iter().all(Option::is_none), "nobody has answered them");
+    assert!(!onceward.ends().await.success());
+    let racing = racing.into_iter().zip(raced).collect();
+    Killed { answered, failed, hanging, racing }
+}
+
+async fn nothing_is_lost_and_nothing_runs_twice(
+    onceward: &Onceward,
+    receiver: &Receiver,
+    Killed { answered, failed, hanging, racing }: &Killed,
+) {
+    let before = counts(receiver);
+    let times =
+        |counts: &HashMap<String, usize>, event| counts.get(key(event)).copied().unwrap_or(0);
+    let copies = async |events: Vec<&Event>| -> Vec<Reply> {
+        join_all(events.into_iter().map(|event| onceward.sends(event.clone()))).await
+    };
+    let replays = copies(answered.iter().map(|(event, _)| event).collect()).await;
+    for (replay, (_, first)) in replays.iter().zip(answered) {
+        is_the_same(replay, first);
+    }
+    for reply in copies(failed.iter().collect()).await {
+        reply.is_executed(201);
+    }
+    for reply in copies(hanging.iter().collect()).await {
+        reply.is_uncertain();
+    }
+    let after_the_race = copies(racing.iter().map(|(event, _)| event).collect()).await;
+    for (reply, (event, first)) in after_the_race.iter().zip(racing) {
+        match (first, reply.disposition()) {
+            (Some(first), _) => is_the_same(reply, first),
+            // It was recorded, and the kill came before the answer.
+            (None, "replayed") => {
+                reply.is_replayed(201);
+            }
+            (None, "uncertain") => {
+                reply.is_uncertain();
+            }
+            (None, _) => {
+                assert_eq!(times(&before, event), 0, "an event in flight is free: {event:?}");
+                reply.is_executed(201);
+            }
+        }
+    }
+    let after = counts(receiver);
+    for event in hanging.iter().chain(answered.iter().map(|(event, _)| event)) {
+        assert_eq!(times(&after, event), 1, "{event:?}");
+    }
+    for event in failed {
+        assert_eq!(times(&after, event), 2, "a failure, and a new attempt: {event:?}");
+    }
+    for (event, _) in racing {
+        assert!(times(&after, event) <= 1, "{event:?}");
+    }
+}
+
+/// C70, C91.
+/// Traps 4 and 21: a crash leaves no lock behind, and an answer that was given is remembered.
+#[tokio::test]
+async fn killed_under_load_it_replays_what_was_answered_and_holds_what_was_in_flight() {
+    let receiver = receiver().await;
+    let builder = Onceward::in_front_of(&receiver).expects_log(ABANDONED);
+    let mut onceward = builder.start().await;
+    for round in 0..rounds() {
+        let killed = is_killed_under_load(&mut onceward, &receiver, round).await;
+        onceward.starts_again().await;
+        nothing_is_lost_and_nothing_runs_twice(&onceward, &receiver, &killed).await;
+        let held = onceward.sends(killed.hanging[0].clone()).await;
+        let operation = onceward.operation(&held.operation()).await.unwrap();
+        assert_eq!(operation["state"], "uncertain", "{operation}");
+        assert_eq!(operation["attempts"][0]["reason"], "holder-ended", "{operation}");
+    }
+}
+
+/// The first start after a kill writes what it found; it may be killed while it does so.
+#[tokio::test]
+async fn killed_again_and_again_it_forgets_nothing() {
+    let receiver = receiver().await;
+    let builder = Onceward::in_front_of(&receiver).expects_log(ABANDONED);
+    let mut onceward = builder.start().await;
+    let killed = is_killed_under_load(&mut onceward, &receiver, 1).await;
+    for millis in (0..60).step_by(3) {
+        let mut starting = onceward.another().spawn().unwrap();
+        // Not to wait for anything: the kill comes later and later into the start.
+        sleep(Duration::from_millis(millis)).await;
+        starting.kill().await.unwrap();
+    }
+    onceward.starts_again().await;
+    onceward.is_killed().await;
+    onceward.starts_again().await;
+    nothing_is_lost_and_nothing_runs_twice(&onceward, &receiver, &killed).await;
+}
+
+/// A crash while the directory is made leaves nothing that stands in the way.
+#[tokio::test]
+async fn killed_in_its_first_start_it_starts_the_next_time() {
+    let receiver = receiver().await;
+    let mut onceward = Onceward::in_front_of(&receiver).start().await;
+    onceward.is_killed().await;
+    let store = onceward.directory().join("store");
+    for millis in 0..30 {
+        if millis % 3 == 0 {
+            std::fs::remove_dir_all(&store).unwrap();
+            std::fs::create_dir(&store).unwrap();
+        }
+        let mut starting = onceward.another().spawn().unwrap();
+        // Not to wait for anything: the kill comes later and later into the start.
+        sleep(Duration::from_millis(millis)).await;
+        starting.kill().await.unwrap();
+    }
+    onceward.starts_again().await;
+    let copy = &planned("answers", 0, 1)[0];
+    onceward.sends(copy.clone()).await.is_executed(201);
+    onceward.sends(copy.clone()).await.is_replayed(201);
+    receiver.was_called(1);
+}
+
+/// C91, S11.
+#[tokio::test]
+async fn a_second_process_on_one_directory_does_not_start_and_the_first_goes_on() {
+    let receiver = receiver().await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let copy = &planned("answers", 0, 1)[0];
+    onceward.sends(copy.clone()).await.is_executed(201);
+    let began = Instant::now();
+    let ended = timeout(Duration::from_secs(20), onceward.another().output()).await;
+    assert!(began.elapsed() < Duration::from_secs(2), "within about a second");
+    let output = ended.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let says = String::from_utf8(output.stderr).unwrap();
+    let directory = onceward.directory().join("store").display().to_string();
+    assert!(says.contains("another process") && says.contains(&directory), "{says}");
+    onceward.sends(copy.clone()).await.is_replayed(201);
+    onceward.sends(planned("answers", 1, 1).remove(0)).await.is_executed(201);
+}
+
+/// F34: an empty store in place of one that remembered would forward everything again.
+#[tokio::test]
+async fn without_the_records_that_it_had_it_does_not_start() {
+    let receiver = receiver().await;
+    let mut onceward = Onceward::in_front_of(&receiver).start().await;
+    onceward.sends(planned("answers", 0, 1).remove(0)).await.is_executed(201);
+    onceward.is_killed().await;
+    std::fs::remove_dir_all(onceward.directory().join("store/records")).unwrap();
+    let output = timeout(Duration::from_secs(20), onceward.another().output()).await;
+    let output = output.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let says = String::from_utf8(output.stderr).unwrap();
+    assert!(says.contains("are gone"), "{says}");
+}

@@ -1,0 +1,414 @@
+//! The sender's connection does not own the work (C118, trap 16).
+//!
+//! Before its request is complete, nothing is claimed. After that the sender may be gone: the
+//! attempt is made once, recorded, and the next copy gets its answer.
+
+use std::io;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::{Body, Frame, Incoming};
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::support::{Act, Answer, Event, Gate, Onceward, RawSender, Receiver, event};
+
+const BUFFERED: &str = "onceward_buffered_bytes";
+
+/// The ways in which a sender leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    /// FIN.
+    InGoodOrder,
+    /// RST.
+    ByReset,
+}
+
+const WAYS: [Leaves; 2] = [Leaves::InGoodOrder, Leaves::ByReset];
+
+impl Leaves {
+    fn take(self, sender: RawSender) {
+        match self {
+            Self::InGoodOrder => sender.hangs_up(),
+            Self::ByReset => sender.resets(),
+        }
+    }
+}
+
+/// Where the head of a request ends.
+fn head_length(raw: &[u8]) -> usize {
+    raw.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4
+}
+
+/// The event is new to the proxy, and its copies get the answer of its one attempt.
+async fn is_still_new(onceward: &Onceward, copy: Event, receiver: &Receiver, before: usize) {
+    receiver.was_called(before);
+    let first = onceward.sends(copy.clone()).await;
+    first.is_executed(200);
+    let operation = onceward.operation(&first.operation()).await.unwrap();
+    assert_eq!(operation["attempts_total"], 1, "nothing was claimed before: {operation}");
+    onceward.sends(copy).await.is_replayed(200);
+    receiver.was_called(before + 1);
+}
+
+/// The event was forwarded though its sender has gone, and its copy gets the answer.
+async fn was_done_once(onceward: &Onceward, copy: Event, receiver: &Receiver, before: usize) {
+    receiver.has_counted(before + 1).await;
+    let id = operation_of_the_last(receiver);
+    onceward.comes_to_be(&id, "succeeded").await;
+    onceward.sends(copy).await.is_replayed(200);
+    receiver.was_called(before + 1);
+}
+
+fn operation_of_the_last(receiver: &Receiver) -> String {
+    receiver.seen().last().unwrap().header("onceward-operation").unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_sender_that_leaves_before_its_request_is_complete_has_claimed_nothing() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let mut before = 0;
+    for leaves in WAYS {
+        for stage in
+            ["no byte", "half a head", "all but the end of the head", "head", "half a body"]
+        {
+            let copy = event(&format!("evt {stage} {leaves:?}"));
+            let raw = copy.raw();
+            let head = head_length(&raw);
+            let cut = match stage {
+                "no byte" => 0,
+                "half a head" => head / 2,
+                "all but the end of the head" => head - 1,
+                "head" => head,
+                _ => usize::midpoint(head, raw.len()),
+            };
+            let mut sender = onceward.connects().await;
+            sender.writes(&raw[..cut]).await;
+            if cut > head {
+                onceward.comes_to_count(BUFFERED, 1.0).await;
+            }
+            leaves.take(sender);
+            is_still_new(&onceward, copy, &receiver, before).await;
+            before += 1;
+        }
+    }
+}
+
+/// One byte is missing.
+#[tokio::test]
+async fn a_body_without_its_last_byte_is_not_a_request() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    for (before, leaves) in WAYS.into_iter().enumerate() {
+        let copy = event(&format!("evt {leaves:?}"));
+        let raw = copy.raw();
+        let mut sender = onceward.connects().await;
+        sender.writes(&raw[..raw.len() - 1]).await;
+        leaves.take(sender);
+        is_still_new(&onceward, copy, &receiver, before).await;
+    }
+}
+
+#[tokio::test]
+async fn a_sender_that_leaves_with_the_last_byte_of_its_request_is_served_all_the_same() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    for round in 0..20 {
+        let copy = event(&format!("evt_{round}"));
+        let raw = copy.raw();
+        let mut sender = onceward.connects().await;
+        if round % 2 == 0 {
+            // The head goes ahead, and the body comes with the end.
+            let (head, body) = raw.split_at(head_length(&raw) + 1);
+            sender.writes(head).await;
+            onceward.comes_to_count(BUFFERED, 1.0).await;
+            sender.writes(body).await;
+        } else {
+            sender.writes(&raw).await;
+        }
+        sender.hangs_up();
+        was_done_once(&onceward, copy, &receiver, round).await;
+    }
+}
+
+/// A reset may overtake what was written before it: then the request never was complete.
+#[tokio::test]
+async fn a_sender_that_resets_with_the_last_byte_of_its_request_is_served_once_or_not_at_all() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    for round in 0..40 {
+        let copy = event(&format!("evt_{round}"));
+        let mut sender = onceward.connects().await;
+        sender.writes(&copy.raw()).await;
+        sender.resets();
+        let next = loop {
+            let next = onceward.sends(copy.clone()).await;
+            if next.disposition() != "in-flight" {
+                break next;
+            }
+        };
+        match next.disposition() {
+            "executed" => next.is_executed(200),
+            _ => next.is_replayed(200),
+        };
+        receiver.was_called(round + 1);
+    }
+}
+
+/// C118: "half-close as variant".
+#[tokio::test]
+async fn a_sender_that_only_says_that_it_sends_no_more_gets_its_answer() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let mut sender = onceward.connects().await;
+    sender.writes(&event("evt_1").raw()).await;
+    sender.0.shutdown().await.unwrap();
+    receiver.has_counted(1).await;
+    gate.opens();
+    let answer = String::from_utf8(sender.reads_to_the_end().await).unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\ndone\n"),
+        "{answer:?}"
+    );
+    was_done_once(&onceward, event("evt_1"), &receiver, 0).await;
+}
+
+#[tokio::test]
+async fn a_sender_that_leaves_while_the_receiver_works_does_not_stop_the_work() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    for (before, leaves) in WAYS.into_iter().enumerate() {
+        let copy = event(&format!("evt {leaves:?}"));
+        let mut sender = onceward.connects().await;
+        sender.writes(&copy.raw()).await;
+        receiver.has_counted(before + 1).await;
+        leaves.take(sender);
+        let second = onceward.sends(copy.clone()).await;
+        second.is_in_flight(409);
+        assert_eq!(onceward.state(&second.operation()).await, "in_flight");
+        gate.lets_one_pass();
+        was_done_once(&onceward, copy, &receiver, before).await;
+    }
+}
+
+/// Nobody hears of a failure; the next copy is a new attempt all the same.
+#[tokio::test]
+async fn a_failure_is_recorded_though_its_sender_has_gone() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let receiver = Receiver::that(move |_, copies| {
+        let status = if copies == 0 { 500 } else { 200 };
+        Act::When(held.clone(), Box::new(Answer::new(status, "end\n").into()))
+    })
+    .await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let mut sender = onceward.connects().await;
+    sender.writes(&event("evt_1").raw()).await;
+    receiver.has_counted(1).await;
+    sender.resets();
+    gate.opens();
+    onceward.comes_to_be(&operation_of_the_last(&receiver), "failed").await;
+    onceward.sends(event("evt_1")).await.is_executed(200);
+    receiver.was_called(2);
+}
+
+/// An answer that is kept: it is recorded before its first byte goes out.
+#[tokio::test]
+async fn a_sender_that_leaves_with_half_of_the_answer_has_had_it_recorded() {
+    let long: Vec<u8> = (0..200_000_u32).map(|i| i.to_le_bytes()[0]).collect();
+    let answer = Answer::new(200, long.clone());
+    let receiver = Receiver::that(move |_, _| answer.clone().into()).await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    for (before, leaves) in WAYS.into_iter().enumerate() {
+        let copy = event(&format!("evt {leaves:?}"));
+        let mut sender = onceward.connects().await;
+        sender.writes(&copy.raw()).await;
+        sender.reads_until(b"\r\n\r\n").await;
+        assert_eq!(onceward.state(&operation_of_the_last(&receiver)).await, "succeeded");
+        leaves.take(sender);
+        let second = onceward.sends(copy).await;
+        second.is_replayed(200);
+        assert!(second.body == long, "the whole answer");
+        receiver.was_called(before + 1);
+    }
+}
+
+/// An answer that is too long to keep: it goes on to its end without its reader.
+#[tokio::test]
+async fn a_long_answer_whose_reader_has_gone_is_read_to_its_end() {
+    let answer = |status| Answer::new(status, vec![b'x'; 8 * 1024 * 1024]);
+    let receiver = Receiver::that(move |seen, copies| match (seen.target.as_str(), copies) {
+        ("/hooks/fails", 0) => answer(500).into(),
+        ("/hooks/fails", _) => Answer::new(200, "done\n").into(),
+        _ => answer(200).into(),
+    })
+    .await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let mut before = 0;
+    for leaves in WAYS {
+        let copy = event(&format!("evt {leaves:?}"));
+        let mut sender = onceward.connects().await;
+        sender.writes(&copy.raw()).await;
+        sender.reads_until(b"\r\n\r\nxxx").await;
+        assert_eq!(onceward.state(&operation_of_the_last(&receiver)).await, "succeeded");
+        leaves.take(sender);
+        let second = onceward.sends(copy.clone()).await;
+        second.is_replayed(200);
+        assert_eq!(second.header("onceward-body"), Some("omitted"), "{second:?}");
+        before += 1;
+        receiver.was_called(before);
+
+        let copy = event(&format!("evt fails {leaves:?}")).to("/hooks/fails");
+        let mut sender = onceward.connects().await;
+        sender.writes(&copy.raw()).await;
+        sender.reads_until(b"\r\n\r\nxxx").await;
+        leaves.take(sender);
+        onceward.comes_to_be(&operation_of_the_last(&receiver), "failed").await;
+        onceward.sends(copy).await.is_executed(200);
+        before += 2;
+        receiver.was_called(before);
+    }
+}
+
+/// A connection on HTTP/2.
+struct Http2<B> {
+    sender: SendRequest<B>,
+    driver: JoinHandle<hyper::Result<()>>,
+}
+
+impl<B> Http2<B>
+where
+    B: Body<Data = Bytes> + Unpin + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    async fn connect(address: SocketAddr) -> Self {
+        let tcp = TokioIo::new(TcpStream::connect(address).await.unwrap());
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), tcp).await.unwrap();
+        Self { sender, driver: tokio::spawn(connection) }
+    }
+
+    fn sends(
+        &mut self,
+        path: &str,
+        body: B,
+    ) -> impl Future<Output = hyper::Result<http::Response<Incoming>>> + use<B> {
+        let request = http::Request::post(format!("http://hooks.example{path}"))
+            .header("content-type", "application/json")
+            .body(body)
+            .unwrap();
+        self.sender.send_request(request)
+    }
+
+    /// Drops the whole connection.
+    async fn breaks(self) {
+        self.driver.abort();
+        assert!(self.driver.await.is_err(), "it was open");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_reset_before_its_body_is_complete_has_claimed_nothing() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    for (before, whole_connection) in [false, true].into_iter().enumerate() {
+        let copy = event(&format!("evt {whole_connection}"));
+        let half = Bytes::copy_from_slice(&copy.body[..copy.body.len() / 2]);
+        let (resets, reset) = oneshot::channel::<()>();
+        let reset = async move { Err(io::Error::other(format!("{:?}", reset.await))) };
+        let half = stream::iter([Ok(Frame::data(half))]).chain(stream::once(reset));
+        let mut connection = Http2::connect(onceward.address).await;
+        let answer = tokio::spawn(connection.sends("/hooks", StreamBody::new(Box::pin(half))));
+        onceward.comes_to_count(BUFFERED, 1.0).await;
+        if whole_connection {
+            connection.breaks().await;
+        } else {
+            resets.send(()).unwrap();
+            assert!(answer.await.unwrap().is_err(), "the stream was reset");
+        }
+        is_still_new(&onceward, copy, &receiver, before).await;
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_reset_while_the_receiver_works_does_not_stop_the_work() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    for (before, whole_connection) in [false, true].into_iter().enumerate() {
+        let copy = event(&format!("evt {whole_connection}"));
+        let mut connection = Http2::connect(onceward.address).await;
+        let body = Full::new(Bytes::from(copy.body.clone()));
+        let answer = tokio::spawn(connection.sends("/hooks", body));
+        receiver.has_counted(before + 1).await;
+        if whole_connection {
+            connection.breaks().await;
+        } else {
+            answer.abort();
+            onceward.logs("the sender has gone before it was answered").await;
+        }
+        onceward.sends(copy.clone()).await.is_in_flight(409);
+        gate.lets_one_pass();
+        was_done_once(&onceward, copy, &receiver, before).await;
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_reset_with_half_of_the_answer_has_had_it_recorded() {
+    let long = vec![b'x'; 200_000];
+    let answer = Answer::new(200, long.clone());
+    let receiver = Receiver::that(move |_, _| answer.clone().into()).await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let mut connection = Http2::connect(onceward.address).await;
+    let copy = event("evt_1");
+    let body = Full::new(Bytes::from(copy.body.clone()));
+    let mut answer = connection.sends("/hooks", body).await.unwrap();
+    answer.body_mut().frame().await.unwrap().unwrap();
+    assert_eq!(onceward.state(&operation_of_the_last(&receiver)).await, "succeeded");
+    drop(answer);
+    let second = onceward.sends(copy).await;
+    second.is_replayed(200);
+    assert!(second.body == long, "the whole answer");
+    receiver.was_called(1);
+}
+
+/// Promise 5 on HTTP/2: the whole request, and with it the end of the connection.
+#[tokio::test]
+async fn a_connection_that_ends_with_its_request_is_served_all_the_same() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    for number in 0..20 {
+        let mut sender = onceward.connects().await;
+        sender.writes(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+        // The preface of the other side has come: the connection stands.
+        sender.reads_exactly(9).await;
+        let key = format!("end-{number}");
+        let fields = [
+            (":method", "POST"),
+            (":scheme", "http"),
+            (":authority", "hooks.example"),
+            (":path", "/hooks"),
+            ("x-idempotency-key", &*key),
+        ];
+        let literal = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+        let block: Vec<u8> = fields
+            .iter()
+            .flat_map(|(name, value)| [vec![0], literal(name), literal(value)].concat())
+            .collect();
+        let mut frames = vec![0, 0, u8::try_from(block.len()).unwrap(), 1, 4, 0, 0, 0, 1];
+        frames.extend(block);
+        frames.extend(b"\0\0\x02\0\x01\0\0\0\x01{}");
+        sender.writes(&frames).await;
+        sender.hangs_up();
+        receiver.has_counted(number + 1).await;
+    }
+    receiver.was_called(20);
+}

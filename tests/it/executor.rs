@@ -1,0 +1,274 @@
+//! The executor inside a process of our own: what no sender or upstream can bring about.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::{HeaderMap, Method, StatusCode};
+use onceward::budget::Budget;
+use onceward::clock::Clock;
+use onceward::idempotency::{
+    Disposition, Executor, Handling, Keyed, Policy, WhenInFlight, WhenStoreFails,
+};
+use onceward::operation::state::{
+    ClaimRequest, Claimed, Decided, Renewed, Resolution, Settled, Settlement, Verdict,
+};
+use onceward::operation::{
+    Asked, ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome, StoredAnswer,
+    Terms, Timestamp,
+};
+use onceward::store::{Error, Store, Swept, Watch, memory::Memory};
+use onceward::telemetry::Metrics;
+use onceward::upstream::{
+    OutcomeRule, Request, Scheme, Settings, StatusRange, Target, TrustStore, Upstream,
+};
+use tokio::time::Instant;
+
+use crate::support::{Gate, Receiver};
+
+/// A real store, beneath faults: a panic in the first settle, or no claims at all.
+#[derive(Debug)]
+struct Faulty {
+    store: Memory,
+    panicked: AtomicBool,
+    claims: bool,
+}
+
+#[async_trait]
+impl Store for Faulty {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, Error> {
+        if !self.claims {
+            return Err(Error::Unavailable("this is a test"));
+        }
+        self.store.claim(request).await
+    }
+
+    async fn renew(
+        &self,
+        id: OperationId,
+        claim: ClaimId,
+        lease: Duration,
+    ) -> Result<Renewed, Error> {
+        self.store.renew(id, claim, lease).await
+    }
+
+    async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error> {
+        assert!(self.panicked.swap(true, Ordering::SeqCst), "the panic of this test");
+        self.store.settle(settlement).await
+    }
+
+    async fn withdraw(
+        &self,
+        id: OperationId,
+        claim: ClaimId,
+        after: Duration,
+    ) -> Result<(), Error> {
+        self.store.withdraw(id, claim, after).await
+    }
+
+    async fn get(&self, id: OperationId) -> Result<Option<Operation>, Error> {
+        self.store.get(id).await
+    }
+
+    async fn resolve(&self, id: OperationId, resolution: &Resolution) -> Result<Decided, Error> {
+        self.store.resolve(id, resolution).await
+    }
+
+    async fn forget(&self, id: OperationId, by: &str, reason: &str) -> Result<Decided, Error> {
+        self.store.forget(id, by, reason).await
+    }
+
+    async fn watch(&self, id: OperationId) -> Result<Watch, Error> {
+        self.store.watch(id).await
+    }
+
+    async fn uncertain(&self) -> Result<u64, Error> {
+        self.store.uncertain().await
+    }
+
+    async fn sweep(&self, limit: usize) -> Result<Swept, Error> {
+        self.store.sweep(limit).await
+    }
+
+    async fn probe(&self) -> Result<(), Error> {
+        self.store.probe().await
+    }
+
+    async fn close(&self) {
+        self.store.close().await;
+    }
+}
+
+/// One attempt at a time, and copies wait.
+fn policy() -> Policy {
+    let all = |first| StatusRange { first, last: first + 99 };
+    Policy {
+        terms: Terms {
+            lease: Duration::from_millis(500),
+            attempt_timeout: Duration::from_secs(20),
+            retention: Duration::from_mins(5),
+            hold_for: Duration::from_mins(5),
+        },
+        answer_within: None,
+        when_in_flight: WhenInFlight::Wait { waiters_max: 10 },
+        when_store_fails: WhenStoreFails::Refuse,
+        in_flight_max: 1,
+        outcome: OutcomeRule { succeeded: vec![all(200)], uncertain: vec![] },
+        body_bytes_max: 1024,
+        drop_headers: vec![],
+    }
+}
+
+fn to(receiver: &Receiver) -> Settings {
+    let authority = receiver.address.to_string().parse().unwrap();
+    Settings {
+        target: Target { scheme: Scheme::Http, authority, path: None },
+        connect_timeout: Duration::from_secs(5),
+        keepalive: Duration::ZERO,
+        preserve_host: true,
+    }
+}
+
+fn keyed(number: u8, budget: &Budget) -> Keyed {
+    let headers = HeaderMap::from_iter([(http::header::HOST, "hooks.example".parse().unwrap())]);
+    let (method, target) = (Method::POST, "/hooks".parse().unwrap());
+    let asked = Asked {
+        id: OperationId::from_bytes([number; 16]),
+        route: "hooks".into(),
+        method: "POST".into(),
+        path: "/hooks".into(),
+        key: Key { from: KeyKind::Header, parts: vec![number.to_string()] },
+        fingerprint: FingerprintDigest::under("body").finish(),
+    };
+    let request = Request { method, target, headers, body: vec![number].into() };
+    let (arrived, memory) = (Instant::now(), budget.reserve_none());
+    Keyed { asked: Arc::new(asked), request, arrived, memory }
+}
+
+/// An executor, and a route to one receiver.
+struct Parts {
+    executor: Arc<Executor>,
+    handling: Arc<Handling>,
+    budget: Budget,
+    metrics: Arc<Metrics>,
+}
+
+fn parts(store: Arc<dyn Store>, receiver: &Receiver, policy: Policy) -> Parts {
+    let _there_is_one = rustls::crypto::ring::default_provider().install_default();
+    let (clock, metrics) = (Clock::system(), Arc::new(Metrics::new()));
+    let budget = Budget::new(1 << 20, Arc::clone(&metrics));
+    let (shared, memory) = (Arc::clone(&metrics), budget.clone());
+    let executor = Executor::new(store, "a test".into(), clock.clone(), shared, memory);
+    let upstream = Upstream::new(&to(receiver), &TrustStore::of_this_machine(), clock);
+    let handling = Arc::new(Handling::new(policy, upstream, metrics.route("hooks")));
+    Parts { executor, handling, budget, metrics }
+}
+
+/// Trap 12: waiters do not hang, nothing is forwarded again, and the place is free for the next.
+#[tokio::test]
+async fn a_panic_in_an_attempt_leaves_it_uncertain_and_ends_its_waiters() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let store = Memory::new(Clock::system());
+    let store = Faulty { store, panicked: AtomicBool::new(false), claims: true };
+    let Parts { executor, handling, budget, .. } = parts(Arc::new(store), &receiver, policy());
+    let copy = || executor.execute(keyed(1, &budget), &handling);
+
+    let (first, second, third, ()) = tokio::join!(copy(), copy(), copy(), async {
+        receiver.has_counted(1).await;
+        gate.opens();
+    });
+    for uncertain in [first, second, third, copy().await] {
+        assert!(matches!(uncertain, Disposition::Uncertain { .. }), "{uncertain:?}");
+    }
+    receiver.was_called(1);
+    let other = executor.execute(keyed(2, &budget), &handling).await;
+    assert!(matches!(other, Disposition::Executed { attempt: 1, .. }), "{other:?}");
+    receiver.was_called(2);
+}
+
+/// Trap 7, C73: the lease runs out on the store's clock while the receiver works, and a person
+/// decides. Whatever the attempt brings then changes nothing, and its sender gets what was decided.
+#[tokio::test]
+async fn a_superseded_settle_changes_nothing_and_its_sender_gets_what_a_copy_gets() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "of the attempt").await;
+    let clock = Clock::manual(Timestamp(1_000_000));
+    let store: Arc<dyn Store> = Arc::new(Memory::new(clock.clone()));
+    let Parts { executor, handling, budget, metrics } =
+        parts(Arc::clone(&store), &receiver, policy());
+    let operation = keyed(1, &budget).asked.id;
+    let decided = Arc::new(StoredAnswer::empty(StatusCode::ACCEPTED));
+    let decision = Resolution {
+        verdict: Verdict::Succeeded(Some(Arc::clone(&decided))),
+        by: "a person".into(),
+        reason: "seen at the receiver".into(),
+        reference: None,
+        attempt: Some(1),
+        retention: Duration::from_mins(5),
+    };
+
+    let (late, ()) = tokio::join!(executor.execute(keyed(1, &budget), &handling), async {
+        receiver.has_counted(1).await;
+        clock.advance(Duration::from_mins(1));
+        assert_eq!(store.resolve(operation, &decision).await.unwrap(), Decided::Done);
+        gate.opens();
+    });
+    for copy in [late, executor.execute(keyed(1, &budget), &handling).await] {
+        let Disposition::Replayed { answer, .. } = copy else { panic!("{copy:?}") };
+        assert_eq!(answer, decided);
+    }
+    receiver.was_called(1);
+    assert_eq!(metrics.superseded.get(), 1);
+    let attempts: Vec<_> =
+        store.get(operation).await.unwrap().unwrap().attempts.kept().cloned().collect();
+    let [attempt] = attempts.as_slice() else { panic!("{attempts:?}") };
+    assert_eq!(attempt.outcome, Some(Outcome::Succeeded), "the log has what it brought");
+}
+
+/// The store loses its memory while the receiver works: the outcome is written anew, and said so.
+#[tokio::test]
+async fn an_outcome_whose_record_is_lost_is_written_anew() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done").await;
+    let clock = Clock::manual(Timestamp(1_000_000));
+    let store: Arc<dyn Store> = Arc::new(Memory::new(clock.clone()));
+    let Parts { executor, handling, budget, metrics } =
+        parts(Arc::clone(&store), &receiver, policy());
+
+    let (first, ()) = tokio::join!(executor.execute(keyed(1, &budget), &handling), async {
+        receiver.has_counted(1).await;
+        // Past the lease and the hold.
+        clock.advance(Duration::from_hours(1));
+        store.sweep(10).await.unwrap();
+        gate.opens();
+    });
+    assert!(matches!(first, Disposition::Executed { attempt: 1, .. }), "{first:?}");
+    let copy = executor.execute(keyed(1, &budget), &handling).await;
+    assert!(matches!(copy, Disposition::Replayed { attempt: 1, .. }), "{copy:?}");
+    receiver.was_called(1);
+    assert_eq!(metrics.record_lost.get(), 1);
+}
+
+/// Without protection there is a limit all the same.
+#[tokio::test]
+async fn no_more_is_forwarded_unprotected_than_a_route_may_forward_at_a_time() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done").await;
+    let store = Memory::new(Clock::system());
+    let store = Faulty { store, panicked: AtomicBool::new(true), claims: false };
+    let policy = Policy { when_store_fails: WhenStoreFails::Forward, ..policy() };
+    let Parts { executor, handling, budget, metrics } = parts(Arc::new(store), &receiver, policy);
+
+    let (first, second) = tokio::join!(executor.execute(keyed(1, &budget), &handling), async {
+        receiver.has_counted(1).await;
+        let second = executor.execute(keyed(2, &budget), &handling).await;
+        gate.opens();
+        second
+    });
+    assert!(matches!(first, Disposition::Passed(_)), "{first:?}");
+    assert!(matches!(second, Disposition::Overloaded), "{second:?}");
+    receiver.was_called(1);
+    assert_eq!(metrics.unprotected.get(), 1);
+}

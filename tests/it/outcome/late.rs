@@ -1,0 +1,78 @@
+//! The process is stopped past its lease, and goes on: nobody else had a claim, so its outcome
+//! counts.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::{answered, standing};
+use crate::support::{Act, Answer, Gate, Onceward, Receiver, event};
+
+const LEASE: &str = "lease = \"300ms\"";
+
+/// Stops the process for far longer than the lease. Time itself is what is waited for.
+async fn is_stopped(onceward: &Onceward, meanwhile: impl FnOnce()) {
+    onceward.signal(Signal::STOP);
+    meanwhile();
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    onceward.signal(Signal::CONT);
+}
+
+/// C73 under `hold`.
+#[tokio::test]
+async fn a_late_settle_counts_after_a_copy_has_seen_it_uncertain_c73() {
+    let gate = Gate::default();
+    let waits = gate.clone();
+    let receiver = Receiver::that(move |_, _| {
+        Act::When(waits.clone(), Box::new(Answer::new(200, "late").into()))
+    })
+    .await;
+    let onceward = Onceward::in_front_of(&receiver).defaults(LEASE).start().await;
+    let first = async {
+        let reply = onceward.sends(event("evt_1")).await;
+        reply.is_executed(200);
+        assert_eq!(reply.text(), "late");
+        reply
+    };
+    let meanwhile = async {
+        receiver.has_counted(1).await;
+        is_stopped(&onceward, || {}).await;
+        let copy = onceward.sends(event("evt_1")).await;
+        copy.is_uncertain();
+        assert_eq!(onceward.state(&copy.operation()).await, "uncertain");
+        gate.opens();
+    };
+    let (first, ()) = tokio::join!(first, meanwhile);
+    assert_eq!(standing(&onceward, &first).await, answered(1, "succeeded", 200));
+    let copy = onceward.sends(event("evt_1")).await;
+    copy.is_replayed(200);
+    assert_eq!(copy.text(), "late");
+    receiver.was_called(1);
+}
+
+/// C73: the answer came while nobody could read it.
+#[tokio::test]
+async fn an_answer_that_came_while_the_process_was_stopped_counts_c73() {
+    for (status, outcome) in [(200, "succeeded"), (500, "failed")] {
+        let gate = Gate::default();
+        let waits = gate.clone();
+        let receiver = Receiver::that(move |_, _| {
+            Act::When(waits.clone(), Box::new(Answer::new(status, "meanwhile").into()))
+        })
+        .await;
+        let onceward = Onceward::in_front_of(&receiver).defaults(LEASE).start().await;
+        let stopped = async {
+            receiver.has_counted(1).await;
+            is_stopped(&onceward, || gate.opens()).await;
+        };
+        let (first, ()) = tokio::join!(onceward.sends(event("evt_1")), stopped);
+        first.is_executed(status);
+        assert_eq!(standing(&onceward, &first).await, answered(1, outcome, status));
+        receiver.was_called(1);
+        let copy = onceward.sends(event("evt_1")).await;
+        match outcome {
+            "succeeded" => copy.is_replayed(200),
+            _ => copy.is_executed(500),
+        };
+    }
+}

@@ -1,0 +1,130 @@
+//! Over TLS: what fails in the handshake was never sent.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls_pki_types::PrivateKeyDer;
+use tempfile::NamedTempFile;
+use tokio::io::{AsyncReadExt as _, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+
+use super::{HELD, answered, is_held, never_sent, standing, uncertain};
+use crate::support::{Act, Answer, BareReceiver, Onceward, Receiver, event};
+
+/// Speaks TLS in front of a receiver. Gives the port, and the certificate in a file.
+async fn tls_in_front_of(receiver: SocketAddr, name: &str) -> (u16, NamedTempFile) {
+    let _there_is_one = rustls::crypto::ring::default_provider().install_default();
+    let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+    let mut file = NamedTempFile::new().unwrap();
+    file.write_all(made.cert.pem().as_bytes()).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                // A proxy that does not trust the certificate ends the handshake.
+                let Ok(mut tls) = acceptor.accept(stream).await else { return };
+                let mut plain = TcpStream::connect(receiver).await.unwrap();
+                let _either_has_gone = copy_bidirectional(&mut tls, &mut plain).await;
+            });
+        }
+    });
+    (port, file)
+}
+
+fn path(file: &NamedTempFile) -> &str {
+    file.path().to_str().unwrap()
+}
+
+#[tokio::test]
+async fn an_upstream_with_a_trusted_certificate_is_spoken_to_over_tls() {
+    let receiver = Receiver::that_answers(200, "over tls").await;
+    let (port, certificate) = tls_in_front_of(receiver.address, "localhost").await;
+    let onceward = Onceward::in_front_of_url(&format!("https://localhost:{port}"))
+        .variable("SSL_CERT_FILE", path(&certificate))
+        .start()
+        .await;
+    for id in ["evt_1", "evt_2"] {
+        let reply = onceward.sends(event(id)).await;
+        reply.is_executed(200);
+        assert_eq!(reply.text(), "over tls");
+        assert_eq!(standing(&onceward, &reply).await, answered(1, "succeeded", 200));
+        onceward.sends(event(id)).await.is_replayed(200);
+    }
+    receiver.was_called(2);
+}
+
+/// F41 above TLS: what counts is what was handed to TLS, not what it wrote for its handshake.
+#[tokio::test]
+async fn a_close_after_the_request_is_uncertain_over_tls_too() {
+    let receiver = Receiver::that(|_, _| Act::Close).await;
+    let (port, certificate) = tls_in_front_of(receiver.address, "localhost").await;
+    let onceward = Onceward::in_front_of_url(&format!("https://localhost:{port}"))
+        .variable("SSL_CERT_FILE", path(&certificate))
+        .expects_log(HELD)
+        .start()
+        .await;
+    let reply = onceward.sends(event("evt_1")).await;
+    reply.is_executed_as("upstream-broken", 502).comes_back();
+    assert_eq!(standing(&onceward, &reply).await, uncertain("connection-lost", None));
+    is_held(&onceward, event("evt_1")).await;
+    receiver.was_called(1);
+}
+
+/// F40.
+#[tokio::test]
+async fn a_certificate_that_is_not_trusted_is_a_failure() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let (port, _not_given) = tls_in_front_of(receiver.address, "localhost").await;
+    let (_, another) = tls_in_front_of(receiver.address, "localhost").await;
+    let onceward = Onceward::in_front_of_url(&format!("https://localhost:{port}"))
+        .variable("SSL_CERT_FILE", path(&another))
+        .start()
+        .await;
+    fails_to_shake_hands(&onceward).await;
+    receiver.was_called(0);
+}
+
+/// F40.
+#[tokio::test]
+async fn a_certificate_for_another_name_is_a_failure() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let (port, certificate) = tls_in_front_of(receiver.address, "receiver.example").await;
+    let onceward = Onceward::in_front_of_url(&format!("https://localhost:{port}"))
+        .variable("SSL_CERT_FILE", path(&certificate))
+        .start()
+        .await;
+    fails_to_shake_hands(&onceward).await;
+    receiver.was_called(0);
+}
+
+/// F40.
+#[tokio::test]
+async fn an_upstream_that_speaks_no_tls_is_a_failure() {
+    let receiver = BareReceiver::that(|mut bare| async move {
+        let _hello = bare.stream.read(&mut [0; 1024]).await;
+        bare.writes(&Answer::new(400, "speak HTTP").raw()).await;
+    })
+    .await;
+    let url = format!("https://{}", receiver.address);
+    let onceward = Onceward::in_front_of_url(&url).start().await;
+    fails_to_shake_hands(&onceward).await;
+}
+
+async fn fails_to_shake_hands(onceward: &Onceward) {
+    for attempt in [1, 2] {
+        let reply = onceward.sends(event("evt_1")).await;
+        reply.is_executed_as("upstream-unreachable", 502);
+        assert_eq!(standing(onceward, &reply).await, never_sent(attempt, "tls-failed"));
+    }
+}

@@ -1,0 +1,169 @@
+//! S1, S3, S9: one claim is granted, everybody else is told how it stands.
+
+use std::sync::Arc;
+
+use onceward::operation::state::{ClaimRequest, Claimed, Decided, IfInFlight};
+use onceward::operation::{Asked, Outcome};
+use onceward::store::Store;
+use tokio::task::JoinSet;
+
+use super::Harness;
+use super::support::{
+    LEASE, RETENTION, answer, attempted, claim_on, copy_of, granted, look_at, order,
+    order_with_body,
+};
+
+pub(super) async fn s1_the_first_claim_is_granted_and_a_copy_meets_it_in_flight(
+    harness: &impl Harness,
+) {
+    let (store, order) = (harness.store(), order("1"));
+    assert_eq!(copy_of(&*store, &order).await, Claimed::Granted { attempt: 1 });
+    let met = Claimed::InFlight { attempt: 1, lease_left: LEASE };
+    assert_eq!(copy_of(&*store, &order).await, met);
+}
+
+/// What each of fifty claims at the same moment is told.
+pub(super) async fn fifty_racers(store: &Arc<dyn Store>, asked: &Arc<Asked>) -> Vec<Claimed> {
+    let start = Arc::new(tokio::sync::Barrier::new(50));
+    let mut racers = JoinSet::new();
+    for _ in 0..50 {
+        let (store, start, request) = (Arc::clone(store), Arc::clone(&start), claim_on(asked));
+        racers.spawn(async move {
+            start.wait().await;
+            store.claim(&request).await
+        });
+    }
+    racers.join_all().await.into_iter().map(Result::unwrap).collect()
+}
+
+pub(super) async fn s1_of_fifty_racers_one_is_granted_and_the_others_are_answered(
+    harness: &impl Harness,
+) {
+    let (store, order) = (harness.store(), order("1"));
+    for attempt in 1..=5 {
+        let told = fifty_racers(&store, &order).await;
+        let count = |wanted: Claimed| told.iter().filter(|claimed| **claimed == wanted).count();
+        assert_eq!(count(Claimed::Granted { attempt }), 1);
+        assert_eq!(count(Claimed::InFlight { attempt, lease_left: LEASE }), 49);
+        let holder = store.get(order.id).await.unwrap().unwrap();
+        let claim_id = holder.attempts.kept().last().unwrap().claim_id;
+        store.withdraw(order.id, claim_id, RETENTION).await.unwrap();
+    }
+}
+
+pub(super) async fn s1_a_success_is_told_with_its_answer(harness: &impl Harness) {
+    let (store, order) = (harness.store(), order("1"));
+    attempted(&*store, &order, Outcome::Succeeded).await;
+    let told = Claimed::Succeeded { attempt: 1, answer: answer() };
+    assert_eq!(copy_of(&*store, &order).await, told);
+    assert_eq!(look_at(&*store, &order).await, told);
+}
+
+pub(super) async fn s1_another_request_under_the_key_is_mismatched(harness: &impl Harness) {
+    let (store, order) = (harness.store(), order("1"));
+    let other = order_with_body("1", "{\"other\":true}");
+    let mismatched = Claimed::Mismatched { attempt: 1 };
+    let (request, attempt) = granted(&*store, &order).await;
+    assert_eq!(copy_of(&*store, &other).await, mismatched);
+    let end = super::support::end_of(&request, attempt, Outcome::Uncertain);
+    store.settle(&end).await.unwrap();
+    assert_eq!(copy_of(&*store, &other).await, mismatched);
+    let end = super::support::end_of(&request, attempt, Outcome::Succeeded);
+    store.settle(&end).await.unwrap();
+    assert_eq!(copy_of(&*store, &other).await, mismatched);
+    let told = Claimed::Succeeded { attempt: 1, answer: answer() };
+    assert_eq!(copy_of(&*store, &order).await, told);
+}
+
+pub(super) async fn s1_a_claim_that_only_looks_is_granted_nothing(harness: &impl Harness) {
+    let (store, order) = (harness.store(), order("1"));
+    assert_eq!(look_at(&*store, &order).await, Claimed::Free);
+    assert_eq!(store.get(order.id).await.unwrap(), None);
+    attempted(&*store, &order, Outcome::Failed).await;
+    assert_eq!(look_at(&*store, &order).await, Claimed::Free);
+    assert_eq!(copy_of(&*store, &order).await, Claimed::Granted { attempt: 2 });
+}
+
+/// C37: keys are bytes, compared as they are.
+pub(super) async fn s1_keys_that_differ_in_case_or_blanks_are_different_operations(
+    harness: &impl Harness,
+) {
+    let store = harness.store();
+    for key in ["abc", "ABC", "abc ", " abc", "abc\u{a0}", "\u{e9}", "e\u{301}"] {
+        assert_eq!(copy_of(&*store, &order(key)).await, Claimed::Granted { attempt: 1 }, "{key:?}");
+    }
+}
+
+pub(super) async fn s2_a_claim_that_is_sent_twice_is_granted_once(harness: &impl Harness) {
+    let (store, order) = (harness.store(), order("1"));
+    let (request, attempt) = granted(&*store, &order).await;
+    assert_eq!(store.claim(&request).await.unwrap(), Claimed::Granted { attempt });
+    assert_eq!(store.get(order.id).await.unwrap().unwrap().attempts.total(), 1);
+    // not even noted as a refused copy
+    let end = super::support::end_of(&request, attempt, Outcome::Failed);
+    let settled = store.settle(&end).await.unwrap();
+    assert_eq!(settled, onceward::operation::state::Settled::Recorded { copy_refused: false });
+}
+
+pub(super) async fn s2_a_claim_that_arrives_after_its_withdrawal_is_granted_nothing(
+    harness: &impl Harness,
+) {
+    let (store, order) = (harness.store(), order("1"));
+    let (first, _) = granted(&*store, &order).await;
+    store.withdraw(order.id, first.claim_id, RETENTION).await.unwrap();
+    assert_eq!(store.claim(&first).await.unwrap(), Claimed::Free);
+    // nor after others have come and gone
+    attempted(&*store, &order, Outcome::Failed).await;
+    assert_eq!(store.claim(&first).await.unwrap(), Claimed::Free);
+    assert_eq!(store.forget(order.id, "ops", "again").await.unwrap(), Decided::Done);
+    assert_eq!(store.claim(&first).await.unwrap(), Claimed::Free);
+    assert_eq!(copy_of(&*store, &order).await, Claimed::Granted { attempt: 3 });
+}
+
+pub(super) async fn s2_a_withdrawal_leaves_no_trace_where_its_claim_left_none(
+    harness: &impl Harness,
+) {
+    let (store, order) = (harness.store(), order("1"));
+    let never_arrived = claim_on(&order).claim_id;
+    store.withdraw(order.id, never_arrived, RETENTION).await.unwrap();
+    assert_eq!(store.get(order.id).await.unwrap(), None);
+    let (current, attempt) = granted(&*store, &order).await;
+    store.withdraw(order.id, never_arrived, RETENTION).await.unwrap();
+    assert_eq!(store.claim(&current).await.unwrap(), Claimed::Granted { attempt });
+}
+
+pub(super) async fn s3_attempt_numbers_grow_across_failures_and_being_forgotten(
+    harness: &impl Harness,
+) {
+    let (store, order) = (harness.store(), order("1"));
+    for expected in 1..=3 {
+        assert_eq!(attempted(&*store, &order, Outcome::Failed).await.1, expected);
+    }
+    assert_eq!(attempted(&*store, &order, Outcome::Succeeded).await.1, 4);
+    assert_eq!(store.forget(order.id, "ops", "again").await.unwrap(), Decided::Done);
+    assert_eq!(attempted(&*store, &order, Outcome::Failed).await.1, 5);
+}
+
+pub(super) async fn s9_contention_on_one_operation_is_never_an_error(harness: &impl Harness) {
+    let (store, order) = (harness.store(), order("1"));
+    let mut senders = JoinSet::new();
+    for _ in 0..16 {
+        let (store, order) = (harness.store(), Arc::clone(&order));
+        senders.spawn(async move {
+            let mut granted = 0;
+            for _ in 0..50 {
+                let waits = IfInFlight::Waits;
+                let request = ClaimRequest { if_in_flight: waits, ..claim_on(&order) };
+                if let Claimed::Granted { attempt } = store.claim(&request).await.unwrap() {
+                    let end = super::support::end_of(&request, attempt, Outcome::Failed);
+                    store.settle(&end).await.unwrap();
+                    granted += 1;
+                }
+            }
+            granted
+        });
+    }
+    let granted: u32 = senders.join_all().await.into_iter().sum();
+    let kept = store.get(order.id).await.unwrap().unwrap().attempts;
+    assert_eq!((kept.total(), kept.latest_number()), (granted, granted));
+}

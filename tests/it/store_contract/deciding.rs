@@ -1,0 +1,63 @@
+//! What people decide, S2, S3 and S8.
+
+use onceward::operation::state::{Claimed, Decided, Settled, Verdict};
+use onceward::operation::{DecisionKind, Outcome};
+
+use super::Harness;
+use super::support::{
+    RETENTION, answer, attempted, copy_of, end_of, granted, order, resolved_as, sweep_all,
+};
+
+pub(super) async fn s2_an_operator_resolves_what_is_uncertain_and_its_settle_becomes_stale(
+    harness: &impl Harness,
+) {
+    let (store, order) = (harness.store(), order("1"));
+    let (request, attempt) = attempted(&*store, &order, Outcome::Uncertain).await;
+    let done = Verdict::Succeeded(Some(answer()));
+    let decided = store.resolve(order.id, &resolved_as(done)).await.unwrap();
+    assert_eq!(decided, Decided::Done);
+    let settled = store.settle(&end_of(&request, attempt, Outcome::Failed)).await.unwrap();
+    assert_eq!(settled, Settled::Superseded);
+    let told = Claimed::Succeeded { attempt, answer: answer() };
+    assert_eq!(copy_of(&*store, &order).await, told);
+    let found = store.get(order.id).await.unwrap().unwrap();
+    let [held, decision] = &*found.decisions else { panic!("{:?}", found.decisions) };
+    assert_eq!((&*held.by, held.kind), ("when_uncertain", DecisionKind::Hold));
+    assert_eq!((&*decision.by, decision.kind), ("ops", DecisionKind::ResolvedSucceeded));
+    assert_eq!(decision.reference.as_deref(), Some("payment 7"));
+    // the stale end is in the log
+    assert_eq!(found.attempts.kept().next().unwrap().outcome, Some(Outcome::Failed));
+}
+
+pub(super) async fn s2_an_operator_is_refused_what_is_in_flight_or_done(harness: &impl Harness) {
+    let (store, order) = (harness.store(), order("1"));
+    let failed = resolved_as(Verdict::Failed);
+    assert_eq!(store.resolve(order.id, &failed).await.unwrap(), Decided::Unknown);
+    assert_eq!(store.forget(order.id, "ops", "why").await.unwrap(), Decided::Unknown);
+    let (request, attempt) = granted(&*store, &order).await;
+    assert_eq!(store.resolve(order.id, &failed).await.unwrap(), Decided::Refused);
+    assert_eq!(store.forget(order.id, "ops", "why").await.unwrap(), Decided::Refused);
+    store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    assert_eq!(store.resolve(order.id, &failed).await.unwrap(), Decided::Refused);
+    assert_eq!(store.get(order.id).await.unwrap().unwrap().decisions, []);
+}
+
+pub(super) async fn s3_a_forgotten_operation_runs_again_and_keeps_its_log(harness: &impl Harness) {
+    let (store, order) = (harness.store(), order("1"));
+    attempted(&*store, &order, Outcome::Succeeded).await;
+    // a copy has been answered, so that the answer may be at hand
+    copy_of(&*store, &order).await;
+    assert_eq!(store.forget(order.id, "ops", "by mistake").await.unwrap(), Decided::Done);
+    assert_eq!(copy_of(&*store, &order).await, Claimed::Granted { attempt: 2 });
+    let found = store.get(order.id).await.unwrap().unwrap();
+    assert_eq!((found.attempts.total(), found.decisions.len()), (2, 1));
+}
+
+pub(super) async fn s8_a_probe_leaves_nothing_behind(harness: &impl Harness) {
+    let store = harness.store();
+    store.probe().await.unwrap();
+    store.probe().await.unwrap();
+    assert_eq!(store.uncertain().await.unwrap(), 0);
+    harness.pass(RETENTION).await;
+    assert_eq!(sweep_all(&*store, 10).await, (2, 0));
+}

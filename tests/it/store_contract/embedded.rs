@@ -1,0 +1,473 @@
+//! The store on disk, under test; and what only it promises: S6, S8 and S11.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fjall::KeyspaceCreateOptions;
+use onceward::clock::Clock;
+use onceward::operation::state::{Claimed, Settled};
+use onceward::operation::{OperationId, Outcome, Reason, State, Timestamp};
+use onceward::store::embedded::{self, Durability, Embedded, OpenError, Settings};
+use onceward::store::{Error, Store};
+use tempfile::TempDir;
+
+use super::Harness;
+use super::support::{
+    ATTEMPT_TIMEOUT, LEASE, MILLISECOND, RETENTION, answer, attempted, claim_on, copy_of, end_of,
+    granted, look_at, order, sweep_all,
+};
+
+const START: Timestamp = Timestamp(1_800_000_000_000);
+
+pub(super) struct OnDisk {
+    store: Arc<Embedded>,
+    clock: Clock,
+    directory: TempDir,
+}
+
+fn open(directory: &Path, clock: &Clock) -> Result<Arc<Embedded>, OpenError> {
+    let settings = Settings { path: directory.to_owned(), durability: Durability::Sync };
+    embedded::open(&settings, clock.clone()).map(Arc::new)
+}
+
+impl Harness for OnDisk {
+    async fn start() -> Self {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), Clock::manual(START));
+        Self { store: open(directory.path(), &clock).unwrap(), clock, directory }
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::<Embedded>::clone(&self.store)
+    }
+
+    async fn pass(&self, time: Duration) {
+        self.clock.advance(time);
+    }
+}
+
+impl OnDisk {
+    /// One that does not wait for the disk.
+    pub(super) fn unsynced() -> Self {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), Clock::manual(START));
+        let path = directory.path().to_owned();
+        let settings = Settings { path, durability: Durability::Os };
+        let store = Arc::new(embedded::open(&settings, clock.clone()).unwrap());
+        Self { store, clock, directory }
+    }
+
+    /// Closes the store and opens it again, on this clock.
+    async fn reopen_on(&mut self, clock: Clock) {
+        self.store.close().await;
+        self.clock = clock;
+        self.store = open(self.directory.path(), &self.clock).unwrap();
+    }
+
+    async fn reopen(&mut self) {
+        self.reopen_on(self.clock.clone()).await;
+    }
+
+    /// Closes the store, changes the bytes of a record, and opens it again.
+    async fn damage(&mut self, id: OperationId, damage: impl FnOnce(&mut Vec<u8>)) {
+        self.store.close().await;
+        let database = fjall::Database::builder(self.directory.path().join("records"));
+        let database = database.open().unwrap();
+        let records = database.keyspace("operations", KeyspaceCreateOptions::default).unwrap();
+        let mut bytes = records.get(id.as_bytes()).unwrap().unwrap().to_vec();
+        damage(&mut bytes);
+        records.insert(id.as_bytes().as_slice(), bytes).unwrap();
+        database.persist(fjall::PersistMode::SyncAll).unwrap();
+        drop((records, database));
+        self.store = open(self.directory.path(), &self.clock).unwrap();
+    }
+}
+
+/// C91: the second process says at once which directory it is about.
+#[tokio::test]
+async fn s11_a_second_opening_is_refused_and_names_the_directory() {
+    let one = OnDisk::start().await;
+    let began = Clock::system().moment();
+    let refused = open(one.directory.path(), &one.clock).unwrap_err();
+    assert!(began.until(Clock::system().moment()) < Duration::from_secs(1));
+    assert!(matches!(refused, OpenError::InUse { .. }), "{refused:?}");
+    assert!(refused.to_string().contains(one.directory.path().to_str().unwrap()), "{refused}");
+    // and does the first no harm
+    granted(&*one.store, &order("1")).await;
+}
+
+#[tokio::test]
+async fn s11_what_was_in_flight_is_uncertain_after_a_restart() {
+    let mut one = OnDisk::start().await;
+    let (in_flight, held) = (order("in flight"), order("held"));
+    let (request, attempt) = granted(&*one.store, &in_flight).await;
+    attempted(&*one.store, &held, Outcome::Uncertain).await;
+    one.reopen().await;
+    assert_eq!(one.store.uncertain().await.unwrap(), 2);
+    let state = one.store.get(in_flight.id).await.unwrap().unwrap().state;
+    let State::Uncertain(held) = state else { panic!("{state:?}") };
+    assert_eq!(held.reason, Reason::HolderEnded);
+    // not more of them with each restart
+    one.reopen().await;
+    assert_eq!(one.store.uncertain().await.unwrap(), 2);
+    let told = Claimed::Uncertain { attempt, ends_in: ATTEMPT_TIMEOUT };
+    assert_eq!(copy_of(&*one.store, &in_flight).await, told);
+    let settled = one.store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    assert_eq!(settled, Settled::Recorded { copy_refused: true });
+    assert_eq!(one.store.uncertain().await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn s3_a_restart_keeps_what_is_settled_and_the_numbers_of_attempts() {
+    let mut one = OnDisk::start().await;
+    let (done, failed) = (order("done"), order("failed"));
+    attempted(&*one.store, &done, Outcome::Succeeded).await;
+    attempted(&*one.store, &failed, Outcome::Failed).await;
+    attempted(&*one.store, &failed, Outcome::Failed).await;
+    let before = one.store.get(done.id).await.unwrap();
+    one.reopen().await;
+    assert_eq!(one.store.get(done.id).await.unwrap(), before);
+    let told = Claimed::Succeeded { attempt: 1, answer: answer() };
+    assert_eq!(copy_of(&*one.store, &done).await, told);
+    assert_eq!(copy_of(&*one.store, &failed).await, Claimed::Granted { attempt: 3 });
+    one.store.forget(done.id, "ops", "again").await.unwrap();
+    one.reopen().await;
+    assert_eq!(copy_of(&*one.store, &done).await, Claimed::Granted { attempt: 2 });
+}
+
+#[tokio::test]
+async fn s7_what_was_due_before_a_restart_is_swept_after_it() {
+    let mut one = OnDisk::start().await;
+    attempted(&*one.store, &order("done"), Outcome::Succeeded).await;
+    granted(&*one.store, &order("in flight")).await;
+    one.reopen().await;
+    one.pass(RETENTION - MILLISECOND).await;
+    assert_eq!(sweep_all(&*one.store, 10).await, (0, 0));
+    one.pass(MILLISECOND).await;
+    assert_eq!(sweep_all(&*one.store, 10).await, (1, 0));
+    one.pass(super::support::HOLD_FOR).await;
+    assert_eq!(sweep_all(&*one.store, 10).await, (1, 1));
+    assert_eq!(one.store.uncertain().await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn s4_time_does_not_go_back_when_the_machine_s_clock_does() {
+    let mut one = OnDisk::start().await;
+    one.pass(LEASE).await;
+    attempted(&*one.store, &order("1"), Outcome::Succeeded).await;
+    let set_back = Clock::manual(Timestamp(START.0 - 86_400_000));
+    one.reopen_on(set_back).await;
+    let told = Claimed::Succeeded { attempt: 1, answer: answer() };
+    one.pass(RETENTION - MILLISECOND).await;
+    assert_eq!(copy_of(&*one.store, &order("1")).await, told);
+    one.pass(MILLISECOND).await;
+    assert_eq!(copy_of(&*one.store, &order("1")).await, Claimed::Granted { attempt: 1 });
+    let kept = one.store.get(order("1").id).await.unwrap().unwrap();
+    assert_eq!(kept.created_at, START.plus(LEASE).plus(RETENTION));
+}
+
+/// What stands in a copy of the directory, as a crash of the process would leave it.
+fn after_a_crash(one: &OnDisk) -> OnDisk {
+    let directory = tempfile::tempdir().unwrap();
+    copy_directory(one.directory.path(), directory.path());
+    let clock = Clock::manual(one.clock.wall());
+    OnDisk { store: open(directory.path(), &clock).unwrap(), clock, directory }
+}
+
+fn copy_directory(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let (entry, to) = (entry.unwrap(), to);
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_directory(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn s8_what_was_answered_is_there_after_a_crash() {
+    let one = OnDisk::start().await;
+    let order = order("1");
+    let (request, attempt) = granted(&*one.store, &order).await;
+    let crashed = after_a_crash(&one);
+    assert!(matches!(copy_of(&*crashed.store, &order).await, Claimed::Uncertain { .. }));
+    one.store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    let crashed = after_a_crash(&one);
+    assert!(matches!(copy_of(&*crashed.store, &order).await, Claimed::Succeeded { .. }));
+    one.store.forget(order.id, "ops", "again").await.unwrap();
+    let crashed = after_a_crash(&one);
+    assert_eq!(copy_of(&*crashed.store, &order).await, Claimed::Granted { attempt: 2 });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn s8_nobody_is_told_of_a_success_that_was_forgotten() {
+    let one = OnDisk::start().await;
+    let order = order("1");
+    for round in 1..=50 {
+        attempted(&*one.store, &order, Outcome::Succeeded).await;
+        let readers = (0..4).map(|_| {
+            let (store, order) = (Arc::clone(&one.store), Arc::clone(&order));
+            tokio::spawn(async move {
+                while let Claimed::Succeeded { .. } = look_at(&*store, &order).await {}
+            })
+        });
+        let readers = readers.collect::<Vec<_>>();
+        one.store.forget(order.id, "ops", "again").await.unwrap();
+        assert_eq!(look_at(&*one.store, &order).await, Claimed::Free, "round {round}");
+        for reader in readers {
+            reader.await.unwrap();
+        }
+    }
+}
+
+/// Trap 47: a damaged record is neither a panic nor a free key.
+#[tokio::test]
+async fn s6_a_damaged_record_is_an_error_and_not_a_free_key() {
+    let mut one = OnDisk::start().await;
+    let order = order("1");
+    let (request, attempt) = attempted(&*one.store, &order, Outcome::Succeeded).await;
+    let damages: [fn(&mut Vec<u8>); 4] =
+        [|bytes| bytes[40] ^= 1, |bytes| bytes[0] = 99, |bytes| bytes.truncate(4), Vec::clear];
+    for damage in damages {
+        one.damage(order.id, damage).await;
+        let unreadable = |error| matches!(error, Error::Unreadable(id, _) if id == order.id);
+        assert!(unreadable(one.store.claim(&claim_on(&order)).await.unwrap_err()));
+        assert!(unreadable(one.store.get(order.id).await.unwrap_err()));
+        let end = end_of(&request, attempt, Outcome::Failed);
+        assert!(unreadable(one.store.settle(&end).await.unwrap_err()));
+        assert!(unreadable(one.store.forget(order.id, "ops", "why").await.unwrap_err()));
+    }
+    // not even when its retention has passed; and it is in nobody's way
+    attempted(&*one.store, &super::support::order("2"), Outcome::Succeeded).await;
+    one.pass(RETENTION).await;
+    assert_eq!(sweep_all(&*one.store, 1).await, (1, 0));
+    assert!(one.store.claim(&claim_on(&order)).await.is_err());
+}
+
+#[tokio::test]
+async fn a_damaged_record_in_flight_does_not_keep_the_store_from_opening() {
+    let mut one = OnDisk::start().await;
+    granted(&*one.store, &order("1")).await;
+    one.store.close().await;
+    // as if nothing had opened it between
+    let crashed = order("2");
+    one.store = open(one.directory.path(), &one.clock).unwrap();
+    granted(&*one.store, &crashed).await;
+    let mut copy = after_a_crash(&one);
+    copy.damage(crashed.id, Vec::clear).await;
+    assert!(copy.store.claim(&claim_on(&crashed)).await.is_err());
+    assert!(matches!(copy_of(&*copy.store, &order("1")).await, Claimed::Uncertain { .. }));
+}
+
+#[test]
+fn a_directory_of_somebody_else_is_refused_and_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("thesis.txt"), "years of work").unwrap();
+    let refused = open(directory.path(), &Clock::system()).unwrap_err();
+    assert!(matches!(refused, OpenError::NotOurs { .. }), "{refused:?}");
+    assert!(refused.to_string().contains(directory.path().to_str().unwrap()), "{refused}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn a_directory_of_another_format_is_refused() {
+    let one = OnDisk::start().await;
+    one.store.close().await;
+    let format = one.directory.path().join("format");
+    assert_eq!(fs::read_to_string(&format).unwrap(), "onceward embedded store, format 1\n");
+    fs::write(&format, "onceward embedded store, format 2\n").unwrap();
+    let refused = open(one.directory.path(), &one.clock).unwrap_err();
+    assert!(matches!(refused, OpenError::OtherFormat { .. }), "{refused:?}");
+    assert!(refused.to_string().contains("format 2"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_start_that_was_interrupted_is_begun_again() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("lock"), "").unwrap();
+    fs::write(directory.path().join("format.new"), "once").unwrap();
+    fs::create_dir(directory.path().join("records.new")).unwrap();
+    fs::write(directory.path().join("records.new/0.jnl"), "").unwrap();
+    let store = open(directory.path(), &Clock::system()).unwrap();
+    granted(&*store, &order("1")).await;
+}
+
+#[tokio::test]
+async fn a_closed_store_answers_nobody_and_lets_go_of_its_directory() {
+    let one = OnDisk::start().await;
+    attempted(&*one.store, &order("1"), Outcome::Succeeded).await;
+    one.store.close().await;
+    one.store.close().await;
+    let refused = one.store.claim(&claim_on(&order("1"))).await.unwrap_err();
+    assert!(matches!(refused, Error::Unavailable(_)), "{refused:?}");
+    assert!(!refused.may_have_applied());
+    let again = open(one.directory.path(), &one.clock).unwrap();
+    assert!(matches!(copy_of(&*again, &order("1")).await, Claimed::Succeeded { .. }));
+}
+
+/// Runs one of the tests below in a process of its own, on this directory.
+fn in_a_process(test: &str, directory: &Path, limit_bytes: Option<u64>) -> Child {
+    // a write past the limit is an error, as on a full disk, and no signal
+    let limit = limit_bytes
+        .map_or(String::new(), |bytes| format!("trap '' XFSZ; ulimit -f {}; ", bytes / 512));
+    let run = format!("{limit}exec \"$0\" \"$@\"");
+    Command::new("sh")
+        .args(["-c", &run])
+        .arg(std::env::current_exe().unwrap())
+        .args([&format!("store_contract::embedded::{test}"), "--exact", "--nocapture"])
+        .env(DIRECTORY, directory)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Names the directory of a test that runs in a process of its own.
+const DIRECTORY: &str = "STORE_CONTRACT_DIRECTORY";
+
+/// C91: kill -9 under load loses nothing that was acknowledged.
+#[tokio::test]
+async fn s8_what_was_answered_is_there_after_the_process_was_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = in_a_process("a_process_that_is_killed", directory.path(), None);
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let settled: Vec<_> = lines
+        .filter_map(|line| Some(line.strip_prefix("settled ")?.to_owned()))
+        .take(500)
+        .collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(settled.len(), 500);
+    let store = open(directory.path(), &Clock::system()).unwrap();
+    for key in settled {
+        let told = copy_of(&*store, &order(&key)).await;
+        assert_eq!(told, Claimed::Succeeded { attempt: 1, answer: answer() }, "{key}");
+    }
+}
+
+/// Not a test by itself: settles operations from eight tasks and says so, until it is killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::print_stdout, reason = "the parent reads it")]
+async fn a_process_that_is_killed() {
+    let Ok(directory) = std::env::var(DIRECTORY) else {
+        return;
+    };
+    let store = open(directory.as_ref(), &Clock::system()).unwrap();
+    let tasks = (0..8).map(|task| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move {
+            for n in 0.. {
+                let key = format!("{task}-{n}");
+                attempted(&*store, &order(&key), Outcome::Succeeded).await;
+                println!("settled {key}");
+            }
+        })
+    });
+    futures_util::future::join_all(tasks.collect::<Vec<_>>()).await;
+}
+
+/// C91: a full disk is refused, what is settled still replays, and a restart with room goes on.
+#[tokio::test]
+async fn a_full_disk_refuses_claims_and_replays_what_is_settled() {
+    let one = OnDisk::start().await;
+    attempted(&*one.store, &order("cached"), Outcome::Succeeded).await;
+    attempted(&*one.store, &order("on disk"), Outcome::Succeeded).await;
+    one.store.close().await;
+    let child = in_a_process("a_process_whose_disk_is_full", one.directory.path(), Some(96 << 10));
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    let store = open(one.directory.path(), &one.clock).unwrap();
+    let told = Claimed::Succeeded { attempt: 1, answer: answer() };
+    assert_eq!(copy_of(&*store, &order("cached")).await, told);
+    assert!(matches!(copy_of(&*store, &order("in flight")).await, Claimed::Uncertain { .. }));
+    assert_eq!(copy_of(&*store, &order("new")).await, Claimed::Granted { attempt: 1 });
+}
+
+/// Not a test by itself: its disk is full soon.
+#[tokio::test]
+async fn a_process_whose_disk_is_full() {
+    let Ok(directory) = std::env::var(DIRECTORY) else {
+        return;
+    };
+    let store = open(directory.as_ref(), &Clock::manual(START)).unwrap();
+    copy_of(&*store, &order("cached")).await;
+    let (holder, attempt) = granted(&*store, &order("in flight")).await;
+    let mut acknowledged = Vec::new();
+    let failed = loop {
+        let key = format!("fill {}", acknowledged.len());
+        match store.claim(&claim_on(&order(&key))).await {
+            Ok(_) => acknowledged.push(key),
+            Err(error) => break error,
+        }
+    };
+    assert!(failed.may_have_applied(), "{failed:?}");
+    // from now on it is told to be off before anything is done
+    let refused = store.claim(&claim_on(&order("new"))).await.unwrap_err();
+    assert!(matches!(refused, Error::Unavailable(_)), "{refused:?}");
+    let end = end_of(&holder, attempt, Outcome::Succeeded);
+    assert!(matches!(store.settle(&end).await.unwrap_err(), Error::Unavailable(_)));
+    assert!(matches!(store.probe().await.unwrap_err(), Error::Unavailable(_)));
+    assert!(matches!(store.sweep(10).await.unwrap_err(), Error::Unavailable(_)));
+    // but copies are answered
+    let told = Claimed::Succeeded { attempt: 1, answer: answer() };
+    for key in ["cached", "on disk"] {
+        assert_eq!(copy_of(&*store, &order(key)).await, told, "{key}");
+    }
+    let met = copy_of(&*store, &order("in flight")).await;
+    assert_eq!(met, Claimed::InFlight { attempt: 1, lease_left: LEASE });
+    for key in &acknowledged {
+        let met = copy_of(&*store, &order(key)).await;
+        assert!(matches!(met, Claimed::InFlight { .. }), "{key}: {met:?}");
+    }
+    store.renew(order("in flight").id, holder.claim_id, LEASE * 2).await.unwrap();
+    store.close().await;
+}
+
+/// F33: wherever a bit of the journal is wrong, nothing that was done is free to be done again:
+/// it is remembered, or held, or the store does not open.
+#[tokio::test]
+async fn s6_a_damaged_journal_is_never_cut_off_in_silence() {
+    let one = OnDisk::start().await;
+    for number in 0..10 {
+        attempted(&*one.store(), &order(&number.to_string()), Outcome::Succeeded).await;
+    }
+    one.store.close().await;
+    let journal = Path::new("records/0.jnl");
+    let whole = fs::read(one.directory.path().join(journal)).unwrap();
+    let (mut refused, mut kept) = (0, 0);
+    for at in (0..whole.len()).step_by(31) {
+        let damaged = after_a_crash_of(&one.directory, |copy| {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            fs::write(copy.join(journal), bytes).unwrap();
+        });
+        for _ in 0..2 {
+            match open(damaged.path(), &one.clock) {
+                Err(_) => refused += 1,
+                Ok(store) => {
+                    for number in 0..10 {
+                        let told = copy_of(&*store, &order(&number.to_string())).await;
+                        let safe =
+                            matches!(told, Claimed::Succeeded { .. } | Claimed::Uncertain { .. });
+                        assert!(safe, "{at}: {told:?}");
+                    }
+                    kept += 1;
+                    store.close().await;
+                }
+            }
+        }
+    }
+    assert!(refused > 20, "{refused} refused, {kept} kept");
+}
+
+fn after_a_crash_of(directory: &TempDir, damage: impl FnOnce(&Path)) -> TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    copy_directory(directory.path(), copy.path());
+    damage(copy.path());
+    copy
+}

@@ -1,0 +1,98 @@
+//! The contract of stores, S1 to S11, held against every store (trap 15).
+//!
+//! A store joins with a [`Harness`] and one line at the end of this file.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unchecked_time_subtraction,
+    reason = "a test that cannot go on has failed; its durations are constants"
+)]
+
+mod claiming;
+mod deciding;
+mod embedded;
+mod lasting;
+mod memory;
+mod model;
+mod settling;
+mod support;
+mod waiting;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use onceward::store::Store;
+
+/// A store under test, empty at first, whose time the test moves.
+pub(super) trait Harness: Sized + Send + Sync {
+    /// A new one.
+    fn start() -> impl Future<Output = Self> + Send;
+    /// The store.
+    fn store(&self) -> Arc<dyn Store>;
+    /// Time passes on the store's clock.
+    fn pass(&self, time: Duration) -> impl Future<Output = ()> + Send;
+}
+
+/// Makes a test of each promise, for each store.
+macro_rules! contract {
+    ($($store:ident: $harness:ty;)+) => { $(
+        mod $store {
+            use super::*;
+
+            promises! { $harness;
+                claiming:
+                    s1_the_first_claim_is_granted_and_a_copy_meets_it_in_flight
+                    s1_of_fifty_racers_one_is_granted_and_the_others_are_answered
+                    s1_a_success_is_told_with_its_answer
+                    s1_another_request_under_the_key_is_mismatched
+                    s1_a_claim_that_only_looks_is_granted_nothing
+                    s1_keys_that_differ_in_case_or_blanks_are_different_operations
+                    s2_a_claim_that_is_sent_twice_is_granted_once
+                    s2_a_claim_that_arrives_after_its_withdrawal_is_granted_nothing
+                    s2_a_withdrawal_leaves_no_trace_where_its_claim_left_none
+                    s3_attempt_numbers_grow_across_failures_and_being_forgotten
+                    s9_contention_on_one_operation_is_never_an_error;
+                settling:
+                    s2_a_settle_or_a_renewal_of_a_superseded_claim_changes_nothing
+                    s2_a_settle_that_is_sent_twice_is_recorded_once
+                    s2_a_late_settle_counts_while_its_claim_is_current
+                    s2_a_settle_whose_record_is_lost_writes_it_anew
+                    s2_a_refused_copy_is_told_when_the_attempt_fails
+                    s4_a_renewed_lease_lasts_from_the_renewal;
+                lasting:
+                    s5_a_lease_that_ran_out_is_seen_as_uncertain_by_the_next_reader
+                    s5_of_fifty_racers_on_a_lease_that_ran_out_none_is_granted
+                    s5_a_lease_of_half_a_second_is_not_none
+                    s7_a_retention_ends_on_its_millisecond_counted_from_the_settle
+                    s7_a_hold_ends_after_the_last_refused_copy_and_is_told_once
+                    s7_a_sweep_in_small_steps_removes_what_is_past_its_retention
+                    s7_a_sweep_never_removes_what_is_in_flight_or_held
+                    s7_the_count_of_uncertain_operations_is_live;
+                deciding:
+                    s2_an_operator_resolves_what_is_uncertain_and_its_settle_becomes_stale
+                    s2_an_operator_is_refused_what_is_in_flight_or_done
+                    s3_a_forgotten_operation_runs_again_and_keeps_its_log
+                    s8_a_probe_leaves_nothing_behind;
+                waiting:
+                    s10_a_waiter_learns_of_the_end
+                    s10_an_end_between_the_watch_and_the_wait_is_not_missed
+                    s10_a_waiter_does_not_learn_of_other_operations;
+            }
+        }
+    )+ };
+}
+
+macro_rules! promises {
+    ($harness:ty; $($file:ident: $($promise:ident)+;)+) => { $($(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn $promise() {
+            let harness = <$harness as Harness>::start().await;
+            $file::$promise(&harness).await;
+        }
+    )+)+ };
+}
+
+contract! {
+    on_memory: memory::InMemory;
+   on_embedded: embedded::OnDisk;
+}

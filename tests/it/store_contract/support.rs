@@ -1,0 +1,152 @@
+//! Operations, claims and endings for the contract's tests.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use http::StatusCode;
+use onceward::operation::state::{
+    ClaimRequest, Claimed, Ending, IfInFlight, Resolution, Settled, Settlement, Verdict,
+};
+use onceward::operation::{
+    AnswerBody, Asked, ClaimId, FingerprintDigest, Key, KeyKind, OperationId, OperationIdParts,
+    Outcome, Reason, StoredAnswer, Terms,
+};
+use onceward::store::Store;
+
+pub(super) const LEASE: Duration = Duration::from_secs(15);
+pub(super) const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(1);
+pub(super) const RETENTION: Duration = Duration::from_mins(5);
+pub(super) const HOLD_FOR: Duration = Duration::from_mins(15);
+pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// What a request with this key and body asks for.
+pub(super) fn order_with_body(key: &str, body: &str) -> Arc<Asked> {
+    let id = OperationId::derive(OperationIdParts {
+        route: "orders",
+        method: "POST",
+        path: None,
+        scope: &[],
+        from: KeyKind::Header,
+        key: &[&[key.into()]],
+    });
+    let key = Key { from: KeyKind::Header, parts: vec![key.to_owned()] };
+    let mut digest = FingerprintDigest::under("body");
+    digest.part(body.as_bytes());
+    Arc::new(Asked {
+        id,
+        route: "orders".into(),
+        method: "POST".to_owned(),
+        path: "/webhooks/orders".to_owned(),
+        key,
+        fingerprint: digest.finish(),
+    })
+}
+
+/// What a request with this key asks for.
+pub(super) fn order(key: &str) -> Arc<Asked> {
+    order_with_body(key, "{}")
+}
+
+/// A claim that may be granted, under a claim id of its own.
+pub(super) fn claim_on(asked: &Arc<Asked>) -> ClaimRequest {
+    static CLAIMS: AtomicU64 = AtomicU64::new(1);
+    let number = u128::from(CLAIMS.fetch_add(1, Ordering::Relaxed));
+    ClaimRequest {
+        asked: Arc::clone(asked),
+        claim_id: ClaimId::from_random(number.to_be_bytes()),
+        holder: "test".into(),
+        terms: Terms {
+            lease: LEASE,
+            attempt_timeout: ATTEMPT_TIMEOUT,
+            retention: RETENTION,
+            hold_for: HOLD_FOR,
+        },
+        may_grant: true,
+        if_in_flight: IfInFlight::Refused,
+    }
+}
+
+/// Claims an operation that is free: the claim, and the attempt's number.
+pub(super) async fn granted(store: &dyn Store, asked: &Arc<Asked>) -> (ClaimRequest, u32) {
+    let request = claim_on(asked);
+    let claimed = store.claim(&request).await.unwrap();
+    let Claimed::Granted { attempt } = claimed else { panic!("not granted: {claimed:?}") };
+    (request, attempt)
+}
+
+/// What a copy of it is told now.
+pub(super) async fn copy_of(store: &dyn Store, asked: &Arc<Asked>) -> Claimed {
+    store.claim(&claim_on(asked)).await.unwrap()
+}
+
+/// The same, granted nothing.
+pub(super) async fn look_at(store: &dyn Store, asked: &Arc<Asked>) -> Claimed {
+    let look = ClaimRequest { may_grant: false, ..claim_on(asked) };
+    store.claim(&look).await.unwrap()
+}
+
+/// The stored answer to an attempt that succeeded.
+pub(super) fn answer() -> Arc<StoredAnswer> {
+    Arc::new(StoredAnswer {
+        status: StatusCode::CREATED,
+        headers: vec![(http::header::CONTENT_TYPE, "text/plain".try_into().unwrap())],
+        body: AnswerBody::Kept("done".into()),
+    })
+}
+
+/// The end of the attempt that was granted to a claim.
+pub(super) fn end_of(request: &ClaimRequest, attempt: u32, outcome: Outcome) -> Settlement {
+    let succeeded = outcome == Outcome::Succeeded;
+    Settlement {
+        asked: Arc::clone(&request.asked),
+        claim_id: request.claim_id,
+        attempt,
+        holder: Arc::clone(&request.holder),
+        terms: request.terms,
+        ending: Ending {
+            outcome,
+            reason: if succeeded { Reason::Answered } else { Reason::ConnectionLost },
+            sent: true,
+            status: succeeded.then_some(201),
+            answer: succeeded.then(answer),
+        },
+    }
+}
+
+/// Claims a free operation and settles it.
+pub(super) async fn attempted(
+    store: &dyn Store,
+    asked: &Arc<Asked>,
+    outcome: Outcome,
+) -> (ClaimRequest, u32) {
+    let (request, attempt) = granted(store, asked).await;
+    let settled = store.settle(&end_of(&request, attempt, outcome)).await.unwrap();
+    assert_eq!(settled, Settled::Recorded { copy_refused: false });
+    (request, attempt)
+}
+
+/// A person's decision.
+pub(super) fn resolved_as(verdict: Verdict) -> Resolution {
+    Resolution {
+        verdict,
+        by: "ops".to_owned(),
+        reason: "looked it up".to_owned(),
+        reference: Some("payment 7".to_owned()),
+        attempt: None,
+        retention: RETENTION,
+    }
+}
+
+/// Sweeps until nothing is due: how many are gone, and how many of these were held.
+pub(super) async fn sweep_all(store: &dyn Store, limit: usize) -> (usize, usize) {
+    let (mut removed, mut holds_ended) = (0, 0);
+    loop {
+        let swept = store.sweep(limit).await.unwrap();
+        removed += swept.removed;
+        holds_ended += swept.holds_ended;
+        if !swept.more {
+            return (removed, holds_ended);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! S10: who waits for an attempt is told of its end.
+
+use std::time::Duration;
+
+use onceward::operation::Outcome;
+use onceward::operation::state::{Claimed, Verdict};
+use onceward::store::Watch;
+use tokio::time::timeout;
+
+use super::Harness;
+use super::support::{
+    LEASE, RETENTION, answer, attempted, copy_of, end_of, granted, order, resolved_as,
+};
+
+/// Longer than any store takes, so that only a missed end reaches it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+async fn is_told(watch: &mut Watch) {
+    timeout(PATIENCE, watch.ended()).await.expect("the end was not told");
+}
+
+pub(super) async fn s10_a_waiter_learns_of_the_end(harness: &impl Harness) {
+    let (store, order) = (harness.store(), order("1"));
+    let (request, attempt) = granted(&*store, &order).await;
+    let mut watch = store.watch(order.id).await.unwrap();
+    let waiter = tokio::spawn(async move {
+        is_told(&mut watch).await;
+        watch
+    });
+    store.settle(&end_of(&request, attempt, Outcome::Uncertain)).await.unwrap();
+    let mut watch = waiter.await.unwrap();
+    store.resolve(order.id, &resolved_as(Verdict::Failed)).await.unwrap();
+    is_told(&mut watch).await;
+    let (next, _) = granted(&*store, &order).await;
+    store.withdraw(order.id, next.claim_id, RETENTION).await.unwrap();
+    is_told(&mut watch).await;
+    store.forget(order.id, "ops", "again").await.unwrap();
+    is_told(&mut watch).await;
+    granted(&*store, &order).await;
+    harness.pass(LEASE).await;
+    store.sweep(10).await.unwrap();
+    is_told(&mut watch).await;
+}
+
+pub(super) async fn s10_an_end_between_the_watch_and_the_wait_is_not_missed(
+    harness: &impl Harness,
+) {
+    let (store, order) = (harness.store(), order("1"));
+    let mut watch = store.watch(order.id).await.unwrap();
+    attempted(&*store, &order, Outcome::Succeeded).await;
+    is_told(&mut watch).await;
+    // and what it is told of can be read
+    let told = Claimed::Succeeded { attempt: 1, answer: answer() };
+    assert_eq!(copy_of(&*store, &order).await, told);
+}
+
+pub(super) async fn s10_a_waiter_does_not_learn_of_other_operations(harness: &impl Harness) {
+    let store = harness.store();
+    let mut watch = store.watch(order("1").id).await.unwrap();
+    attempted(&*store, &order("2"), Outcome::Succeeded).await;
+    let told = futures_util::FutureExt::now_or_never(watch.ended());
+    assert_eq!(told, None);
+}

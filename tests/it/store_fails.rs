@@ -1,0 +1,249 @@
+//! Without its store nothing is forwarded, or it is said so; and what was answered is replayed.
+
+use std::time::Duration;
+
+use tokio::join;
+use tokio::time::{Instant, sleep};
+
+use crate::support::{Fault, Gate, Onceward, Receiver, event};
+
+const BROKEN: &str = "a write to its disk failed";
+/// The database says it too.
+const DATABASE: &str = "fjall::";
+const NO_CLAIM: &str = "no claim, so nothing is forwarded";
+const UNPROTECTED: &str = "no claim: forwarded unprotected";
+const NOT_RECORDED: &str = "an outcome is not recorded yet";
+const ANSWERED_BEFORE: &str = "answered before the outcome could be recorded";
+const SWEEP: &str = "expired records could not be removed yet";
+const ABANDONED: &str = "operations of an earlier process are uncertain now";
+const UNSYNCED: &str = "the store was closed unsynced";
+
+async fn is_not_ready(onceward: &Onceward) {
+    let ready = onceward.get_admin("/readyz").await;
+    assert_eq!(ready.status, 503, "{ready:?}");
+    assert_eq!(onceward.get_admin("/livez").await.status, 200);
+}
+
+/// C91: 503, nothing is forwarded, what is settled replays, and a restart heals it.
+async fn refuses_and_replays(onceward: &mut Onceward, receiver: &Receiver, fault: Fault) {
+    for number in 1..=3 {
+        let refused = onceward.sends(event(&format!("evt_{number}"))).await;
+        refused.is_refused(503, "store-unavailable").comes_back();
+    }
+    receiver.was_called(1);
+    let replay = onceward.sends(event("evt_old")).await;
+    replay.is_replayed(200);
+    assert_eq!(replay.body, b"done\n");
+    is_not_ready(onceward).await;
+    fault.ends().await;
+    onceward.is_killed().await;
+
+    onceward.starts_again().await;
+    assert_eq!(onceward.get_admin("/readyz").await.status, 200);
+    onceward.sends(event("evt_old")).await.is_replayed(200);
+    onceward.sends(event("evt_new")).await.is_executed(200);
+    receiver.was_called(2);
+}
+
+/// C91.
+#[tokio::test]
+async fn a_full_disk_refuses_what_is_new_and_replays_what_is_settled() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let builder = Onceward::in_front_of(&receiver)
+        .expects_log(BROKEN)
+        .expects_log(DATABASE)
+        .expects_log(NO_CLAIM);
+    let mut onceward = builder.expects_log(SWEEP).expects_log(ABANDONED).start().await;
+    onceward.sends(event("evt_old")).await.is_executed(200);
+    let fault = onceward.has_a_full_disk().await;
+    refuses_and_replays(&mut onceward, &receiver, fault).await;
+}
+
+/// A sync that failed is never tried again: the kernel may have thrown the bytes away.
+#[tokio::test]
+async fn a_failing_sync_refuses_what_is_new_and_replays_what_is_settled() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let builder = Onceward::in_front_of(&receiver)
+        .expects_log(BROKEN)
+        .expects_log(DATABASE)
+        .expects_log(NO_CLAIM);
+    let mut onceward = builder.expects_log(SWEEP).expects_log(ABANDONED).start().await;
+    onceward.sends(event("evt_old")).await.is_executed(200);
+    let fault = onceward.has_a_broken_disk().await;
+    refuses_and_replays(&mut onceward, &receiver, fault).await;
+}
+
+/// The disk works again, but the store knows no more what is on it.
+#[tokio::test]
+async fn a_store_whose_sync_has_failed_takes_nothing_until_it_is_started_again() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let builder = Onceward::in_front_of(&receiver)
+        .expects_log(BROKEN)
+        .expects_log(DATABASE)
+        .expects_log(NO_CLAIM);
+    let builder = builder.expects_log(SWEEP).expects_log(ABANDONED).expects_log(UNSYNCED);
+    let mut onceward = builder.start().await;
+    let fault = onceward.has_a_broken_disk().await;
+    onceward.sends(event("evt_1")).await.is_refused(503, "store-unavailable");
+    fault.ends().await;
+    onceward.sends(event("evt_2")).await.is_refused(503, "store-unavailable").comes_back();
+    is_not_ready(&onceward).await;
+    receiver.was_called(0);
+    onceward.signal(rustix::process::Signal::TERM);
+    assert_eq!(onceward.ends().await.code(), Some(0));
+
+    onceward.starts_again().await;
+    onceward.sends(event("evt_2")).await.is_executed(200);
+    receiver.was_called(1);
+}
+
+#[tokio::test]
+async fn a_route_that_forwards_without_its_store_says_so_and_counts_it() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let builder = Onceward::in_front_of(&receiver).defaults("when_store_fails = \"forward\"");
+    let builder = builder
+        .expects_log(BROKEN)
+        .expects_log(DATABASE)
+        .expects_log(UNPROTECTED)
+        .expects_log(SWEEP);
+    let onceward = builder.start().await;
+    onceward.sends(event("evt_old")).await.is_executed(200);
+    assert_eq!(onceward.metric("onceward_unprotected_total").await, 0.0);
+    let _fault = onceward.has_a_full_disk().await;
+    onceward.sends(event("evt_1")).await.is_passed(200);
+    onceward.sends(event("evt_1")).await.is_passed(200);
+    receiver.was_called(3);
+    assert_eq!(receiver.seen()[2].header("onceward-operation"), None, "it is not one");
+    onceward.sends(event("evt_old")).await.is_replayed(200);
+    receiver.was_called(3);
+    assert_eq!(onceward.metric("onceward_unprotected_total").await, 2.0);
+}
+
+/// C87, trap 17: it was done, so its sender must not hear that it was not.
+#[tokio::test]
+async fn a_store_that_fails_after_the_upstream_answered_keeps_the_answer_from_nobody() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let mut onceward = Onceward::in_front_of(&receiver)
+        .defaults("lease = \"2s\"")
+        .expects_log(BROKEN)
+        .expects_log(DATABASE)
+        .expects_log(NOT_RECORDED)
+        .expects_log(ANSWERED_BEFORE)
+        .expects_log(SWEEP)
+        .expects_log("a lease could not be renewed yet")
+        .expects_log(ABANDONED)
+        .start()
+        .await;
+    let (first, fault) = join!(onceward.sends(event("evt_96")), async {
+        receiver.has_counted(1).await;
+        let fault = onceward.has_a_full_disk().await;
+        let answered = Instant::now();
+        gate.opens();
+        onceward.logs(ANSWERED_BEFORE).await;
+        assert!(answered.elapsed() < Duration::from_secs(6), "at the lease's end at the latest");
+        fault
+    });
+    first.is_executed(200);
+    assert_eq!(first.body, b"done\n");
+    onceward.comes_to_be(&first.operation(), "uncertain").await;
+    onceward.sends(event("evt_96")).await.is_uncertain();
+    fault.ends().await;
+    onceward.is_killed().await;
+
+    onceward.starts_again().await;
+    assert_eq!(onceward.state(&first.operation()).await, "uncertain");
+    onceward.sends(event("evt_96")).await.is_uncertain();
+    receiver.was_called(1);
+}
+
+/// Whether a settle that was written and not synced is there after the restart is up to the disk.
+/// Either way its event is not free.
+#[tokio::test]
+async fn a_settle_whose_sync_failed_leaves_nothing_to_be_forwarded_again() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let mut onceward = Onceward::in_front_of(&receiver)
+        .defaults("lease = \"1s\"")
+        .expects_log(BROKEN)
+        .expects_log(DATABASE)
+        .expects_log(NOT_RECORDED)
+        .expects_log(ANSWERED_BEFORE)
+        .expects_log(SWEEP)
+        .expects_log(ABANDONED)
+        .start()
+        .await;
+    let (first, fault) = join!(onceward.sends(event("evt_96")), async {
+        receiver.has_counted(1).await;
+        let fault = onceward.has_a_broken_disk().await;
+        gate.opens();
+        fault
+    });
+    first.is_executed(200);
+    fault.ends().await;
+    onceward.is_killed().await;
+
+    onceward.starts_again().await;
+    let copy = onceward.sends(event("evt_96")).await;
+    match copy.disposition() {
+        "replayed" => copy.is_replayed(200),
+        _ => copy.is_uncertain(),
+    };
+    receiver.was_called(1);
+}
+
+/// C87, the short case: the settle is only late.
+/// Trap 13: the lease is kept until the outcome is written.
+#[tokio::test]
+async fn a_settle_that_takes_the_store_long_is_waited_for() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let builder = Onceward::in_front_of(&receiver).expects_log(NOT_RECORDED).expects_log(SWEEP);
+    let onceward = builder.start().await;
+    let (first, ()) = join!(onceward.sends(event("evt_96")), async {
+        receiver.has_counted(1).await;
+        let fault = onceward.has_a_slow_disk(Duration::from_secs(3)).await;
+        gate.opens();
+        onceward.logs(NOT_RECORDED).await;
+        fault.ends().await;
+    });
+    first.is_executed(200);
+    assert_eq!(onceward.state(&first.operation()).await, "succeeded");
+    onceward.sends(event("evt_96")).await.is_replayed(200);
+    receiver.was_called(1);
+}
+
+/// A claim without a reply is no grant; and it is taken back, so that the event is not held.
+/// Trap 48.
+#[tokio::test]
+async fn a_slow_store_forwards_nothing_and_leaves_nothing_held_behind() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let builder = Onceward::in_front_of(&receiver).expects_log(NO_CLAIM).expects_log(SWEEP);
+    let onceward = builder.start().await;
+    let fault = onceward.has_a_slow_disk(Duration::from_secs(3)).await;
+    let refused = onceward.sends(event("evt_1")).await;
+    refused.is_refused(503, "store-unavailable").comes_back();
+    receiver.was_called(0);
+    fault.ends().await;
+    let began = Instant::now();
+    let copy = loop {
+        let copy = onceward.sends(event("evt_1")).await;
+        assert_ne!(copy.disposition(), "uncertain", "it is held: {copy:?}");
+        if copy.disposition() == "executed" {
+            break copy;
+        }
+        receiver.was_called(0);
+        assert!(began.elapsed() < Duration::from_secs(14), "before the lease would have ended");
+        // Not to wait for anything: the store needs its time to take the claim back.
+        sleep(Duration::from_millis(50)).await;
+    };
+    copy.is_executed(200);
+    receiver.was_called(1);
+    let operation = onceward.operation(&copy.operation()).await.unwrap();
+    assert_eq!(operation["attempts_total"], 2, "{operation}");
+    let first = &operation["attempts"][0];
+    assert_eq!((&first["outcome"], &first["sent"]), (&"failed".into(), &false.into()));
+    assert_eq!(first["reason"], "withdrawn", "{operation}");
+    onceward.sends(event("evt_1")).await.is_replayed(200);
+    receiver.was_called(1);
+}

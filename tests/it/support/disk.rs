@@ -1,0 +1,84 @@
+//! Faults of the disk under a running proxy, made by `strace` between it and the kernel.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::time::timeout;
+
+use super::Onceward;
+
+/// A fault that lasts until it is ended.
+#[derive(Debug)]
+pub struct Fault {
+    strace: Child,
+    _says: Lines<BufReader<ChildStderr>>,
+}
+
+impl Onceward {
+    /// Every write to the store's journal fails: there is no room.
+    pub async fn has_a_full_disk(&self) -> Fault {
+        let journals = std::fs::read_dir(self.directory().join("store/records")).unwrap();
+        let journals: Vec<PathBuf> = journals
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "jnl"))
+            .collect();
+        assert!(!journals.is_empty(), "the store has a journal");
+        let mut strace = self.strace("inject=write,pwrite64,writev:error=ENOSPC");
+        for journal in journals {
+            strace.arg("-P").arg(journal);
+        }
+        Fault::begins(strace).await
+    }
+
+    /// Every sync of a file fails.
+    pub async fn has_a_broken_disk(&self) -> Fault {
+        Fault::begins(self.strace("inject=fdatasync,fsync:error=EIO")).await
+    }
+
+    /// Every sync of a file takes this long.
+    pub async fn has_a_slow_disk(&self, sync_takes: Duration) -> Fault {
+        let micros = sync_takes.as_micros();
+        let fault = format!("inject=fdatasync,fsync:delay_enter={micros}");
+        Fault::begins(self.strace(&fault)).await
+    }
+
+    fn strace(&self, fault: &str) -> Command {
+        let mut strace = Command::new("strace");
+        let pid = self.pid().as_raw_nonzero().to_string();
+        strace.args(["-f", "-p", &pid, "-e", fault, "-o", "/dev/null"]);
+        strace
+    }
+}
+
+impl Fault {
+    async fn begins(mut strace: Command) -> Self {
+        let strace = strace.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut strace = strace.spawn().expect("`strace` is installed");
+        let mut says = BufReader::new(strace.stderr.take().unwrap()).lines();
+        let attached = async {
+            let mut all = Vec::new();
+            while let Some(line) = says.next_line().await.unwrap() {
+                if line.contains("attached") {
+                    return;
+                }
+                all.push(line);
+            }
+            panic!("strace cannot attach: {all:?}");
+        };
+        timeout(Duration::from_secs(20), attached).await.expect("strace attaches");
+        Self { strace, _says: says }
+    }
+
+    /// The disk works again.
+    pub async fn ends(mut self) {
+        let pid = self.strace.id().expect("it runs").try_into().unwrap();
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        // Unlike a kill, this lets it detach.
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let ended = timeout(Duration::from_secs(20), self.strace.wait()).await;
+        ended.expect("strace ends").unwrap();
+    }
+}

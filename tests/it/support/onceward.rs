@@ -1,0 +1,346 @@
+//! The proxy as a process of its own.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use reqwest::redirect::Policy;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::{Event, RawSender, Receiver, Reply};
+
+/// What a process is started with.
+#[derive(Debug, Clone)]
+pub struct Builder {
+    server: String,
+    limits: String,
+    admin: String,
+    defaults: String,
+    routes: String,
+    variables: Vec<(&'static str, String)>,
+    expected: Vec<&'static str>,
+}
+
+impl Builder {
+    /// Settings of `[server]`.
+    pub fn server(mut self, toml: &str) -> Self {
+        self.server = format!("{}\n{toml}", self.server);
+        self
+    }
+
+    /// Settings of `[server.limits]`.
+    pub fn limits(mut self, toml: &str) -> Self {
+        self.limits = format!("{}\n{toml}", self.limits);
+        self
+    }
+
+    /// Settings of `[admin]`.
+    pub fn admin(mut self, toml: &str) -> Self {
+        self.admin = format!("{}\n{toml}", self.admin);
+        self
+    }
+
+    /// A variable of the process's environment.
+    pub fn variable(mut self, name: &'static str, value: &str) -> Self {
+        self.variables.push((name, value.to_owned()));
+        self
+    }
+
+    /// Settings of `[defaults]` and its tables.
+    pub fn defaults(mut self, toml: &str) -> Self {
+        self.defaults = format!("{}\n{toml}", self.defaults);
+        self
+    }
+
+    /// More routes, or tables of the route `hooks`.
+    pub fn routes(mut self, toml: &str) -> Self {
+        self.routes = format!("{}\n{toml}", self.routes);
+        self
+    }
+
+    /// A warning or an error with this text is expected in the log; any other one fails the test.
+    pub fn expects_log(mut self, text: &'static str) -> Self {
+        self.expected.push(text);
+        self
+    }
+
+    fn toml(&self, directory: &Path) -> String {
+        let store = directory.join("store");
+        let store = format!("[store.embedded]\npath = \"{}\"", store.display());
+        format!(
+            "[server]\nlisten = \"127.0.0.1:0\"\n{}\n[server.limits]\n{}\n\
+             [admin]\nlisten = \"127.0.0.1:0\"\n{}\n{store}\n[defaults]\n{}\n{}\n",
+            self.server, self.limits, self.admin, self.defaults, self.routes,
+        )
+    }
+
+    pub async fn start(self) -> Onceward {
+        let directory = TempDir::new().unwrap();
+        self.start_in(directory).await
+    }
+
+    async fn start_in(self, directory: TempDir) -> Onceward {
+        let file = directory.path().join("onceward.toml");
+        std::fs::write(&file, self.toml(directory.path())).unwrap();
+        let log: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let (child, listening, reading) = spawn(&file, &self.variables, Arc::clone(&log)).await;
+        let [address, admin] = listening;
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(Policy::none())
+            .retry(reqwest::retry::never())
+            .build()
+            .unwrap();
+        let (builder, directory) = (self, Some(directory));
+        Onceward { builder, directory, child, address, admin, log, reading, client }
+    }
+}
+
+/// A running proxy. When it is dropped its log must hold nothing unexpected.
+#[derive(Debug)]
+pub struct Onceward {
+    builder: Builder,
+    directory: Option<TempDir>,
+    child: Child,
+    pub address: SocketAddr,
+    pub admin: SocketAddr,
+    log: Arc<Mutex<Vec<Value>>>,
+    reading: JoinHandle<()>,
+    client: reqwest::Client,
+}
+
+impl Onceward {
+    /// One route `hooks` for `/hooks` and below, to this receiver.
+    pub fn in_front_of(receiver: &Receiver) -> Builder {
+        Self::in_front_of_url(&receiver.url())
+    }
+
+    pub fn in_front_of_url(url: &str) -> Builder {
+        // The client of the tests needs it too, and it is installed once for each process.
+        let _there_is_one = rustls::crypto::ring::default_provider().install_default();
+        Builder {
+            server: String::new(),
+            limits: String::new(),
+            admin: String::new(),
+            defaults: String::new(),
+            routes: format!("[routes.hooks]\npath = \"/hooks/*\"\nupstream = \"{url}\"\n"),
+            variables: Vec::new(),
+            expected: Vec::new(),
+        }
+    }
+
+    /// Sends an event and waits for the answer.
+    pub async fn sends(&self, event: Event) -> Reply {
+        self.try_sends(event).await.expect("an answer")
+    }
+
+    pub async fn try_sends(&self, event: Event) -> Result<Reply, reqwest::Error> {
+        let url = format!("http://{}{}", self.address, event.path);
+        let method = event.method.parse().unwrap();
+        let mut request = self.client.request(method, url).body(event.body);
+        for (name, value) in event.headers {
+            request = request.header(name, value);
+        }
+        Ok(Reply::of(request.send().await?).await)
+    }
+
+    /// Sends copies of an event at the same moment.
+    pub async fn sends_copies(&self, event: &Event, copies: usize) -> Vec<Reply> {
+        let all = (0..copies).map(|_| self.sends(event.clone()));
+        futures_util::future::join_all(all).await
+    }
+
+    pub async fn connects(&self) -> RawSender {
+        RawSender::connect(self.address).await
+    }
+
+    /// What is remembered of an operation; none if nothing is.
+    pub async fn operation(&self, id: &str) -> Option<Value> {
+        let url = format!("http://{}/api/operations/{id}", self.admin);
+        let response = self.client.get(url).send().await.unwrap();
+        match response.status().as_u16() {
+            200 => Some(serde_json::from_slice(&response.bytes().await.unwrap()).unwrap()),
+            404 => None,
+            other => panic!("{other}: {}", response.text().await.unwrap()),
+        }
+    }
+
+    /// The state of an operation that is remembered.
+    pub async fn state(&self, id: &str) -> String {
+        let operation = self.operation(id).await.expect("it is remembered");
+        operation["state"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until an operation is in this state.
+    pub async fn comes_to_be(&self, id: &str, state: &str) {
+        let found = async {
+            while self.operation(id).await.is_none_or(|found| found["state"] != state) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let waited = timeout(Duration::from_secs(20), found).await;
+        assert!(
+            waited.is_ok(),
+            "`{id}` does not come to be {state}: {:?}",
+            self.operation(id).await
+        );
+    }
+
+    /// A line of the metrics, such as `onceward_superseded_total` with its labels; 0 if absent.
+    pub async fn metric(&self, line: &str) -> f64 {
+        let url = format!("http://{}/metrics", self.admin);
+        let page = self.client.get(url).send().await.unwrap().text().await.unwrap();
+        let found = page.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(' '));
+        found.map_or(0.0, |value| value.parse().unwrap())
+    }
+
+    /// Waits until a line of the metrics has come to this value, or beyond it.
+    pub async fn comes_to_count(&self, line: &str, value: f64) {
+        let found = async {
+            while self.metric(line).await < value {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let waited = timeout(Duration::from_secs(20), found).await;
+        assert!(waited.is_ok(), "`{line}` is {} instead of {value}", self.metric(line).await);
+    }
+
+    pub async fn get_admin(&self, path: &str) -> Reply {
+        self.get_admin_with(path, &[]).await
+    }
+
+    /// Asks the admin listener with these headers.
+    pub async fn get_admin_with(&self, path: &str, headers: &[(&str, &str)]) -> Reply {
+        let mut request = self.client.get(format!("http://{}{path}", self.admin));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        Reply::of(request.send().await.unwrap()).await
+    }
+
+    pub fn log(&self) -> Vec<Value> {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// Waits until a line of the log holds this text.
+    pub async fn logs(&self, text: &str) {
+        let found = async {
+            while !self.log().iter().any(|line| line.to_string().contains(text)) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let waited = timeout(Duration::from_secs(20), found).await;
+        assert!(waited.is_ok(), "no `{text}` in {:#?}", self.log());
+    }
+
+    pub fn directory(&self) -> PathBuf {
+        self.directory.as_ref().unwrap().path().to_owned()
+    }
+
+    pub fn config_file(&self) -> PathBuf {
+        self.directory().join("onceward.toml")
+    }
+
+    pub fn pid(&self) -> rustix::process::Pid {
+        let pid = self.child.id().expect("it runs");
+        rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap()
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process(self.pid(), signal).unwrap();
+    }
+
+    /// `kill -9`.
+    pub async fn is_killed(&mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    /// Waits until the process has ended by itself.
+    pub async fn ends(&mut self) -> ExitStatus {
+        let ended = timeout(Duration::from_mins(1), self.child.wait()).await;
+        ended.expect("it ends").unwrap()
+    }
+
+    /// A process on the same directory, for one that must not start, or not live for long.
+    pub fn another(&self) -> Command {
+        serve(&self.config_file())
+    }
+
+    /// Starts a new process on the same directory, after the old one has ended.
+    pub async fn starts_again(&mut self) {
+        let file = self.config_file();
+        let (child, [address, admin], reading) =
+            spawn(&file, &self.builder.variables, Arc::clone(&self.log)).await;
+        (self.child, self.address, self.admin, self.reading) = (child, address, admin, reading);
+    }
+
+    fn unexpected(&self) -> Vec<Value> {
+        let expected = |line: &Value| {
+            let text = line.to_string();
+            self.builder.expected.iter().any(|expected| text.contains(expected))
+        };
+        let serious =
+            |line: &&Value| matches!(line["level"].as_str(), Some("WARN" | "ERROR") | None);
+        self.log().iter().filter(serious).filter(|line| !expected(line)).cloned().collect()
+    }
+}
+
+impl Drop for Onceward {
+    #[expect(clippy::print_stdout, reason = "the test runner shows it where it helps")]
+    fn drop(&mut self) {
+        let _ended_before = self.child.start_kill();
+        if std::thread::panicking() {
+            println!("the log of the proxy: {:#?}", self.log());
+        } else {
+            let unexpected = self.unexpected();
+            assert!(unexpected.is_empty(), "unexpected in the log: {unexpected:#?}");
+        }
+    }
+}
+
+fn serve(file: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onceward"));
+    command
+        .args(["serve", "--log-format", "json", "--config"])
+        .arg(file)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .kill_on_drop(true);
+    command
+}
+
+/// Starts a process and waits until it serves.
+async fn spawn(
+    file: &Path,
+    variables: &[(&'static str, String)],
+    log: Arc<Mutex<Vec<Value>>>,
+) -> (Child, [SocketAddr; 2], JoinHandle<()>) {
+    let mut child =
+        serve(file).envs(variables.iter().map(|(name, value)| (name, value))).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let (serving, served) = tokio::sync::oneshot::channel();
+    let reading = tokio::spawn(async move {
+        let mut serving = Some(serving);
+        while let Ok(Some(line)) = lines.next_line().await {
+            let parsed = serde_json::from_str(&line).unwrap_or(Value::String(line));
+            if parsed["message"] == "serving"
+                && let Some(serving) = serving.take()
+            {
+                let address = |name: &str| parsed[name].as_str().unwrap().parse().unwrap();
+                let _test_ended = serving.send([address("listen"), address("admin")]);
+            }
+            log.lock().unwrap().push(parsed);
+        }
+    });
+    match timeout(Duration::from_secs(30), served).await {
+        Ok(Ok(addresses)) => (child, addresses, reading),
+        Ok(Err(_)) | Err(_) => panic!("the proxy does not serve"),
+    }
+}
