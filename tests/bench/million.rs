@@ -1,0 +1,135 @@
+//! How much memory and time a million remembered operations take on the embedded store:
+//! `cargo bench --bench million`. Needs a gigabyte of disk and a minute or two.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a measurement that cannot go on has failed"
+)]
+#![expect(clippy::print_stdout, reason = "the figures are what it is run for")]
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use onceward::clock::Clock;
+use onceward::operation::state::{ClaimRequest, Claimed, Ending, IfInFlight, Settlement};
+use onceward::operation::{
+    AnswerBody, Asked, ClaimId, FingerprintDigest, Key, KeyKind, OperationId, OperationIdParts,
+    Outcome, Reason, StoredAnswer, Terms,
+};
+use onceward::store::Store;
+use onceward::store::embedded::{self, Durability, Settings};
+use tokio::task::JoinSet;
+
+const OPERATIONS: usize = 1_000_000;
+const TASKS: usize = 500;
+const RESIDENT_MIB_MAX: u64 = 300;
+const OPENING_MAX: Duration = Duration::from_secs(5);
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let settings = Settings { path, durability: Durability::Os };
+    let clock = Clock::system();
+    let store = Arc::new(embedded::open(&settings, clock.clone()).unwrap());
+    let began = clock.moment();
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        let store = Arc::clone(&store);
+        tasks.spawn(async move {
+            for n in 0..OPERATIONS / TASKS {
+                remember(&*store, &format!("{task}/{n}")).await;
+            }
+        });
+    }
+    tasks.join_all().await;
+    report("remembered", began.until(clock.moment()));
+    store.close().await;
+    drop(store);
+
+    let began = clock.moment();
+    let store = Arc::new(embedded::open(&settings, clock.clone()).unwrap());
+    let opening = began.until(clock.moment());
+    report("opened again", opening);
+    assert!(opening < OPENING_MAX, "{opening:?}");
+
+    let began = clock.moment();
+    for task in 0..TASKS {
+        for n in (0..OPERATIONS / TASKS).step_by(10) {
+            let told = store.claim(&request(&format!("{task}/{n}"))).await.unwrap();
+            assert!(matches!(told, Claimed::Succeeded { attempt: 1, .. }));
+        }
+    }
+    report("replayed every tenth", began.until(clock.moment()));
+    store.close().await;
+}
+
+/// Claims an operation and settles it with an answer of 300 bytes.
+async fn remember(store: &dyn Store, key: &str) {
+    let request = request(key);
+    let Claimed::Granted { attempt } = store.claim(&request).await.unwrap() else {
+        unreachable!("every key is new");
+    };
+    let body = format!("{key:#>300}");
+    let answer = StoredAnswer {
+        status: StatusCode::OK,
+        headers: Vec::new(),
+        body: AnswerBody::Kept(body.into()),
+    };
+    let ending = Ending {
+        outcome: Outcome::Succeeded,
+        reason: Reason::Answered,
+        sent: true,
+        status: Some(200),
+        answer: Some(Arc::new(answer)),
+    };
+    let ClaimRequest { asked, claim_id, holder, terms, .. } = request;
+    let settlement = Settlement { asked, claim_id, attempt, holder, terms, ending };
+    store.settle(&settlement).await.unwrap();
+}
+
+fn request(key: &str) -> ClaimRequest {
+    let id = OperationId::derive(OperationIdParts {
+        route: "orders",
+        method: "POST",
+        path: None,
+        scope: &[],
+        from: KeyKind::Header,
+        key: &[&[key.into()]],
+    });
+    let asked = Asked {
+        id,
+        route: "orders".into(),
+        method: "POST".to_owned(),
+        path: "/webhooks/orders".to_owned(),
+        key: Key { from: KeyKind::Header, parts: vec![key.to_owned()] },
+        fingerprint: FingerprintDigest::under("body").finish(),
+    };
+    ClaimRequest {
+        claim_id: ClaimId::from_random(*asked.id.as_bytes()),
+        asked: Arc::new(asked),
+        holder: "bench".into(),
+        terms: Terms {
+            lease: Duration::from_secs(15),
+            attempt_timeout: Duration::from_mins(1),
+            retention: Duration::from_hours(24),
+            hold_for: Duration::from_hours(24),
+        },
+        may_grant: true,
+        if_in_flight: IfInFlight::Refused,
+    }
+}
+
+/// Prints how long it took and how much memory is used, and holds that to its limit.
+fn report(what: &str, took: Duration) {
+    let status = fs::read_to_string("/proc/self/status").expect("Linux");
+    let mib = |name: &str| -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect(name);
+        line.split_whitespace().next().expect("a number").parse::<u64>().unwrap() / 1024
+    };
+    let (resident, peak) = (mib("VmRSS:"), mib("VmHWM:"));
+    println!("{what} in {took:?}: {resident} MiB resident, {peak} MiB at most");
+    assert!(resident < RESIDENT_MIB_MAX, "{resident} MiB");
+}
