@@ -94,6 +94,9 @@ impl Executor {
     /// Does what is asked for, once. Dropping the future interrupts nothing.
     pub async fn execute(self: &Arc<Self>, keyed: Keyed, handling: &Arc<Handling>) -> Disposition {
         let operation = keyed.asked.id;
+        if let Some(told) = self.store.recall(&keyed.asked) {
+            return Disposition::of(operation, told);
+        }
         let deadline = handling.policy.answer_within.map(|within| keyed.arrived + within);
         let (reply, answer) = Reply::new(deadline);
         let (executor, handling) = (Arc::clone(self), Arc::clone(handling));
@@ -111,15 +114,20 @@ impl Executor {
         if let WhenInFlight::Wait { waiters_max } = policy.when_in_flight
             && let Ok(Standing::Stands(Claimed::InFlight { .. })) = standing
         {
-            standing = self.wait(&keyed, &handling, waiters_max, &reply).await;
+            standing = Box::pin(self.wait(&keyed, &handling, waiters_max, &reply)).await;
         }
         match standing {
-            Ok(Standing::Mine(claim)) => self.attempt(claim, keyed, &handling, reply).await,
+            // In a box: what most copies never come to would be moved about with each of them.
+            Ok(Standing::Mine(claim)) => {
+                Box::pin(self.attempt(claim, keyed, &handling, reply)).await;
+            }
             Ok(Standing::Stands(claimed)) => {
                 reply.send(Disposition::of(keyed.asked.id, claimed));
             }
             Ok(Standing::NoSlot) => reply.send(self.overloaded()),
-            Err(error) => self.without_claim(&error, keyed, &handling, reply).await,
+            Err(error) => {
+                Box::pin(self.without_claim(&error, keyed, &handling, reply)).await;
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::operation::state::{
     ClaimRequest, Claimed, Decided, Renewed, Resolution, Settled, Settlement,
 };
-use crate::operation::{ClaimId, Operation, OperationId};
+use crate::operation::{Asked, ClaimId, Operation, OperationId};
 use crate::telemetry::{Metrics, StoreCall};
 
 /// A store whose calls are timed.
@@ -37,6 +37,13 @@ impl Measured {
 
 #[async_trait]
 impl Store for Measured {
+    fn recall(&self, asked: &Asked) -> Option<Claimed> {
+        let start = self.clock.moment();
+        let told = self.store.recall(asked)?;
+        self.metrics.store_call(StoreCall::Claim, start.until(self.clock.moment()));
+        Some(told)
+    }
+
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, Error> {
         self.timed(StoreCall::Claim, self.store.claim(request)).await
     }

@@ -40,7 +40,7 @@ use async_trait::async_trait;
 use crate::operation::state::{
     ClaimRequest, Claimed, Decided, Renewed, Resolution, Settled, Settlement,
 };
-use crate::operation::{ClaimId, Operation, OperationId};
+use crate::operation::{Asked, ClaimId, Operation, OperationId};
 
 /// Which store is used, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +56,12 @@ pub enum Settings {
 /// A call that is dropped before it ends may still take effect.
 #[async_trait]
 pub trait Store: Send + Sync + std::fmt::Debug + 'static {
+    /// What a copy of a success is told, where that is known without asking anybody: a claim would
+    /// say the same.
+    fn recall(&self, _asked: &Asked) -> Option<Claimed> {
+        None
+    }
+
     /// Grants an operation, or says how it stands.
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, Error>;
 

@@ -132,9 +132,9 @@ pub fn claim(
 
 /// What a copy of a success is told, without a change of anything. None if the operation is not, or
 /// no longer, remembered as succeeded: then it takes a [`claim`].
-pub fn recall(found: &Operation, request: &ClaimRequest, now: Timestamp) -> Option<Claimed> {
+pub fn recall(found: &Operation, asked: &Asked, now: Timestamp) -> Option<Claimed> {
     let State::Succeeded(success) = &found.state else { return None };
-    let matches = found.asked.fingerprint.matches(&request.asked.fingerprint);
+    let matches = found.asked.fingerprint.matches(&asked.fingerprint);
     let told = || remembered(success, found.attempts.latest_number(), matches);
     (now < success.expires_at).then(told)
 }

@@ -37,7 +37,7 @@ use crate::clock::{Clock, KeptClock};
 use crate::operation::state::{
     self, ClaimRequest, Claimed, Decided, Renewed, Resolution, Settled, Settlement, Transition,
 };
-use crate::operation::{ClaimId, Operation, OperationId, Timestamp};
+use crate::operation::{Asked, ClaimId, Operation, OperationId, Timestamp};
 
 /// Where and how durably the embedded store keeps its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,22 +159,21 @@ impl Embedded {
     ) -> Result<T, Error> {
         self.ask(|reply| Command::Change(Box::new(Step { id, rule, reply }))).await
     }
-
-    /// What a copy of a remembered success is told, if it needs neither the writer nor a write.
-    fn replay(&self, request: &ClaimRequest) -> Option<Claimed> {
-        if self.commands.is_closed() {
-            return None;
-        }
-        let remembered = self.shared.successes.get(request.asked.id)?;
-        state::recall(&remembered, request, self.shared.clock.now())
-    }
 }
 
 #[async_trait]
 impl Store for Embedded {
+    fn recall(&self, asked: &Asked) -> Option<Claimed> {
+        if self.commands.is_closed() {
+            return None;
+        }
+        let remembered = self.shared.successes.get(asked.id)?;
+        state::recall(&remembered, asked, self.shared.clock.now())
+    }
+
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, Error> {
-        if let Some(replay) = self.replay(request) {
-            return Ok(replay);
+        if let Some(told) = self.recall(&request.asked) {
+            return Ok(told);
         }
         let request = request.clone();
         self.step(request.asked.id, move |found, now| state::claim(found, &request, now)).await
