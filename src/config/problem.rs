@@ -198,3 +198,15 @@ pub(super) fn quoted(text: &str) -> String {
     let rest = if shown.len() < text.len() { "…" } else { "" };
     format!("`{}{rest}`", shown.escape_debug())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_hold_a_secret_is_not_quoted() {
+        assert_eq!(quoted("sometimes"), "`sometimes`");
+        assert_eq!(quoted("http://user:pass@host"), "a text with an `@`");
+        assert_eq!(quoted("https://host/?token=abc"), "a URL with a query");
+    }
+}

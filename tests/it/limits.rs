@@ -505,3 +505,23 @@ async fn an_expectation_is_met_before_the_body_comes_and_not_for_one_that_is_too
     reply.is_refused(413, "body-too-large");
     receiver.was_called(1);
 }
+
+/// A streamed answer is in memory too, for as long as its reader does not take it.
+#[tokio::test]
+async fn the_pieces_of_an_answer_that_nobody_reads_are_counted_and_given_back() {
+    const ANSWER_BYTES: usize = 32 << 20;
+    let receiver = Receiver::that(|_, _| Answer::new(200, vec![b'x'; ANSWER_BYTES]).into()).await;
+    let little = "replay.body_bytes_max = \"1KiB\"";
+    let onceward = Onceward::in_front_of(&receiver).defaults(little).start().await;
+    let mut sender = onceward.connects().await;
+    sender.writes(&event("evt_1").raw()).await;
+    onceward.comes_to_count("onceward_buffered_bytes", 50_000.0).await;
+    sender.reads_head().await;
+    sender.reads_exactly(ANSWER_BYTES).await;
+    let given_back = async {
+        while onceward.metric("onceward_buffered_bytes").await > 0.0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), given_back).await.unwrap();
+}

@@ -10,7 +10,7 @@ use std::time::Duration;
 use fjall::KeyspaceCreateOptions;
 use onceward::clock::Clock;
 use onceward::operation::state::{Claimed, Settled};
-use onceward::operation::{OperationId, Outcome, Reason, State, Timestamp};
+use onceward::operation::{Asked, OperationId, Outcome, Reason, State, Timestamp};
 use onceward::store::embedded::{self, Durability, Embedded, OpenError, Settings};
 use onceward::store::{Error, Store};
 use tempfile::TempDir;
@@ -470,4 +470,17 @@ fn after_a_crash_of(directory: &TempDir, damage: impl FnOnce(&Path)) -> TempDir 
     copy_directory(directory.path(), copy.path());
     damage(copy.path());
     copy
+}
+
+/// A process that dies in the middle of a readiness check leaves nothing for people to resolve.
+#[tokio::test]
+async fn s8_a_probe_that_a_crash_interrupts_leaves_nothing_behind() {
+    let one = OnDisk::start().await;
+    let mut probe = Asked::clone(&order("1"));
+    probe.route = "onceward:probe".into();
+    one.store.claim(&claim_on(&Arc::new(probe))).await.unwrap();
+    granted(&*one.store, &order("2")).await;
+    let crashed = after_a_crash(&one);
+    assert_eq!(crashed.store.get(order("1").id).await.unwrap(), None);
+    assert_eq!(crashed.store.uncertain().await.unwrap(), 1, "the other one");
 }
