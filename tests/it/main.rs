@@ -19,6 +19,7 @@ mod forward;
 mod in_flight;
 mod keys;
 mod limits;
+mod log;
 mod outcome;
 mod executor;
 mod replay;

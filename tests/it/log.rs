@@ -1,0 +1,50 @@
+//! What is written down of each request.
+
+use serde_json::{Value, json};
+
+use crate::support::{Event, Onceward, Receiver, event};
+
+/// Whatever happens to a request, it has one line that says so.
+#[tokio::test]
+async fn every_request_has_one_line_in_the_log() {
+    let receiver = Receiver::that_answers(201, "done\n").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let id = onceward.sends(event("evt_1")).await.operation();
+    onceward.sends(event("evt_1")).await.is_replayed(201);
+    onceward.sends(Event::bytes("no key").to("/hooks/%0a")).await.is_refused(400, "key-missing");
+    onceward.sends(event("evt_1").to("/elsewhere")).await.is_refused(404, "no-route");
+    onceward.logs("/elsewhere").await;
+
+    let lines: Vec<Value> = onceward
+        .log()
+        .into_iter()
+        .filter(|line| line["message"] == "answered")
+        .map(|mut line| {
+            let fields = line.as_object_mut().unwrap();
+            assert!(fields.remove("duration_ms").unwrap().is_u64());
+            for name in ["timestamp", "level", "target", "message"] {
+                fields.remove(name).unwrap();
+            }
+            line
+        })
+        .collect();
+    let done = |disposition: &str| {
+        json!({
+            "method": "POST", "path": "/hooks", "route.name": "hooks", "status": 201,
+            "disposition": disposition, "operation.id": id, "attempt.number": 1,
+        })
+    };
+    let expected = [
+        done("executed"),
+        done("replayed"),
+        json!({
+            "method": "POST", "path": "/hooks/%0a", "route.name": "hooks", "status": 400,
+            "disposition": "refused", "code": "key-missing",
+        }),
+        json!({
+            "method": "POST", "path": "/elsewhere", "status": 404,
+            "disposition": "refused", "code": "no-route",
+        }),
+    ];
+    assert_eq!(lines, expected);
+}
