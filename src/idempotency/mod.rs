@@ -91,12 +91,15 @@ impl Executor {
         })
     }
 
+    /// What a copy of a success gets, where that is known without asking anybody: then it needs
+    /// neither a task nor a request for the upstream.
+    pub fn recall(&self, asked: &Asked) -> Option<Disposition> {
+        Some(Disposition::of(asked.id, self.store.recall(asked)?))
+    }
+
     /// Does what is asked for, once. Dropping the future interrupts nothing.
     pub async fn execute(self: &Arc<Self>, keyed: Keyed, handling: &Arc<Handling>) -> Disposition {
         let operation = keyed.asked.id;
-        if let Some(told) = self.store.recall(&keyed.asked) {
-            return Disposition::of(operation, told);
-        }
         let deadline = handling.policy.answer_within.map(|within| keyed.arrived + within);
         let (reply, answer) = Reply::new(deadline);
         let (executor, handling) = (Arc::clone(self), Arc::clone(handling));

@@ -165,6 +165,11 @@ impl Shared {
         let received = receive::body(parts, body, bytes_max, within, &self.budget).await?;
         let view = RequestView::of(parts, &received.body);
         let identity = identify(&Rules::from(&route.settings), &view)?;
+        if let Identity::Keyed(Identified { asked, .. }) = &identity
+            && let Some(told) = self.executor.recall(asked)
+        {
+            return Ok(respond::with(told, &route.settings));
+        }
         let request = outgoing::request(parts, &selected, &received, &self.trusted);
         let Received { memory, .. } = received;
         let disposition = match identity {
