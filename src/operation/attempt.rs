@@ -108,6 +108,11 @@ pub struct Attempt {
     pub claim_id: ClaimId,
     /// The process that made it.
     pub holder: Arc<str>,
+    /// Which of the route's steps it is about; none on a route without steps.
+    pub step: Option<Arc<str>>,
+    /// The header in which its receiver was given the key, so that it can tell copies apart itself;
+    /// none if it was not.
+    pub forward_key: Option<Arc<str>>,
     /// When it was claimed.
     pub started_at: Timestamp,
     /// When its outcome was recorded, if it was.
@@ -120,6 +125,8 @@ pub struct Attempt {
     pub reason: Option<Reason>,
     /// The status of the upstream's answer, if one came.
     pub status: Option<u16>,
+    /// What the receiver calls it, as its answer says: for finding it there.
+    pub reference: Option<String>,
 }
 
 impl Attempt {
@@ -134,12 +141,15 @@ impl Attempt {
             number,
             claim_id,
             holder: Arc::clone(holder),
+            step: None,
+            forward_key: None,
             started_at,
             ended_at: None,
             sent: true,
             outcome: None,
             reason: None,
             status: None,
+            reference: None,
         }
     }
 }
@@ -171,6 +181,16 @@ impl AttemptLog {
         }
     }
 
+    /// A log as it was kept: the first ones, the last ones, how many there were, the highest number.
+    pub(crate) const fn restored(
+        first: Vec<Attempt>,
+        last: VecDeque<Attempt>,
+        total: u32,
+        latest: u32,
+    ) -> Self {
+        Self { first, last, total, latest }
+    }
+
     /// How many there were.
     pub const fn total(&self) -> u32 {
         self.total
@@ -180,6 +200,17 @@ impl AttemptLog {
     /// does not lower it.
     pub const fn latest_number(&self) -> u32 {
         self.latest
+    }
+
+    /// How many of a step, or of a route without steps, ended without a known outcome. One that was
+    /// dropped counts as one of these: who asks wants no more than so many.
+    pub fn uncertain(&self, step: Option<&str>) -> u32 {
+        let other = |attempt: &&Attempt| {
+            let known = matches!(attempt.outcome, Some(Outcome::Succeeded | Outcome::Failed));
+            known || attempt.step.as_deref() != step
+        };
+        let others = self.kept().filter(other).count();
+        self.total.saturating_sub(u32::try_from(others).unwrap_or(u32::MAX))
     }
 
     /// The attempts that were kept, in order.
@@ -197,10 +228,10 @@ impl AttemptLog {
         self.kept().any(|attempt| attempt.claim_id == claim_id)
     }
 
-    /// The attempt that was made under a claim, if it is still kept.
-    pub fn of_claim(&mut self, claim_id: ClaimId) -> Option<&mut Attempt> {
+    /// The attempt that was made under a claim at this step, if it is still kept.
+    pub fn of(&mut self, claim_id: ClaimId, step: Option<&str>) -> Option<&mut Attempt> {
         let mut newest_first = self.last.iter_mut().rev().chain(self.first.iter_mut().rev());
-        newest_first.find(|attempt| attempt.claim_id == claim_id)
+        newest_first.find(|attempt| attempt.claim_id == claim_id && attempt.step.as_deref() == step)
     }
 }
 
@@ -231,6 +262,10 @@ pub enum DecisionKind {
     ResolvedFailed,
     /// It counts as never seen.
     Forgotten,
+    /// Its outcome is unknown, and it is sent again.
+    Retried,
+    /// Its outcome was unknown, and the receiver was asked about it.
+    LookedUp,
 }
 
 impl DecisionKind {
@@ -241,6 +276,8 @@ impl DecisionKind {
             Self::ResolvedSucceeded => "resolved_succeeded",
             Self::ResolvedFailed => "resolved_failed",
             Self::Forgotten => "forgotten",
+            Self::Retried => "retried",
+            Self::LookedUp => "looked_up",
         }
     }
 }
@@ -292,6 +329,6 @@ mod tests {
         let mut log = log_of(100);
         assert!(log.knows(attempt(1).claim_id) && log.knows(attempt(100).claim_id));
         assert!(!log.knows(attempt(50).claim_id));
-        assert_eq!(log.of_claim(attempt(69).claim_id).map(|found| found.number), Some(69));
+        assert_eq!(log.of(attempt(69).claim_id, None).map(|found| found.number), Some(69));
     }
 }

@@ -10,6 +10,8 @@ use super::key::{KeyKind, KeyPart};
 
 /// Names the derivation below. It changes only together with what is hashed or how.
 const VERSION: &str = "onceward/operation/v1";
+/// The same for the ids of steps.
+const STEP_VERSION: &str = "onceward/step/v1";
 
 /// Identifies an operation everywhere: in stores, headers, logs and commands.
 ///
@@ -46,6 +48,19 @@ impl OperationId {
         digest.groups(parts.scope);
         digest.text(parts.from.as_str());
         digest.groups(parts.key);
+        Self::of(digest)
+    }
+
+    /// The id of one of an event's steps, for the step's receiver.
+    pub fn of_step(event: Self, step: &str) -> Self {
+        let mut digest = Parts(Sha256::new());
+        digest.text(STEP_VERSION);
+        digest.0.update(event.0);
+        digest.text(step);
+        Self::of(digest)
+    }
+
+    fn of(digest: Parts) -> Self {
         let mut id = [0; 16];
         id.copy_from_slice(digest.0.finalize().get(..16).unwrap_or(&[0; 16]));
         Self(id)
@@ -171,6 +186,19 @@ mod tests {
             ..parts(KeyKind::Header, key)
         };
         assert_eq!(OperationId::derive(full).to_string(), "op_f66cd78c1bad5e2ab3a2fb52f6294698");
+    }
+
+    /// Receivers tell copies apart by these.
+    #[test]
+    fn the_derivation_of_steps_is_pinned() {
+        let event = OperationId::from_bytes(*b"0123456789abcdef");
+        let step = |name| OperationId::of_step(event, name).to_string();
+        assert_eq!(step("ledger"), "op_64da45b150a38891c69e29ff2c4c90f7");
+        assert_eq!(step("mail"), "op_1e3ec1c491b8bb78a6be4068055c4bb3");
+        assert_ne!(
+            OperationId::of_step(OperationId::from_bytes([0; 16]), "mail").to_string(),
+            step("mail")
+        );
     }
 
     /// C29: no separator can move a character from one part to the next.

@@ -7,7 +7,7 @@
 //! (none) ----claim----> in_flight ----succeeded----> succeeded      replayed until the retention has passed
 //!                        ^  |  \-----failed--------> failed         the next copy claims attempt n+1
 //!                        |  \--uncertain / lease ran out--> uncertain
-//!                        |                                   |  held until resolved
+//!                        |                                   |  held until resolved, or looked up
 //!                        +------ forgotten <-----------------+
 //! ```
 
@@ -17,6 +17,7 @@ mod fingerprint;
 mod id;
 mod key;
 pub mod state;
+mod step;
 mod time;
 
 pub use answer::{AnswerBody, StoredAnswer};
@@ -24,7 +25,8 @@ pub use attempt::{Attempt, AttemptLog, Decision, DecisionKind, Outcome, Reason};
 pub use fingerprint::{Fingerprint, FingerprintDigest};
 pub use id::{ClaimId, OperationId, OperationIdParts};
 pub use key::{Key, KeyKind, KeyPart};
-pub use state::State;
+pub use state::{State, StateName};
+pub use step::{HeldStep, Plan, PlannedStep, Step, StepState};
 pub use time::Timestamp;
 
 use std::sync::Arc;
@@ -45,6 +47,8 @@ pub struct Operation {
     pub attempts: AttemptLog,
     /// What people and policies decided about it.
     pub decisions: Vec<Decision>,
+    /// How it stands with each of its receivers, if it has several.
+    pub steps: Vec<Step>,
 }
 
 /// What a request asks to have done: the identity of the operation, and its fingerprint.

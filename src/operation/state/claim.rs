@@ -3,9 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Change, Lease, State, Success, Transition, lapse};
+use super::decide::note;
+use super::lapse::WHEN_UNCERTAIN;
+use super::lookup::{Next, await_lookup, begin, next, refuse};
+use super::{Change, Held, Lease, State, Success, Transition, lapse, steps};
 use crate::operation::{
-    Asked, Attempt, AttemptLog, ClaimId, Operation, StoredAnswer, Terms, Timestamp,
+    Asked, Attempt, AttemptLog, ClaimId, Decision, DecisionKind, Operation, Plan, Step, StepState,
+    StoredAnswer, Terms, Timestamp,
 };
 
 /// Asks for the right to attempt an operation.
@@ -23,6 +27,50 @@ pub struct ClaimRequest {
     pub may_grant: bool,
     /// What the caller does with its sender if the operation is in flight.
     pub if_in_flight: IfInFlight,
+    /// What the route wants done if the operation is uncertain.
+    pub if_uncertain: IfUncertain,
+    /// Whether the caller can ask the receiver about an uncertain operation.
+    pub may_look_up: bool,
+    /// What the route wants done if the operation has succeeded.
+    pub if_succeeded: IfSucceeded,
+    /// The header that carries the key to the receiver, if there is one.
+    pub forward_key: Option<Arc<str>>,
+    /// The receivers, if there are several.
+    pub plan: Option<Arc<Plan>>,
+}
+
+/// What happens to a copy that meets a success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfSucceeded {
+    /// It gets the answer.
+    Replayed,
+    /// Only who waited for this attempt gets its answer. Any other copy is something new, for which
+    /// the sender has no other name.
+    Shared {
+        /// The attempt that the caller has waited for, if it has.
+        waited_for: Option<u32>,
+    },
+}
+
+/// What happens to a copy that meets an uncertain operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfUncertain {
+    /// It is refused until somebody resolves it.
+    Held,
+    /// It makes the next attempt, once the upstream cannot be working on the last one any more. An
+    /// upstream that was paused may still do that one too: this is at-least-once.
+    Retried {
+        /// Uncertain attempts of an operation in all; then it is held.
+        attempts_max: u32,
+    },
+    /// The receiver is asked whether it was done, one look-up at a time. Not done: the copy makes
+    /// the next attempt under the same conditions as above.
+    LookedUp {
+        /// Uncertain attempts of an operation in all; then it is not sent again.
+        attempts_max: u32,
+        /// How long nobody else may ask.
+        lease: Duration,
+    },
 }
 
 /// What happens to a copy that meets an attempt in flight.
@@ -41,6 +89,13 @@ pub enum Claimed {
     Granted {
         /// The attempt's number.
         attempt: u32,
+    },
+    /// The caller, and nobody else, may make this attempt, of an event with several receivers.
+    Begun {
+        /// The attempt's number.
+        attempt: u32,
+        /// The steps that have begun: they must be run.
+        steps: Vec<Arc<str>>,
     },
     /// Nobody holds it, but this call was not to be granted anything, or its claim is used up.
     Free,
@@ -64,6 +119,14 @@ pub enum Claimed {
         attempt: u32,
         /// How long the upstream may still be working on it.
         ends_in: Duration,
+    },
+    /// Nobody knows whether it was done: the caller, and nobody else, may ask the receiver, and
+    /// must [conclude](super::conclude).
+    LookUp {
+        /// The number of the latest attempt.
+        attempt: u32,
+        /// The step that is asked about, on a route with steps.
+        step: Option<Arc<str>>,
     },
     /// The key stands for a different request.
     Mismatched {
@@ -96,10 +159,11 @@ pub fn claim(
     let attempt = operation.attempts.latest_number();
     let matches = operation.asked.fingerprint.matches(&request.asked.fingerprint);
     let used_up = operation.attempts.knows(request.claim_id);
+    let next = next(&operation, request, now);
     let (change, result) = match &mut operation.state {
-        // in_flight -> in_flight: the call was sent twice
+        // in_flight -> in_flight: the call was sent twice; whether the first one is durable is not known
         State::InFlight(lease) if lease.claim_id == request.claim_id => {
-            (seen.change, Claimed::Granted { attempt })
+            (Change::Durable, granted(&operation.steps, attempt, request.claim_id))
         }
         State::InFlight(_) | State::Uncertain(_) if !matches => {
             (seen.change, Claimed::Mismatched { attempt })
@@ -112,22 +176,66 @@ pub fn claim(
             let lease_left = now.until(lease.expires_at);
             (seen.change.max(change), Claimed::InFlight { attempt, lease_left })
         }
-        // uncertain -> uncertain: held for longer, since copies still come
-        State::Uncertain(held) => {
-            held.copy_refused = true;
-            held.hold_until = held.hold_until.max(now.plus(held.hold_for));
-            let ends_in = now.until(held.ends_at);
-            (seen.change.max(Change::Lazy), Claimed::Uncertain { attempt, ends_in })
+        State::Uncertain(held) => match next {
+            // uncertain -> in_flight
+            Next::Attempt if request.plan.is_some() => {
+                return grant(Some(operation), request, now);
+            }
+            Next::Attempt => {
+                let decision = retried(held, now);
+                note(&mut operation.decisions, decision);
+                return grant(Some(operation), request, now);
+            }
+            // uncertain -> uncertain
+            Next::Held => (seen.change.max(Change::Lazy), refuse(held, attempt, now)),
+            Next::LookUp(step, lease) => {
+                let claimed = begin(held, attempt, request, (step, lease), now);
+                (seen.change.max(Change::Lazy), claimed)
+            }
+            Next::Awaited(left) => {
+                let (change, claimed) = await_lookup(held, attempt, request, left);
+                (seen.change.max(change), claimed)
+            }
+        },
+        State::Succeeded(success) if is_told(request.if_succeeded, attempt) => {
+            (seen.change, remembered(success, attempt, matches))
         }
-        State::Succeeded(success) => (seen.change, remembered(success, attempt, matches)),
-        // failed, forgotten: this claim was settled or withdrawn before it arrived once more
-        State::Failed(_) | State::Forgotten { .. } if used_up => (seen.change, Claimed::Free),
-        // failed, forgotten -> in_flight
-        State::Failed(_) | State::Forgotten { .. } => {
+        // free: this claim was settled or withdrawn before it arrived once more
+        State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } if used_up => {
+            (seen.change, Claimed::Free)
+        }
+        // failed, forgotten, a success that is shared no more -> in_flight
+        State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => {
             return grant(Some(operation), request, now);
         }
     };
     Transition { operation: Some(operation), change, hold_ended: false, result }
+}
+
+/// What was granted to a claim, as it stands now.
+fn granted(steps: &[Step], attempt: u32, claim_id: ClaimId) -> Claimed {
+    let runs = |step: &&Step| matches!(&step.state, StepState::InFlight { claim_id: of, .. } if *of == claim_id);
+    let steps: Vec<_> = steps.iter().filter(runs).map(|step| Arc::clone(&step.name)).collect();
+    if steps.is_empty() { Claimed::Granted { attempt } } else { Claimed::Begun { attempt, steps } }
+}
+
+/// The decision to send an uncertain operation again.
+fn retried(held: &Held, now: Timestamp) -> Decision {
+    Decision {
+        at: now,
+        by: WHEN_UNCERTAIN.to_owned(),
+        kind: DecisionKind::Retried,
+        reason: held.reason.as_str().to_owned(),
+        reference: None,
+    }
+}
+
+/// Whether a copy of a success whose latest attempt this is gets its answer.
+fn is_told(if_succeeded: IfSucceeded, attempt: u32) -> bool {
+    match if_succeeded {
+        IfSucceeded::Replayed => true,
+        IfSucceeded::Shared { waited_for } => waited_for == Some(attempt),
+    }
 }
 
 /// What a copy of a success is told, without a change of anything. None if the operation is not, or
@@ -147,11 +255,18 @@ fn remembered(success: &Success, attempt: u32, matches: bool) -> Claimed {
     }
 }
 
-/// (none), failed, forgotten -> `in_flight`, unless the caller only looks.
-fn grant(free: Option<Operation>, request: &ClaimRequest, now: Timestamp) -> Transition<Claimed> {
+/// (none), failed, forgotten, uncertain -> `in_flight`, unless the caller only looks.
+pub(super) fn grant(
+    free: Option<Operation>,
+    request: &ClaimRequest,
+    now: Timestamp,
+) -> Transition<Claimed> {
     if !request.may_grant {
         let (change, hold_ended) = (Change::None, false);
         return Transition { operation: free, change, hold_ended, result: Claimed::Free };
+    }
+    if let Some(plan) = &request.plan {
+        return steps::grant(free, request, plan, now);
     }
     let terms = &request.terms;
     let state = State::InFlight(Lease {
@@ -162,14 +277,16 @@ fn grant(free: Option<Operation>, request: &ClaimRequest, now: Timestamp) -> Tra
         hold_for: terms.hold_for,
         copy_refused: false,
     });
-    let (created_at, mut attempts, decisions) = match free {
-        Some(known) => (known.created_at, known.attempts, known.decisions),
-        None => (now, AttemptLog::default(), Vec::new()),
+    let (created_at, mut attempts, decisions, steps) = match free {
+        Some(known) => (known.created_at, known.attempts, known.decisions, known.steps),
+        None => (now, AttemptLog::default(), Vec::new(), Vec::new()),
     };
     let attempt = attempts.latest_number().saturating_add(1);
-    attempts.push(Attempt::begun(attempt, request.claim_id, &request.holder, now));
+    let forward_key = request.forward_key.clone();
+    let line = Attempt::begun(attempt, request.claim_id, &request.holder, now);
+    attempts.push(Attempt { forward_key, ..line });
     let asked = Arc::clone(&request.asked);
-    let operation = Operation { asked, created_at, state, attempts, decisions };
+    let operation = Operation { asked, created_at, state, attempts, decisions, steps };
     let result = Claimed::Granted { attempt };
     Transition { operation: Some(operation), change: Change::Durable, hold_ended: false, result }
 }

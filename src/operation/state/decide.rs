@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Change, Failure, State, Success, Transition, lapse};
-use crate::operation::{Decision, DecisionKind, Operation, StoredAnswer, Timestamp};
+use super::{Change, Failure, State, StateName, Success, Transition, lapse, steps};
+use crate::operation::{AnswerBody, Decision, DecisionKind, Operation, StoredAnswer, Timestamp};
 
 /// How many decisions are kept from either end.
 const DECISIONS_KEPT: usize = 32;
@@ -22,6 +22,8 @@ pub struct Resolution {
     pub reference: Option<String>,
     /// If given, the attempt that the operator was looking at.
     pub attempt: Option<u32>,
+    /// If given, the state that the operator was looking at.
+    pub state: Option<StateName>,
     /// How long the decision is remembered.
     pub retention: Duration,
 }
@@ -72,6 +74,7 @@ pub fn forget(
     decide(found, now, |found| {
         let may = !matches!(found.state, State::InFlight(_));
         may.then(|| {
+            steps::free_all(&mut found.steps);
             // what is remembered is not remembered for longer
             found.state = State::Forgotten { expires_at: found.state.changes_at() };
             let (by, reason) = (by.to_owned(), reason.to_owned());
@@ -101,12 +104,13 @@ fn decide(
     Transition { operation: seen.operation, change, hold_ended: seen.hold_ended, result }
 }
 
-/// Whether it is in a state that a person may end, and the one that the person was looking at.
+/// Whether it is in a state that a person may end, and stands as the person saw it.
 fn may_resolve(operation: &Operation, resolution: &Resolution) -> bool {
-    let latest = operation.attempts.latest_number();
+    let (latest, state) = (operation.attempts.latest_number(), operation.state.name());
     match &operation.state {
         State::Uncertain(_) | State::Failed(_) => {
-            resolution.attempt.is_none_or(|looked_at| looked_at == latest)
+            resolution.attempt.is_none_or(|seen| seen == latest)
+                && resolution.state.is_none_or(|seen| seen == state)
         }
         State::InFlight(_) | State::Succeeded(_) | State::Forgotten { .. } => false,
     }
@@ -117,26 +121,33 @@ fn apply(operation: &mut Operation, resolution: &Resolution, now: Timestamp) -> 
     let expires_at = now.plus(resolution.retention);
     match &resolution.verdict {
         Verdict::Succeeded(given) => {
-            let stored = match &operation.state {
-                State::Uncertain(held) => held.answer.clone(),
-                State::Failed(_)
-                | State::InFlight(_)
-                | State::Succeeded(_)
-                | State::Forgotten { .. } => None,
-            };
-            let answer = given
-                .clone()
-                .or(stored.filter(|answer| answer.status.is_success()))
-                .unwrap_or_else(|| Arc::new(StoredAnswer::empty(http::StatusCode::OK)));
+            let answer = given.clone().unwrap_or_else(|| answer_of(&operation.state));
+            steps::resolve(&mut operation.steps, true);
             operation.state =
                 State::Succeeded(Success { claim_id, settled_at, expires_at, answer });
             DecisionKind::ResolvedSucceeded
         }
         Verdict::Failed => {
+            steps::resolve(&mut operation.steps, false);
             operation.state = State::Failed(Failure { claim_id, settled_at, expires_at });
             DecisionKind::ResolvedFailed
         }
     }
+}
+
+/// What copies get of an operation that was done after all: its stored answer if that is a success,
+/// else an empty 200.
+pub(super) fn answer_of(state: &State) -> Arc<StoredAnswer> {
+    let stored = match state {
+        State::Uncertain(held) => held.answer.clone(),
+        State::Failed(_) | State::InFlight(_) | State::Succeeded(_) | State::Forgotten { .. } => {
+            None
+        }
+    };
+    let complete = |answer: &Arc<StoredAnswer>| matches!(answer.body, AnswerBody::Kept(_));
+    stored
+        .filter(|answer| answer.status.is_success() && complete(answer))
+        .unwrap_or_else(|| Arc::new(StoredAnswer::empty(http::StatusCode::OK)))
 }
 
 /// Adds a decision. Of a long list the first and the latest stay.

@@ -1,8 +1,11 @@
 //! What time, or the end of a process, does to an operation.
 
 use super::decide::note;
-use super::{Change, Held, State, Transition};
+use super::{Change, Held, State, Transition, steps};
 use crate::operation::{Decision, DecisionKind, Operation, Outcome, Reason, Timestamp};
+
+/// Who decides what becomes of an uncertain operation where nobody else does: the route's setting.
+pub(super) const WHEN_UNCERTAIN: &str = "when_uncertain";
 
 /// What time alone has done to a record: a lease that ran out leaves it uncertain; a retention or
 /// a hold that has passed leaves nothing.
@@ -61,12 +64,14 @@ fn lose(operation: &mut Operation, reason: Reason, since: Timestamp) {
         hold_until: since.plus(lease.hold_for).max(lease.ends_at),
         copy_refused: lease.copy_refused,
         answer: None,
+        lookup: None,
     };
-    if let Some(line) = operation.attempts.of_claim(held.claim_id) {
+    if let Some(line) = operation.attempts.of(held.claim_id, None) {
         line.ended_at = Some(since);
         line.outcome = Some(Outcome::Uncertain);
         line.reason = Some(reason);
     }
+    steps::lose(operation, reason, since);
     note(&mut operation.decisions, hold(reason, since));
     operation.state = State::Uncertain(held);
 }
@@ -75,7 +80,7 @@ fn lose(operation: &mut Operation, reason: Reason, since: Timestamp) {
 pub(super) fn hold(reason: Reason, at: Timestamp) -> Decision {
     Decision {
         at,
-        by: "when_uncertain".to_owned(),
+        by: WHEN_UNCERTAIN.to_owned(),
         kind: DecisionKind::Hold,
         reason: reason.as_str().to_owned(),
         reference: None,

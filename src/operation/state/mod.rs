@@ -7,14 +7,20 @@
 mod claim;
 mod decide;
 mod lapse;
+mod lookup;
 mod settle;
+mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use claim::{ClaimRequest, Claimed, IfInFlight, Renewed, claim, recall, renew};
+pub use claim::{
+    ClaimRequest, Claimed, IfInFlight, IfSucceeded, IfUncertain, Renewed, claim, recall, renew,
+};
 pub use decide::{Decided, Resolution, Verdict, forget, resolve};
 pub use lapse::{abandon, expire, lapse};
+pub use lookup::{Conclusion, Finding, conclude};
 pub use settle::{Ending, Settled, Settlement, settle, withdraw};
+pub use steps::{Advanced, EventEnd, StepEnd, advance};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,6 +83,19 @@ pub struct Held {
     pub copy_refused: bool,
     /// The complete answer that left the outcome unknown, if that is how it became so.
     pub answer: Option<Arc<StoredAnswer>>,
+    /// The look-up that is under way, if one is. It leaves the claim alone.
+    pub lookup: Option<Inquiry>,
+}
+
+/// The time-limited right to ask the receiver whether an operation was done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inquiry {
+    /// The claim id of the request that asks.
+    pub id: ClaimId,
+    /// When it runs out.
+    pub until: Timestamp,
+    /// Which of the route's steps is asked about; none on a route without steps.
+    pub step: Option<Arc<str>>,
 }
 
 /// An operation that is done.
@@ -103,16 +122,49 @@ pub struct Failure {
     pub expires_at: Timestamp,
 }
 
+/// The states without what belongs to each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each is described at `State`")]
+pub enum StateName {
+    InFlight,
+    Uncertain,
+    Succeeded,
+    Failed,
+    Forgotten,
+}
+
+impl StateName {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::InFlight, Self::Uncertain, Self::Succeeded, Self::Failed, Self::Forgotten];
+
+    /// The word used in stores, metrics, logs and JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InFlight => "in_flight",
+            Self::Uncertain => "uncertain",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Forgotten => "forgotten",
+        }
+    }
+}
+
 impl State {
+    /// Which one it is.
+    pub const fn name(&self) -> StateName {
+        match self {
+            Self::InFlight(_) => StateName::InFlight,
+            Self::Uncertain(_) => StateName::Uncertain,
+            Self::Succeeded(_) => StateName::Succeeded,
+            Self::Failed(_) => StateName::Failed,
+            Self::Forgotten { .. } => StateName::Forgotten,
+        }
+    }
+
     /// The word used in metrics, logs and JSON.
     pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::InFlight(_) => "in_flight",
-            Self::Uncertain(_) => "uncertain",
-            Self::Succeeded(_) => "succeeded",
-            Self::Failed(_) => "failed",
-            Self::Forgotten { .. } => "forgotten",
-        }
+        self.name().as_str()
     }
 
     /// When the record changes by itself: a lease or a hold runs out, a retention passes.

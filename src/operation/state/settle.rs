@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::decide::note;
 use super::lapse::hold;
-use super::{Change, Failure, Held, Lease, State, Success, Transition, lapse};
+use super::{Change, Failure, Held, Lease, State, Success, Transition, lapse, steps};
 use crate::operation::{
     Asked, Attempt, AttemptLog, ClaimId, Operation, Outcome, Reason, StoredAnswer, Terms, Timestamp,
 };
@@ -40,6 +40,8 @@ pub struct Ending {
     pub status: Option<u16>,
     /// The complete answer, as it may be replayed.
     pub answer: Option<Arc<StoredAnswer>>,
+    /// What the receiver calls it, as its answer says.
+    pub reference: Option<String>,
 }
 
 /// The answer to a settle.
@@ -68,8 +70,8 @@ pub fn settle(
         let mut attempts = AttemptLog::default();
         attempts.push(Attempt::begun(*attempt, *claim_id, holder, now));
         let state = State::Forgotten { expires_at: now };
-        let (asked, decisions) = (Arc::clone(asked), Vec::new());
-        let mut operation = Operation { asked, created_at: now, state, attempts, decisions };
+        let (asked, decisions, steps) = (Arc::clone(asked), Vec::new(), Vec::new());
+        let mut operation = Operation { asked, created_at: now, state, attempts, decisions, steps };
         end(&mut operation, settlement, false, now);
         return Transition {
             operation: Some(operation),
@@ -88,9 +90,9 @@ pub fn settle(
             end(&mut operation, settlement, copy_refused, now);
             (Change::Durable, Settled::Recorded { copy_refused })
         }
-        // the call was sent twice
+        // the call was sent twice; whether the first one is durable is not known
         state if state.settled_by() == Some(settlement.claim_id) => {
-            (seen.change, Settled::Recorded { copy_refused: false })
+            (Change::Durable, Settled::Recorded { copy_refused: false })
         }
         // superseded: only the log learns of it
         State::InFlight(_)
@@ -98,7 +100,7 @@ pub fn settle(
         | State::Succeeded(_)
         | State::Failed(_)
         | State::Forgotten { .. } => {
-            log_end(&mut operation.attempts, settlement, now);
+            log(&mut operation.attempts, settlement, now);
             (seen.change.max(Change::Lazy), Settled::Superseded)
         }
     };
@@ -108,7 +110,7 @@ pub fn settle(
 /// Writes an outcome into a record.
 fn end(operation: &mut Operation, settlement: &Settlement, copy_refused: bool, now: Timestamp) {
     let Settlement { claim_id, terms, ending, .. } = settlement;
-    log_end(&mut operation.attempts, settlement, now);
+    log(&mut operation.attempts, settlement, now);
     let expires_at = now.plus(terms.retention);
     operation.state = match ending.outcome {
         Outcome::Succeeded => State::Succeeded(Success {
@@ -144,23 +146,37 @@ fn end(operation: &mut Operation, settlement: &Settlement, copy_refused: bool, n
                 hold_until: now.plus(terms.hold_for).max(ends_at),
                 copy_refused,
                 answer: ending.answer.clone(),
+                lookup: None,
             })
         }
     };
 }
 
-/// Completes the attempt's line in the log; adds one if it never had one.
-fn log_end(attempts: &mut AttemptLog, settlement: &Settlement, now: Timestamp) {
+fn log(attempts: &mut AttemptLog, settlement: &Settlement, now: Timestamp) {
     let Settlement { claim_id, attempt, holder, ending, .. } = settlement;
-    if !attempts.knows(*claim_id) && !attempts.may_have_dropped(*attempt) {
-        attempts.push(Attempt::begun(*attempt, *claim_id, holder, now));
+    log_end(attempts, (*claim_id, *attempt, holder), None, ending, now);
+}
+
+/// Completes the attempt's line in the log; adds one if it never had one.
+pub(super) fn log_end(
+    attempts: &mut AttemptLog,
+    (claim_id, attempt, holder): (ClaimId, u32, &Arc<str>),
+    step: Option<&Arc<str>>,
+    ending: &Ending,
+    now: Timestamp,
+) {
+    let name = step.map(|step| &**step);
+    if attempts.of(claim_id, name).is_none() && !attempts.may_have_dropped(attempt) {
+        let line = Attempt::begun(attempt, claim_id, holder, now);
+        attempts.push(Attempt { step: step.cloned(), ..line });
     }
-    if let Some(line) = attempts.of_claim(*claim_id) {
+    if let Some(line) = attempts.of(claim_id, name) {
         line.ended_at = Some(now);
         line.sent = ending.sent;
         line.outcome = Some(ending.outcome);
         line.reason = Some(ending.reason);
         line.status = ending.status;
+        line.reference.clone_from(&ending.reference);
     }
 }
 
@@ -174,19 +190,33 @@ pub fn withdraw(
     now: Timestamp,
 ) -> Transition<()> {
     let Transition { mut operation, mut change, hold_ended, .. } = lapse(found, now);
+    if let Some(State::Uncertain(held)) = operation.as_mut().map(|found| &mut found.state)
+        && held.lookup.as_ref().is_some_and(|lookup| lookup.id == claim_id)
+    {
+        // it would have been granted a look-up: nobody makes it, and who waits for it is told
+        held.lookup = None;
+        change = Change::Durable;
+    }
     if let Some(found) = &mut operation
         && found.state.current_claim() == Some(claim_id)
     {
-        if let Some(line) = found.attempts.of_claim(claim_id) {
-            line.ended_at = Some(now);
-            line.sent = false;
-            line.outcome = Some(Outcome::Failed);
-            line.reason = Some(Reason::Withdrawn);
+        if !steps::withdraw(found, claim_id, retention, now) {
+            if let Some(line) = found.attempts.of(claim_id, None) {
+                withdrawn(line, now);
+            }
+            let expires_at = now.plus(retention);
+            let claim_id = Some(claim_id);
+            found.state = State::Failed(Failure { claim_id, settled_at: now, expires_at });
         }
-        let expires_at = now.plus(retention);
-        let claim_id = Some(claim_id);
-        found.state = State::Failed(Failure { claim_id, settled_at: now, expires_at });
         change = Change::Durable;
     }
     Transition { operation, change, hold_ended, result: () }
+}
+
+/// Nothing was sent in an attempt whose claim was given up.
+pub(super) fn withdrawn(line: &mut Attempt, now: Timestamp) {
+    line.ended_at = Some(now);
+    line.sent = false;
+    line.outcome = Some(Outcome::Failed);
+    line.reason = Some(Reason::Withdrawn);
 }

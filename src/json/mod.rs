@@ -10,5 +10,5 @@ mod pointer;
 
 pub use pointer::{Pointer, PointerError};
 
-pub(super) use member::{Found, find};
-pub(super) use omit::without;
+pub(crate) use member::{Found, find};
+pub(crate) use omit::without;

@@ -1,12 +1,16 @@
 //! Every arrow between states, a millisecond around every end, repeated and stale calls.
 
+mod lookup;
+mod sequences;
+mod steps;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
 use crate::operation::{
-    Asked, AttemptLog, DecisionKind, Fingerprint, FingerprintDigest, Key, KeyKind, OperationId,
-    Outcome, Terms,
+    AnswerBody, Asked, AttemptLog, DecisionKind, Fingerprint, FingerprintDigest, Key, KeyKind,
+    OperationId, Outcome, Plan, PlannedStep, Terms,
 };
 
 const T0: Timestamp = Timestamp(1_000_000);
@@ -57,6 +61,11 @@ fn request(n: u8) -> ClaimRequest {
         terms: terms(),
         may_grant: true,
         if_in_flight: IfInFlight::Refused,
+        if_uncertain: IfUncertain::Held,
+        may_look_up: true,
+        if_succeeded: IfSucceeded::Replayed,
+        forward_key: None,
+        plan: None,
     }
 }
 
@@ -78,6 +87,7 @@ fn settlement(n: u8, outcome: Outcome) -> Settlement {
             sent: true,
             status: Some(status),
             answer: Some(answer(status)),
+            reference: None,
         },
     }
 }
@@ -89,6 +99,7 @@ fn resolution(verdict: Verdict) -> Resolution {
         reason: "looked it up".to_owned(),
         reference: None,
         attempt: None,
+        state: None,
         retention: Duration::from_millis(RETENTION),
     }
 }
@@ -186,7 +197,7 @@ fn a_failed_or_forgotten_operation_does_not_bind_the_fingerprint() {
 #[test]
 fn a_claim_that_is_sent_twice_is_granted_once() {
     let done = claim(in_flight(), &request(1), at(1));
-    assert_eq!((done.result, done.change), (Claimed::Granted { attempt: 1 }, Change::None));
+    assert_eq!((done.result, done.change), (Claimed::Granted { attempt: 1 }, Change::Durable));
     assert_eq!(log_of(done.operation.as_ref()).total(), 1);
 }
 
@@ -198,6 +209,71 @@ fn a_claim_that_is_used_up_is_granted_nothing() {
         let done = claim(found, &request(1), at(3));
         assert_eq!((done.result, done.change), (Claimed::Free, Change::None));
     }
+}
+
+fn retrying(claim: u8, attempts_max: u32) -> ClaimRequest {
+    ClaimRequest { if_uncertain: IfUncertain::Retried { attempts_max }, ..request(claim) }
+}
+
+#[test]
+fn an_uncertain_operation_is_tried_again_when_its_attempt_must_have_ended() {
+    for found in [uncertain(), lapse(in_flight(), at(LEASE)).operation] {
+        let early = claim(found.clone(), &retrying(2, 10), at(ATTEMPT_TIMEOUT - 1));
+        assert!(matches!(early.result, Claimed::Uncertain { attempt: 1, .. }));
+        let held = claim(found.clone(), &request(2), at(ATTEMPT_TIMEOUT));
+        assert!(matches!(held.result, Claimed::Uncertain { attempt: 1, .. }));
+        let look = ClaimRequest { may_grant: false, ..retrying(2, 10) };
+        let looked = claim(found.clone(), &look, at(ATTEMPT_TIMEOUT));
+        assert!(matches!(looked.result, Claimed::Uncertain { attempt: 1, .. }));
+        let done = claim(found, &retrying(2, 10), at(ATTEMPT_TIMEOUT));
+        assert_eq!((done.result, done.change), (Claimed::Granted { attempt: 2 }, Change::Durable));
+        let decided = done.operation.clone().unwrap().decisions.pop().unwrap();
+        assert_eq!((&*decided.by, decided.kind), ("when_uncertain", DecisionKind::Retried));
+        // the attempt before is superseded
+        let stale = settle(done.operation, &settlement(1, Outcome::Succeeded), at(ATTEMPT_TIMEOUT));
+        assert_eq!(stale.result, Settled::Superseded);
+    }
+}
+
+#[test]
+fn a_claim_that_is_sent_twice_does_not_retry_itself() {
+    let found = lapse(claim(None, &retrying(1, 10), T0).operation, at(LEASE)).operation;
+    let again = claim(found, &retrying(1, 10), at(ATTEMPT_TIMEOUT));
+    assert!(matches!(again.result, Claimed::Uncertain { attempt: 1, .. }), "{:?}", again.result);
+}
+
+#[test]
+fn after_so_many_uncertain_attempts_it_is_held() {
+    let (mut found, mut now) = (uncertain(), at(0));
+    for attempt in 2..=3 {
+        now = now.plus(terms().attempt_timeout);
+        let done = claim(found, &retrying(u8::try_from(attempt).unwrap(), 3), now);
+        assert_eq!(done.result, Claimed::Granted { attempt });
+        let end = settlement(u8::try_from(attempt).unwrap(), Outcome::Uncertain);
+        found = settle(done.operation, &end, now).operation;
+    }
+    now = now.plus(terms().attempt_timeout);
+    let done = claim(found, &retrying(4, 3), now);
+    assert!(matches!(done.result, Claimed::Uncertain { attempt: 3, .. }), "{:?}", done.result);
+}
+
+#[test]
+fn a_shared_success_is_told_to_those_who_waited_for_it_alone() {
+    let sharing = |claim: u8, waited_for| ClaimRequest {
+        if_succeeded: IfSucceeded::Shared { waited_for },
+        ..request(claim)
+    };
+    let told = claim(succeeded(), &sharing(2, Some(1)), at(1));
+    assert_eq!(told.result, Claimed::Succeeded { attempt: 1, answer: answer(201) });
+    let new = claim(succeeded(), &sharing(2, None), at(1));
+    assert_eq!((new.result, new.change), (Claimed::Granted { attempt: 2 }, Change::Durable));
+    // it waited for the one before
+    let second = settled(new.operation, 2, Outcome::Succeeded, at(1));
+    let new = claim(second, &sharing(3, Some(1)), at(2));
+    assert_eq!(new.result, Claimed::Granted { attempt: 3 });
+    // the call was sent twice
+    let again = claim(succeeded(), &sharing(1, None), at(1));
+    assert_eq!((again.result, again.change), (Claimed::Free, Change::None));
 }
 
 #[test]
@@ -341,7 +417,8 @@ fn a_settle_that_is_sent_twice_changes_nothing() {
     for (found, outcome) in [(succeeded(), Outcome::Succeeded), (failed(), Outcome::Failed)] {
         let done = settle(found.clone(), &settlement(1, outcome), at(9));
         assert_eq!(done.result, Settled::Recorded { copy_refused: false });
-        assert_eq!((done.change, done.operation), (Change::None, found));
+        // it has to be durable by now, whatever has become of the first call
+        assert_eq!((done.change, done.operation), (Change::Durable, found));
     }
 }
 
@@ -436,6 +513,17 @@ fn an_operator_who_looked_at_another_attempt_is_refused() {
     assert_eq!(resolve(uncertain(), &looked, at(1)).result, Decided::Refused);
     looked.attempt = Some(1);
     assert_eq!(resolve(uncertain(), &looked, at(1)).result, Decided::Done);
+}
+
+/// The late settle of the same attempt has made it something else meanwhile, or another person has.
+#[test]
+fn an_operator_who_looked_at_another_state_is_refused() {
+    let mut looked = resolution(Verdict::Succeeded(None));
+    looked.state = Some(StateName::Uncertain);
+    assert_eq!(resolve(failed(), &looked, at(1)).result, Decided::Refused);
+    assert_eq!(resolve(uncertain(), &looked, at(1)).result, Decided::Done);
+    looked.state = Some(StateName::Failed);
+    assert_eq!(resolve(failed(), &looked, at(1)).result, Decided::Done);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::pointer::{Pointer, Token};
 ///
 /// Everything else stays as it is written: the digits of numbers, the order of members, the escapes
 /// of texts. A member that was left out and one that was never there give the same bytes.
-pub(in crate::proxy) fn without(body: &[u8], omitted: &[Pointer]) -> Option<Vec<u8>> {
+pub(crate) fn without(body: &[u8], omitted: &[Pointer]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(body).ok()?;
     let whole = serde_json::from_str::<&RawValue>(text).ok()?;
     let omitted: Vec<_> = omitted.iter().map(Pointer::tokens).collect();

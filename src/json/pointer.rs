@@ -41,6 +41,11 @@ impl Pointer {
     /// The most steps of a pointer. It bounds the recursion over a body.
     pub const DEPTH_MAX: usize = 32;
 
+    /// Whether it leads to something in each item of an array.
+    pub fn is_of_each(&self) -> bool {
+        self.tokens.contains(&Token::Each)
+    }
+
     pub(super) fn tokens(&self) -> &[Token] {
         &self.tokens
     }

@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 use super::pointer::{Pointer, Token};
 
 /// The most items that `*` may stand for. Each becomes a part of a key that is stored.
-pub(in crate::proxy) const ITEMS_MAX: usize = 1024;
+pub(crate) const ITEMS_MAX: usize = 1024;
 
 /// What a pointer leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::proxy) enum Found<'b> {
+pub(crate) enum Found<'b> {
     /// The body is not one JSON text in UTF-8.
     NotJson,
     /// Nothing.
@@ -28,7 +28,7 @@ pub(in crate::proxy) enum Found<'b> {
 }
 
 /// Follows the pointer through the whole body.
-pub(in crate::proxy) fn find<'b>(body: &'b [u8], pointer: &Pointer) -> Found<'b> {
+pub(crate) fn find<'b>(body: &'b [u8], pointer: &Pointer) -> Found<'b> {
     let Ok(text) = std::str::from_utf8(body) else {
         return Found::NotJson;
     };

@@ -1,0 +1,217 @@
+//! The end of a step, and in the same atomic step the beginning of the next one.
+
+use std::sync::Arc;
+
+use super::super::decide::note;
+use super::super::settle::{Ending, log_end};
+use super::super::{Change, State, Transition, lapse};
+use super::{Asks, Holder, Run, add_missing, begin, decision, ordered, run, stand};
+use crate::operation::{
+    Asked, Attempt, AttemptLog, ClaimId, DecisionKind, HeldStep, Operation, Outcome, Plan, Reason,
+    Step, StepState, StoredAnswer, Terms, Timestamp,
+};
+
+/// The end of a step, as its holder reports it.
+#[derive(Debug, Clone)]
+pub struct StepEnd {
+    /// What the claim asked for: written again should the record be gone.
+    pub asked: Arc<Asked>,
+    /// The claim under which the step began.
+    pub claim_id: ClaimId,
+    /// The number of the attempt at the event.
+    pub attempt: u32,
+    /// The process that made it.
+    pub holder: Arc<str>,
+    /// The durations that bind the operation.
+    pub terms: Terms,
+    /// The steps of the route.
+    pub plan: Arc<Plan>,
+    /// Which one has ended.
+    pub step: Arc<str>,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// The answer to the end of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Advanced {
+    /// Written, and this step has begun under the same claim and a fresh lease: its holder must run
+    /// it.
+    Next {
+        /// Which one.
+        step: Arc<str>,
+    },
+    /// Written. Other steps of the same claim still run.
+    Recorded,
+    /// Written, and nothing of the claim runs any more.
+    Ended {
+        /// A copy was refused meanwhile: if the event failed, its sender may have lost it.
+        copy_refused: bool,
+        /// How the event stands.
+        end: EventEnd,
+    },
+    /// The record was gone. The outcome was written anew.
+    RecordLost,
+    /// The step is no longer this claim's. Nothing changed but the attempt log.
+    Superseded,
+}
+
+/// How an event stands when no step of an attempt runs any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EventEnd {
+    /// All are done: what every copy gets.
+    Succeeded(Arc<StoredAnswer>),
+    /// The first step that is not done gives the sender its answer.
+    Open(Arc<str>),
+}
+
+/// A step in flight or uncertain -> its outcome, for the claim under which it began. After a success
+/// the next one begins, if they run one after the other and the claim on the event is still current.
+pub fn advance(found: Option<Operation>, end: &StepEnd, now: Timestamp) -> Transition<Advanced> {
+    let seen = lapse(found, now);
+    let Some(mut operation) = seen.operation else {
+        let (operation, change) = (Some(lost(end, now)), Change::Durable);
+        let hold_ended = seen.hold_ended;
+        return Transition { operation, change, hold_ended, result: Advanced::RecordLost };
+    };
+    let step = operation.steps.iter().find(|step| step.name == end.step);
+    let state = step.map(|step| &step.state);
+    let (change, result) = if state.and_then(StepState::current_claim) == Some(end.claim_id) {
+        let copy_refused = copy_refused(&operation.state);
+        settle(&mut operation, end, now);
+        follow(&mut operation, end, copy_refused, now);
+        (Change::Durable, outlook(&operation, end, copy_refused))
+    } else if state.and_then(StepState::settled_by) == Some(end.claim_id) {
+        // the call was sent twice; whether the first one is durable is not known
+        (Change::Durable, outlook(&operation, end, false))
+    } else {
+        let (line, step) = ((end.claim_id, end.attempt, &end.holder), Some(&end.step));
+        log_end(&mut operation.attempts, line, step, &end.ending, now);
+        (seen.change.max(Change::Lazy), Advanced::Superseded)
+    };
+    Transition { operation: Some(operation), change, hold_ended: false, result }
+}
+
+/// Writes the outcome of a step into the record.
+fn settle(operation: &mut Operation, end: &StepEnd, now: Timestamp) {
+    let StepEnd { claim_id, ending, .. } = end;
+    let (line, name) = ((end.claim_id, end.attempt, &end.holder), Some(&end.step));
+    log_end(&mut operation.attempts, line, name, ending, now);
+    let Some(step) = operation.steps.iter_mut().find(|step| step.name == end.step) else { return };
+    let (since, ends_at) = match &step.state {
+        StepState::InFlight { ends_at, .. } => (None, *ends_at),
+        StepState::Uncertain(held) => (Some(held.since), held.ends_at),
+        StepState::Waiting | StepState::Succeeded { .. } | StepState::Failed { .. } => (None, now),
+    };
+    let claim_id = *claim_id;
+    step.state = match ending.outcome {
+        Outcome::Succeeded => {
+            let empty = || Arc::new(StoredAnswer::empty(http::StatusCode::OK));
+            let answer = ending.answer.clone().unwrap_or_else(empty);
+            StepState::Succeeded { claim_id: Some(claim_id), answer }
+        }
+        Outcome::Failed => StepState::Failed { claim_id: Some(claim_id) },
+        Outcome::Uncertain => {
+            if since.is_none() {
+                let hold = decision(DecisionKind::Hold, &end.step, ending.reason, now);
+                note(&mut operation.decisions, hold);
+            }
+            let (reason, answer) = (ending.reason, ending.answer.clone());
+            let since = since.unwrap_or(now);
+            StepState::Uncertain(HeldStep { claim_id, reason, since, ends_at, answer })
+        }
+    };
+}
+
+/// What follows for the event: the next step begins, or its state is that of its steps.
+fn follow(operation: &mut Operation, end: &StepEnd, copy_refused: bool, now: Timestamp) {
+    let StepEnd { claim_id, attempt, holder, terms, plan, .. } = end;
+    let holder = Holder { claim_id: *claim_id, name: holder, terms, copy_refused };
+    match &operation.state {
+        State::InFlight(lease) if lease.claim_id != *claim_id => return,
+        // the latest claim stays the one that may go on
+        State::Uncertain(held) if held.claim_id != *claim_id => {
+            let latest = Holder { claim_id: held.claim_id, ..holder };
+            return stand(operation, Some(plan), &latest, now);
+        }
+        State::InFlight(_) | State::Uncertain(_) => {}
+        // the route does not have the step any more
+        State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => return,
+    }
+    let goes_on = end.ending.outcome == Outcome::Succeeded && !plan.at_once;
+    add_missing(&mut operation.steps, plan);
+    // nobody is asked in the middle of an attempt: that is for the next copy
+    match run(operation, plan, Asks::Nobody, now) {
+        Run::Begin(steps) if goes_on => {
+            begin(operation, plan, &steps, (&holder, *attempt), now);
+        }
+        Run::Begin(_) | Run::LookUp { .. } | Run::Held | Run::Done => {
+            stand(operation, Some(plan), &holder, now);
+        }
+    }
+}
+
+/// How the event stands, for the holder of a claim on it.
+fn outlook(operation: &Operation, end: &StepEnd, copy_refused: bool) -> Advanced {
+    let StepEnd { claim_id, plan, .. } = end;
+    let steps = ordered(&operation.steps, Some(plan));
+    let runs = |step: &&&Step| matches!(&step.state, StepState::InFlight { claim_id: of, .. } if of == claim_id);
+    if let Some(step) = steps.iter().find(runs) {
+        let step = Arc::clone(&step.name);
+        return if plan.at_once { Advanced::Recorded } else { Advanced::Next { step } };
+    }
+    let open = |step: &&&Step| !matches!(step.state, StepState::Succeeded { .. });
+    let end = match &operation.state {
+        State::Succeeded(success) => EventEnd::Succeeded(Arc::clone(&success.answer)),
+        State::InFlight(_) | State::Uncertain(_) | State::Failed(_) | State::Forgotten { .. } => {
+            let first = steps.iter().find(open);
+            EventEnd::Open(Arc::clone(first.map_or(&end.step, |step| &step.name)))
+        }
+    };
+    Advanced::Ended { copy_refused, end }
+}
+
+/// Of a record that is gone: steps before this one were done, or it would not have begun; of those
+/// beside it nobody knows, until their own ends are reported.
+fn lost(end: &StepEnd, now: Timestamp) -> Operation {
+    let StepEnd { asked, claim_id, attempt, holder, terms, plan, .. } = end;
+    let mut before = true;
+    let steps = plan.steps.iter().map(|planned| {
+        let ends_at = now.plus(planned.attempt_timeout);
+        let is_it = planned.name == end.step;
+        before &= !is_it;
+        let state = if plan.at_once || is_it {
+            let (reason, since, answer) = (Reason::LeaseLost, now, None);
+            StepState::Uncertain(HeldStep { claim_id: *claim_id, reason, since, ends_at, answer })
+        } else if before {
+            let answer = Arc::new(StoredAnswer::empty(http::StatusCode::OK));
+            StepState::Succeeded { claim_id: None, answer }
+        } else {
+            StepState::Waiting
+        };
+        Step { name: Arc::clone(&planned.name), state }
+    });
+    let mut attempts = AttemptLog::default();
+    let line = Attempt::begun(*attempt, *claim_id, holder, now);
+    attempts.push(Attempt { step: Some(Arc::clone(&end.step)), ..line });
+    let mut operation = Operation {
+        asked: Arc::clone(asked),
+        created_at: now,
+        state: State::Forgotten { expires_at: now },
+        attempts,
+        decisions: Vec::new(),
+        steps: steps.collect(),
+    };
+    settle(&mut operation, end, now);
+    let holder = Holder { claim_id: *claim_id, name: holder, terms, copy_refused: false };
+    stand(&mut operation, Some(plan), &holder, now);
+    operation
+}
+
+const fn copy_refused(state: &State) -> bool {
+    match state {
+        State::InFlight(lease) => lease.copy_refused,
+        State::Uncertain(held) => held.copy_refused,
+        State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => false,
+    }
+}
