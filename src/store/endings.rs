@@ -45,6 +45,13 @@ impl Endings {
         }
     }
 
+    /// Wakes all who wait for anything: an end may have been missed.
+    pub(super) fn announce_all(&self) {
+        for one in self.lock().values() {
+            one.ended.send_replace(());
+        }
+    }
+
     /// The map holds no invariant that a panic elsewhere could have broken.
     fn lock(&self) -> MutexGuard<'_, HashMap<OperationId, WaitedFor>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -80,6 +87,16 @@ mod tests {
         let mut watch = endings.watch(id);
         endings.announce(id);
         watch.ended().await;
+    }
+
+    #[tokio::test]
+    async fn whoever_may_have_missed_an_end_is_woken() {
+        let (endings, ids) = (Endings::default(), [1, 2].map(|n| OperationId::from_bytes([n; 16])));
+        let mut watches = ids.map(|id| endings.watch(id));
+        endings.announce_all();
+        for watch in &mut watches {
+            watch.ended().await;
+        }
     }
 
     #[test]

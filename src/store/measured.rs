@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Error, Store, Swept, Watch};
+use super::{Concern, Error, Listed, Listing, Store, Swept, Watch};
 use crate::clock::Clock;
 use crate::operation::state::{
-    ClaimRequest, Claimed, Decided, Renewed, Resolution, Settled, Settlement,
+    Advanced, ClaimRequest, Claimed, Conclusion, Decided, Renewed, Resolution, Settled, Settlement,
+    StepEnd,
 };
 use crate::operation::{Asked, ClaimId, Operation, OperationId};
 use crate::telemetry::{Metrics, StoreCall};
@@ -61,6 +62,14 @@ impl Store for Measured {
         self.timed(StoreCall::Settle, self.store.settle(settlement)).await
     }
 
+    async fn advance(&self, end: &StepEnd) -> Result<Advanced, Error> {
+        self.timed(StoreCall::Settle, self.store.advance(end)).await
+    }
+
+    async fn conclude(&self, conclusion: &Conclusion) -> Result<Claimed, Error> {
+        self.timed(StoreCall::Conclude, self.store.conclude(conclusion)).await
+    }
+
     async fn withdraw(
         &self,
         id: OperationId,
@@ -91,8 +100,16 @@ impl Store for Measured {
         self.store.uncertain().await
     }
 
+    async fn list(&self, listing: &Listing) -> Result<Listed, Error> {
+        self.timed(StoreCall::List, self.store.list(listing)).await
+    }
+
     async fn sweep(&self, limit: usize) -> Result<Swept, Error> {
         self.timed(StoreCall::Sweep, self.store.sweep(limit)).await
+    }
+
+    async fn concerns(&self) -> Result<Vec<Concern>, Error> {
+        self.store.concerns().await
     }
 
     async fn probe(&self) -> Result<(), Error> {

@@ -8,11 +8,12 @@ use async_trait::async_trait;
 
 use super::endings::Endings;
 use super::holds::HoldsEnded;
-use super::{Error, Store, Swept, Watch, probe};
+use super::listing::SCANNED_MAX;
+use super::{Error, Listed, Listing, Place, Store, Swept, Watch, probe};
 use crate::clock::{Clock, KeptClock};
 use crate::operation::state::{
-    self, Change, ClaimRequest, Claimed, Decided, Renewed, Resolution, Settled, Settlement,
-    Transition,
+    self, Advanced, Change, ClaimRequest, Claimed, Conclusion, Decided, Renewed, Resolution,
+    Settled, Settlement, StepEnd, Transition,
 };
 use crate::operation::{ClaimId, Operation, OperationId, State, Timestamp};
 
@@ -25,11 +26,12 @@ pub struct Memory {
     holds_ended: HoldsEnded,
 }
 
-/// The records, and the same by when they change by themselves.
+/// The records, and the same by when they change by themselves and by when they were created.
 #[derive(Debug, Default)]
 struct Records {
     operations: HashMap<OperationId, Operation>,
     due: BTreeSet<(Timestamp, OperationId)>,
+    created: BTreeSet<Place>,
     uncertain: u64,
 }
 
@@ -80,6 +82,7 @@ impl Records {
     fn take(&mut self, id: OperationId) -> Option<Operation> {
         let found = self.operations.remove(&id)?;
         self.due.remove(&(found.state.changes_at(), id));
+        self.created.remove(&Place::of(&found));
         self.uncertain -= u64::from(matches!(found.state, State::Uncertain(_)));
         Some(found)
     }
@@ -87,8 +90,26 @@ impl Records {
     fn put(&mut self, id: OperationId, operation: Option<Operation>) {
         let Some(operation) = operation else { return };
         self.due.insert((operation.state.changes_at(), id));
+        self.created.insert(Place::of(&operation));
         self.uncertain += u64::from(matches!(operation.state, State::Uncertain(_)));
         self.operations.insert(id, operation);
+    }
+
+    /// One page, newest first, as of `now`.
+    fn page(&self, listing: &Listing, now: Timestamp) -> Listed {
+        let (mut operations, mut next) = (Vec::new(), None);
+        let places = listing
+            .after
+            .map_or_else(|| self.created.range(..), |after| self.created.range(..after));
+        for (scanned, place) in places.rev().enumerate() {
+            if operations.len() == listing.limit || scanned == SCANNED_MAX {
+                return Listed { operations, next };
+            }
+            let stands = state::lapse(self.operations.get(&place.id).cloned(), now).operation;
+            operations.extend(stands.filter(|found| listing.wants(found)));
+            next = Some(*place);
+        }
+        Listed { operations, next: None }
     }
 
     /// What has changed by itself until `now`.
@@ -114,6 +135,15 @@ impl Store for Memory {
 
     async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error> {
         Ok(self.step(settlement.asked.id, |found, now| state::settle(found, settlement, now)))
+    }
+
+    async fn advance(&self, end: &StepEnd) -> Result<Advanced, Error> {
+        Ok(self.step(end.asked.id, |found, now| state::advance(found, end, now)))
+    }
+
+    async fn conclude(&self, conclusion: &Conclusion) -> Result<Claimed, Error> {
+        let id = conclusion.request.asked.id;
+        Ok(self.step(id, |found, now| state::conclude(found, conclusion, now)))
     }
 
     async fn withdraw(
@@ -150,6 +180,10 @@ impl Store for Memory {
             matches!(found, Some(State::InFlight(_)))
         });
         Ok(records.uncertain + leases_that_ran_out.count() as u64)
+    }
+
+    async fn list(&self, listing: &Listing) -> Result<Listed, Error> {
+        Ok(self.lock().page(listing, self.clock.now()))
     }
 
     async fn sweep(&self, limit: usize) -> Result<Swept, Error> {

@@ -21,16 +21,26 @@
 //! * **S11** Two processes on one embedded directory: the second refuses to start. Opening it makes
 //!   what an earlier process had in flight uncertain at once.
 
+mod certificates;
 mod codec;
+mod concern;
 pub mod embedded;
 mod endings;
+mod epoch;
 mod holds;
+pub mod listing;
 mod measured;
 pub mod memory;
+pub mod postgres;
 mod probe;
+pub mod redis;
+mod shared;
 
+pub use certificates::{Certificates, SetupError};
 pub use codec::Corrupt;
+pub use concern::Concern;
 pub use endings::Watch;
+pub use listing::{Listed, Listing, Place};
 pub use measured::Measured;
 
 use std::time::Duration;
@@ -38,15 +48,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::operation::state::{
-    ClaimRequest, Claimed, Decided, Renewed, Resolution, Settled, Settlement,
+    Advanced, ClaimRequest, Claimed, Conclusion, Decided, Renewed, Resolution, Settled, Settlement,
+    StepEnd,
 };
 use crate::operation::{Asked, ClaimId, Operation, OperationId};
 
 /// Which store is used, and how.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Settings {
     /// On disk, for one machine.
     Embedded(embedded::Settings),
+    /// On a Redis or Valkey server, for several machines.
+    Redis(redis::Settings),
+    /// In a PostgreSQL database, for several machines.
+    Postgres(postgres::Settings),
     /// In the process, for tests and trials.
     Memory,
 }
@@ -76,6 +91,13 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     /// Records the end of an attempt.
     async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error>;
 
+    /// Records the end of a step, and in the same atomic step that the next one begins.
+    async fn advance(&self, end: &StepEnd) -> Result<Advanced, Error>;
+
+    /// Records what a look-up has found. It is applied if the look-up is the one under way; in any
+    /// case the answer is how the operation stands towards the request that made it.
+    async fn conclude(&self, conclusion: &Conclusion) -> Result<Claimed, Error>;
+
     /// Settles a claim whose reply never came as never sent. Leaves no trace where it left none.
     async fn withdraw(
         &self,
@@ -101,11 +123,19 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     /// comes upon it.
     async fn uncertain(&self) -> Result<u64, Error>;
 
+    /// A page of the operations that are remembered. Writes nothing.
+    async fn list(&self, listing: &Listing) -> Result<Listed, Error>;
+
     /// One pass of expiry over at most `limit` records that are due.
     async fn sweep(&self, limit: usize) -> Result<Swept, Error>;
 
     /// Claims, renews, settles and forgets a throw-away operation.
     async fn probe(&self) -> Result<(), Error>;
+
+    /// What makes the store unsafe, as it is set up now.
+    async fn concerns(&self) -> Result<Vec<Concern>, Error> {
+        Ok(Vec::new())
+    }
 
     /// Waits until everything that was answered is on disk, and lets go of the store.
     async fn close(&self);
@@ -132,6 +162,14 @@ pub enum Error {
     /// No reply came in time. The call may have taken effect, or may yet.
     #[error("the store did not answer within {0:?}")]
     NoReply(Duration),
+    /// It is done, and too few replicas have said that they have it: a failover may lose it.
+    #[error("{had} of the {wanted} replicas that must have it have said so in time")]
+    TooFewReplicas {
+        /// As many as are set.
+        wanted: usize,
+        /// As many as have said so.
+        had: usize,
+    },
     /// The store's own machinery failed. The call may have taken effect.
     #[error("the store failed")]
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -144,7 +182,7 @@ impl Error {
     /// Whether the call may have taken effect all the same.
     pub const fn may_have_applied(&self) -> bool {
         match self {
-            Self::NoReply(_) | Self::Failed(_) => true,
+            Self::NoReply(_) | Self::TooFewReplicas { .. } | Self::Failed(_) => true,
             Self::Unavailable(_) | Self::Unreadable(..) => false,
         }
     }

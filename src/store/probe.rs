@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::{Error, Store};
 use crate::operation::state::{
-    ClaimRequest, Claimed, Decided, Ending, IfInFlight, Renewed, Settled, Settlement,
+    ClaimRequest, Claimed, Decided, Ending, IfInFlight, IfSucceeded, IfUncertain, Renewed, Settled,
+    Settlement,
 };
 use crate::operation::{
     Asked, ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome, Reason, Terms,
@@ -38,6 +39,11 @@ pub(super) async fn probe(store: &dyn Store) -> Result<(), Error> {
         terms: TERMS,
         may_grant: true,
         if_in_flight: IfInFlight::Refused,
+        if_uncertain: IfUncertain::Held,
+        may_look_up: true,
+        if_succeeded: IfSucceeded::Replayed,
+        forward_key: None,
+        plan: None,
     };
     let Claimed::Granted { attempt } = store.claim(&request).await? else {
         return Err(unsound("claim"));
@@ -51,6 +57,7 @@ pub(super) async fn probe(store: &dyn Store) -> Result<(), Error> {
         sent: false,
         status: None,
         answer: None,
+        reference: None,
     };
     let settlement = Settlement { asked, claim_id, attempt, holder, terms: TERMS, ending };
     if !matches!(store.settle(&settlement).await?, Settled::Recorded { .. }) {

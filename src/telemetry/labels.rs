@@ -1,5 +1,7 @@
 //! The values that labels may have: from configuration and code, never from a request.
 
+use crate::operation::state::Claimed;
+
 /// What happened to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Disposition {
@@ -20,6 +22,17 @@ pub enum Disposition {
 }
 
 impl Disposition {
+    /// What becomes of a copy of an operation that stands like this.
+    pub const fn of(claimed: &Claimed) -> Self {
+        match claimed {
+            Claimed::Granted { .. } | Claimed::Begun { .. } => Self::Executed,
+            Claimed::Succeeded { .. } => Self::Replayed,
+            Claimed::Free | Claimed::InFlight { .. } => Self::InFlight,
+            Claimed::Uncertain { .. } | Claimed::LookUp { .. } => Self::Uncertain,
+            Claimed::Mismatched { .. } => Self::Mismatched,
+        }
+    }
+
     /// All of them, in the order of their discriminants.
     pub const ALL: [Self; 7] = [
         Self::Executed,
@@ -53,21 +66,25 @@ pub enum StoreCall {
     Renew,
     Settle,
     Get,
+    List,
     Resolve,
     Forget,
     Sweep,
+    Conclude,
 }
 
 impl StoreCall {
     /// All of them, in the order of their discriminants.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Claim,
         Self::Renew,
         Self::Settle,
         Self::Get,
+        Self::List,
         Self::Resolve,
         Self::Forget,
         Self::Sweep,
+        Self::Conclude,
     ];
 
     /// The word in metrics.
@@ -77,9 +94,11 @@ impl StoreCall {
             Self::Renew => "renew",
             Self::Settle => "settle",
             Self::Get => "get",
+            Self::List => "list",
             Self::Resolve => "resolve",
             Self::Forget => "forget",
             Self::Sweep => "sweep",
+            Self::Conclude => "conclude",
         }
     }
 }

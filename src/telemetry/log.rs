@@ -30,7 +30,10 @@ pub enum LogError {
 /// Sends the log of the whole process to standard error. `filter` is a level, or directives such
 /// as `info,onceward::proxy=debug`.
 pub fn install(format: Format, filter: &str) -> Result<(), LogError> {
-    let parsed = EnvFilter::from_str(filter).map_err(|_| LogError::Filter(filter.to_owned()))?;
+    // The pool of the database says of each connection that it is lost; the store says it once.
+    let quiet = if filter.contains("deadpool") { "" } else { ",deadpool=error" };
+    let parsed = EnvFilter::from_str(&format!("{filter}{quiet}"));
+    let parsed = parsed.map_err(|_| LogError::Filter(filter.to_owned()))?;
     let registry = tracing_subscriber::registry().with(parsed);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     let installed = match format {

@@ -13,6 +13,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::labels::{Disposition, Limit, StoreCall};
 use crate::operation::Outcome;
+use crate::operation::state::Finding;
 
 /// Everything that is measured.
 #[derive(Debug)]
@@ -21,7 +22,10 @@ pub struct Metrics {
     requests: Family<Requests, Counter>,
     attempts: Family<Attempts, Counter>,
     refusals: Family<Refusals, Counter>,
+    observed: Family<Requests, Counter>,
+    lookups: Family<Lookups, Counter>,
     limits: Family<Limits, Counter>,
+    concerns: Family<Concerns, Gauge>,
     store: [Histogram; StoreCall::ALL.len()],
     attempt_duration: Histogram,
     request_duration: Histogram,
@@ -58,6 +62,12 @@ struct Attempts {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Lookups {
+    route: String,
+    finding: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Refusals {
     route: String,
     code: &'static str,
@@ -66,6 +76,11 @@ struct Refusals {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Limits {
     limit: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Concerns {
+    concern: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -95,7 +110,10 @@ impl Metrics {
             requests: Family::default(),
             attempts: Family::default(),
             refusals: Family::default(),
+            observed: Family::default(),
+            lookups: Family::default(),
             limits: Family::default(),
+            concerns: Family::default(),
             store: calls,
             attempt_duration: durations(),
             request_duration: durations(),
@@ -121,6 +139,8 @@ impl Metrics {
         let all = &mut self.registry;
         all.register("requests", "Requests by what happened to them", self.requests.clone());
         all.register("refusals", "Refusals by code", self.refusals.clone());
+        let help = "Requests that were only observed, by what would have happened to them";
+        all.register("observed", help, self.observed.clone());
         all.register("limits_reached", "How often a limit was reached", self.limits.clone());
         all.register("connections", "Open connections", self.connections.clone());
         all.register("buffered_bytes", "Bytes of bodies in memory", self.buffered_bytes.clone());
@@ -128,6 +148,8 @@ impl Metrics {
         let duration = self.request_duration.clone();
         all.register_with_unit("request_duration", help, Unit::Seconds, duration);
         all.register_with_unit("store_duration", "Calls to the store", Unit::Seconds, store);
+        let help = "1 while the store is not safe in this respect";
+        all.register("store_concerns", help, self.concerns.clone());
         let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         all.register("build", "The program", version);
     }
@@ -135,6 +157,8 @@ impl Metrics {
     fn register_operations(&mut self) {
         let all = &mut self.registry;
         all.register("attempts", "Attempts by outcome", self.attempts.clone());
+        let help = "Look-ups of uncertain operations, by what they found";
+        all.register("lookups", help, self.lookups.clone());
         let (help, duration) = ("From the claim to the outcome", self.attempt_duration.clone());
         all.register_with_unit("attempt_duration", help, Unit::Seconds, duration);
         all.register("in_flight", "Attempts that run now", self.in_flight.clone());
@@ -166,6 +190,8 @@ impl Metrics {
             requests,
             attempts,
             refusals: self.refusals.clone(),
+            observed: self.observed.clone(),
+            lookups: self.lookups.clone(),
             request_duration: self.request_duration.clone(),
             attempt_duration: self.attempt_duration.clone(),
         }
@@ -174,6 +200,11 @@ impl Metrics {
     /// A limit was reached.
     pub fn limit_reached(&self, limit: Limit) {
         self.limits.get_or_create(&Limits { limit: limit.as_str() }).inc();
+    }
+
+    /// The store is, or is no longer, unsafe in some respect.
+    pub fn store_concern(&self, concern: &'static str, is_so: bool) {
+        self.concerns.get_or_create(&Concerns { concern }).set(i64::from(is_so));
     }
 
     /// A call to the store took this long.
@@ -221,6 +252,8 @@ pub struct RouteMetrics {
     requests: [Counter; Disposition::ALL.len()],
     attempts: [Counter; Outcome::ALL.len()],
     refusals: Family<Refusals, Counter>,
+    observed: Family<Requests, Counter>,
+    lookups: Family<Lookups, Counter>,
     request_duration: Histogram,
     attempt_duration: Histogram,
 }
@@ -240,6 +273,18 @@ impl RouteMetrics {
             counter.inc();
         }
         self.attempt_duration.observe(took.as_secs_f64());
+    }
+
+    /// A request was forwarded that would have become this.
+    pub fn observed(&self, disposition: Disposition) {
+        let (route, disposition) = (self.name.clone(), disposition.as_str());
+        self.observed.get_or_create(&Requests { route, disposition }).inc();
+    }
+
+    /// A receiver was asked about an uncertain operation.
+    pub fn lookup(&self, finding: Finding) {
+        let (route, finding) = (self.name.clone(), finding.as_str());
+        self.lookups.get_or_create(&Lookups { route, finding }).inc();
     }
 
     /// A request was refused with this code.

@@ -5,7 +5,7 @@ use std::mem;
 
 use super::Error;
 use super::queue::Pending;
-use super::tables::{Due, Standing};
+use super::tables::{Dated, Standing};
 use crate::operation::state::Change;
 use crate::operation::{Operation, OperationId, State};
 
@@ -16,8 +16,8 @@ pub(super) struct Group {
     answers: Vec<Pending>,
     holds_ended: Vec<OperationId>,
     /// Rows of `due` that a sweep came by, and those that take their place.
-    pub(super) swept: Vec<Due>,
-    pub(super) moved: Vec<Due>,
+    pub(super) swept: Vec<Dated>,
+    pub(super) moved: Vec<Dated>,
 }
 
 /// A record as it will be.

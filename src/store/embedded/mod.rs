@@ -8,6 +8,7 @@ mod cache;
 mod directory;
 mod group;
 mod journal;
+mod page;
 mod queue;
 mod recovery;
 mod sweep;
@@ -32,10 +33,12 @@ use self::tables::Tables;
 use self::writer::Writer;
 use super::endings::Endings;
 use super::holds::HoldsEnded;
-use super::{Error, Store, Swept, Watch, probe};
+use super::listing::SCANNED_MAX;
+use super::{Error, Listed, Listing, Store, Swept, Watch, probe};
 use crate::clock::{Clock, KeptClock};
 use crate::operation::state::{
-    self, ClaimRequest, Claimed, Decided, Renewed, Resolution, Settled, Settlement, Transition,
+    self, Advanced, ClaimRequest, Claimed, Conclusion, Decided, IfSucceeded, Renewed, Resolution,
+    Settled, Settlement, StepEnd, Transition,
 };
 use crate::operation::{Asked, ClaimId, Operation, OperationId, Timestamp};
 
@@ -172,7 +175,9 @@ impl Store for Embedded {
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, Error> {
-        if let Some(told) = self.recall(&request.asked) {
+        if request.if_succeeded == IfSucceeded::Replayed
+            && let Some(told) = self.recall(&request.asked)
+        {
             return Ok(told);
         }
         let request = request.clone();
@@ -192,6 +197,18 @@ impl Store for Embedded {
         let settlement = settlement.clone();
         let id = settlement.asked.id;
         self.step(id, move |found, now| state::settle(found, &settlement, now)).await
+    }
+
+    async fn advance(&self, end: &StepEnd) -> Result<Advanced, Error> {
+        let end = end.clone();
+        let id = end.asked.id;
+        self.step(id, move |found, now| state::advance(found, &end, now)).await
+    }
+
+    async fn conclude(&self, conclusion: &Conclusion) -> Result<Claimed, Error> {
+        let conclusion = conclusion.clone();
+        let id = conclusion.request.asked.id;
+        self.step(id, move |found, now| state::conclude(found, &conclusion, now)).await
     }
 
     async fn withdraw(
@@ -223,6 +240,24 @@ impl Store for Embedded {
 
     async fn uncertain(&self) -> Result<u64, Error> {
         self.ask(|reply| Command::Uncertain { reply }).await
+    }
+
+    async fn list(&self, listing: &Listing) -> Result<Listed, Error> {
+        let (mut listed, mut scanned) = (Listed { operations: Vec::new(), next: None }, 0);
+        let mut rest = listing.clone();
+        // In parts, so that the writer comes to others in between.
+        loop {
+            let part = rest.clone();
+            let part = self.ask(|reply| Command::Page { listing: part, reply }).await?;
+            scanned += page::PART;
+            rest.limit = rest.limit.saturating_sub(part.operations.len());
+            listed.operations.extend(part.operations);
+            listed.next = part.next;
+            rest.after = part.next;
+            if part.next.is_none() || rest.limit == 0 || scanned >= SCANNED_MAX {
+                return Ok(listed);
+            }
+        }
     }
 
     async fn sweep(&self, limit: usize) -> Result<Swept, Error> {

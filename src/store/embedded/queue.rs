@@ -2,8 +2,8 @@
 
 use tokio::sync::oneshot;
 
-use super::{Error, Swept};
-use crate::operation::state::{Change, Claimed, Decided, Renewed, Settled, Transition};
+use super::{Error, Listed, Listing, Swept};
+use crate::operation::state::{Advanced, Change, Claimed, Decided, Renewed, Settled, Transition};
 use crate::operation::{Operation, OperationId, Timestamp};
 
 /// Where an answer goes. Closed when the caller has stopped waiting.
@@ -15,6 +15,8 @@ pub(super) enum Command {
     Change(Box<dyn Changing>),
     /// Reads a record.
     Get { id: OperationId, reply: Reply<Option<Operation>> },
+    /// A part of a list.
+    Page { listing: Listing, reply: Reply<Listed> },
     /// Counts what is uncertain.
     Uncertain { reply: Reply<u64> },
     /// One pass of expiry.
@@ -68,7 +70,7 @@ pub(super) trait Answer: Send + 'static {
 impl Answer for Claimed {
     fn stands_unwritten(&self) -> bool {
         match self {
-            Self::Granted { .. } => false,
+            Self::Granted { .. } | Self::Begun { .. } | Self::LookUp { .. } => false,
             Self::Free
             | Self::Succeeded { .. }
             | Self::InFlight { .. }
@@ -91,6 +93,15 @@ impl Answer for Settled {
     fn stands_unwritten(&self) -> bool {
         match self {
             Self::Recorded { .. } | Self::RecordLost => false,
+            Self::Superseded => true,
+        }
+    }
+}
+
+impl Answer for Advanced {
+    fn stands_unwritten(&self) -> bool {
+        match self {
+            Self::Next { .. } | Self::Recorded | Self::Ended { .. } | Self::RecordLost => false,
             Self::Superseded => true,
         }
     }

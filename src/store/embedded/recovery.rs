@@ -42,10 +42,11 @@ fn abandon(tables: &Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, 
             Err(error) => return Err(error),
         };
         if let Some(operation @ Operation { state: State::InFlight(_), .. }) = found {
+            let before = Standing::of(Some(&operation));
             // nobody waits for what became of a probe
             let kept = !probe::is_throw_away(&operation);
             let abandoned = kept.then(|| state::abandon(operation, now));
-            let written = batch.write(id, Standing::InFlight, abandoned.as_ref());
+            let written = batch.write(id, before, abandoned.as_ref());
             written.map_err(|corrupt| Error::Unreadable(id, corrupt))?;
             uncertain += u64::from(kept);
         } else {

@@ -2,7 +2,7 @@
 
 use super::group::Group;
 use super::queue::Reply;
-use super::tables::{Due, Standing, failed};
+use super::tables::{Dated, Standing, failed};
 use super::writer::{BROKEN, Writer};
 use super::{Error, Swept};
 use crate::operation::state::{self, Change};
@@ -61,7 +61,7 @@ impl Writer {
     }
 
     /// Expires the record that a row leads to. Says whether it is gone by that.
-    fn expire_row(&self, row: Due, now: Timestamp, group: &mut Group) -> Result<bool, Error> {
+    fn expire_row(&self, row: Dated, now: Timestamp, group: &mut Group) -> Result<bool, Error> {
         group.swept.push(row);
         let expired = match self.expire(row.id, now, group) {
             Ok(expired) => expired,
@@ -73,7 +73,7 @@ impl Writer {
             Err(error) => return Err(error),
         };
         if let Some(at) = expired.after.due() {
-            group.moved.push(Due { at, id: row.id });
+            group.moved.push(Dated { at, id: row.id });
         }
         Ok(expired.is_gone)
     }

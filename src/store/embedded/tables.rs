@@ -4,6 +4,7 @@
 //! operations  operation id                          -> the record, see `codec`
 //! unsettled   operation id                          -> `f` in flight, `u` uncertain
 //! due         time of its end, big-endian ++ id     -> nothing
+//! created     time of its claim, big-endian ++ id   -> nothing
 //! meta        `time`                                -> the latest time of the store's clock
 //! ```
 //!
@@ -42,9 +43,13 @@ const FILES_MAX: usize = 128;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     Absent,
-    InFlight,
-    Uncertain(Timestamp),
-    Settled(Timestamp),
+    Present {
+        created_at: Timestamp,
+        /// Its row in `unsettled`.
+        mark: Option<Mark>,
+        /// Its row in `due`, or where one leads to that stands earlier.
+        due: Option<Timestamp>,
+    },
 }
 
 impl Standing {
@@ -52,30 +57,35 @@ impl Standing {
         let Some(operation) = operation else {
             return Self::Absent;
         };
-        let due = operation.state.changes_at();
-        match &operation.state {
-            State::InFlight(_) => Self::InFlight,
-            State::Uncertain(_) => Self::Uncertain(due),
-            State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => Self::Settled(due),
-        }
-    }
-
-    pub(super) fn is_uncertain(self) -> bool {
-        matches!(self, Self::Uncertain(_))
+        let changes_at = operation.state.changes_at();
+        let (mark, due) = match &operation.state {
+            State::InFlight(_) => (Some(Mark::InFlight), None),
+            State::Uncertain(_) => (Some(Mark::Uncertain), Some(changes_at)),
+            State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => {
+                (None, Some(changes_at))
+            }
+        };
+        Self::Present { created_at: operation.created_at, mark, due }
     }
 
     pub(super) fn mark(self) -> Option<Mark> {
         match self {
-            Self::InFlight => Some(Mark::InFlight),
-            Self::Uncertain(_) => Some(Mark::Uncertain),
-            Self::Absent | Self::Settled(_) => None,
+            Self::Absent => None,
+            Self::Present { mark, .. } => mark,
         }
     }
 
     pub(super) fn due(self) -> Option<Timestamp> {
         match self {
-            Self::Uncertain(due) | Self::Settled(due) => Some(due),
-            Self::Absent | Self::InFlight => None,
+            Self::Absent => None,
+            Self::Present { due, .. } => due,
+        }
+    }
+
+    fn created_at(self) -> Option<Timestamp> {
+        match self {
+            Self::Absent => None,
+            Self::Present { created_at, .. } => Some(created_at),
         }
     }
 }
@@ -87,14 +97,14 @@ pub(super) enum Mark {
     Uncertain,
 }
 
-/// A row of `due`.
+/// A row of `due`, or of `created`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Due {
+pub(super) struct Dated {
     pub(super) at: Timestamp,
     pub(super) id: OperationId,
 }
 
-impl Due {
+impl Dated {
     fn to_bytes(self) -> [u8; 24] {
         let mut bytes = [0; 24];
         let (at, id) = bytes.split_at_mut(8);
@@ -116,6 +126,7 @@ pub(super) struct Tables {
     operations: Keyspace,
     unsettled: Keyspace,
     due: Keyspace,
+    created: Keyspace,
     meta: Keyspace,
     durability: Durability,
     // let go of last, when the database is closed
@@ -128,7 +139,7 @@ pub(super) fn create(path: &Path) -> Result<(), fjall::Error> {
     database.persist(PersistMode::SyncAll)
 }
 
-fn open_database(path: &Path) -> Result<(Database, [Keyspace; 4]), fjall::Error> {
+fn open_database(path: &Path) -> Result<(Database, [Keyspace; 5]), fjall::Error> {
     let database = Database::builder(path)
         .cache_size(BLOCK_CACHE_BYTES)
         .max_journaling_size(JOURNALS_BYTES_MAX)
@@ -143,6 +154,7 @@ fn open_database(path: &Path) -> Result<(Database, [Keyspace; 4]), fjall::Error>
         table("operations", OPERATIONS_MEMORY_BYTES)?,
         table("unsettled", INDEX_MEMORY_BYTES)?,
         table("due", INDEX_MEMORY_BYTES)?,
+        table("created", INDEX_MEMORY_BYTES)?,
         table("meta", INDEX_MEMORY_BYTES)?,
     ];
     Ok((database, tables))
@@ -151,8 +163,8 @@ fn open_database(path: &Path) -> Result<(Database, [Keyspace; 4]), fjall::Error>
 impl Tables {
     pub(super) fn open(directory: Directory, durability: Durability) -> Result<Self, fjall::Error> {
         let (database, tables) = open_database(&directory.records())?;
-        let [operations, unsettled, due, meta] = tables;
-        Ok(Self { database, operations, unsettled, due, meta, durability, directory })
+        let [operations, unsettled, due, created, meta] = tables;
+        Ok(Self { database, operations, unsettled, due, created, meta, durability, directory })
     }
 
     /// Where it lies.
@@ -192,11 +204,23 @@ impl Tables {
         &self,
         from: Timestamp,
         until: Timestamp,
-    ) -> impl Iterator<Item = Result<Due, fjall::Error>> {
-        let first = Due { at: from, id: OperationId::from_bytes([0; 16]) };
-        let last = Due { at: until, id: OperationId::from_bytes([0xff; 16]) };
+    ) -> impl Iterator<Item = Result<Dated, fjall::Error>> {
+        let first = Dated { at: from, id: OperationId::from_bytes([0; 16]) };
+        let last = Dated { at: until, id: OperationId::from_bytes([0xff; 16]) };
         let rows = self.due.range(first.to_bytes()..=last.to_bytes());
-        rows.filter_map(|row| row.key().map(|key| Due::from_bytes(&key)).transpose())
+        rows.filter_map(|row| row.key().map(|key| Dated::from_bytes(&key)).transpose())
+    }
+
+    /// The rows of `created` behind this place, or from the newest one on; newest first.
+    pub(super) fn created_before(
+        &self,
+        after: Option<Dated>,
+    ) -> impl Iterator<Item = Result<Dated, fjall::Error>> {
+        let rows = match after {
+            Some(place) => self.created.range(..place.to_bytes()),
+            None => self.created.iter(),
+        };
+        rows.rev().filter_map(|row| row.key().map(|key| Dated::from_bytes(&key)).transpose())
     }
 
     pub(super) fn batch(&self) -> Batch<'_> {
@@ -215,8 +239,8 @@ pub(super) struct Batch<'a> {
     tables: &'a Tables,
     writes: OwnedWriteBatch,
     /// Rows of `due`. One that is both added and removed is there.
-    added: BTreeSet<Due>,
-    removed: BTreeSet<Due>,
+    added: BTreeSet<Dated>,
+    removed: BTreeSet<Dated>,
 }
 
 impl Batch<'_> {
@@ -246,6 +270,15 @@ impl Batch<'_> {
         if before.mark() != after.mark() {
             self.mark(id, after.mark());
         }
+        if before.created_at() != after.created_at() {
+            let row = |at| Dated { at, id }.to_bytes();
+            if let Some(at) = before.created_at() {
+                self.writes.remove(&self.tables.created, row(at));
+            }
+            if let Some(at) = after.created_at() {
+                self.writes.insert(&self.tables.created, row(at), "");
+            }
+        }
         // a later end needs no row: the row that it has leads to the record
         let has_row = match (before.due(), after.due()) {
             (Some(before), Some(after)) => before <= after,
@@ -255,7 +288,7 @@ impl Batch<'_> {
         if let Some(at) = after.due()
             && !has_row
         {
-            self.add_due(Due { at, id });
+            self.add_due(Dated { at, id });
         }
         Ok(())
     }
@@ -270,11 +303,11 @@ impl Batch<'_> {
         }
     }
 
-    pub(super) fn add_due(&mut self, due: Due) {
+    pub(super) fn add_due(&mut self, due: Dated) {
         self.added.insert(due);
     }
 
-    pub(super) fn remove_due(&mut self, due: Due) {
+    pub(super) fn remove_due(&mut self, due: Dated) {
         self.removed.insert(due);
     }
 

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::group::{Changed, Group};
 use super::queue::{Changing, Command, Reply, Ruling, pending};
-use super::tables::{Standing, Tables};
+use super::tables::{Mark, Standing, Tables};
 use super::{Error, Shared};
 use crate::operation::state::{self, Change};
 use crate::operation::{Operation, OperationId, State, Timestamp};
@@ -85,6 +85,11 @@ impl Writer {
         match command {
             Command::Change(change) => self.change(change, &mut group),
             Command::Get { id, reply } => self.get(id, reply, &mut group),
+            Command::Page { listing, reply } => {
+                // of what is written
+                self.commit(mem::take(&mut group));
+                let _unsent = reply.send(self.page(&listing));
+            }
             Command::Uncertain { reply } => {
                 let _unsent = reply.send(Ok(self.count_uncertain()));
             }
@@ -130,7 +135,7 @@ impl Writer {
     /// A renewal is in memory alone, and goes on.
     fn rule_without_writing(&mut self, id: OperationId, ruling: Ruling) {
         let changed = Changed {
-            before: Standing::InFlight,
+            before: Standing::of(ruling.operation.as_ref()),
             operation: ruling.operation,
             change: ruling.change,
         };
@@ -228,11 +233,11 @@ impl Writer {
     /// Takes over a record that is as durable as it must be, before anybody is answered.
     fn keep(&mut self, id: OperationId, changed: Changed) {
         let after = Standing::of(changed.operation.as_ref());
-        let was = u64::from(changed.before.is_uncertain());
-        self.uncertain = (self.uncertain + u64::from(after.is_uncertain())).saturating_sub(was);
+        let held = |standing: Standing| u64::from(standing.mark() == Some(Mark::Uncertain));
+        self.uncertain = (self.uncertain + held(after)).saturating_sub(held(changed.before));
         self.shared.successes.note(id, changed.operation.as_ref());
         match changed.operation {
-            Some(operation) if after == Standing::InFlight => {
+            Some(operation) if after.mark() == Some(Mark::InFlight) => {
                 self.in_flight.insert(id, operation);
             }
             Some(_) | None => {

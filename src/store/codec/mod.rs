@@ -1,0 +1,300 @@
+//! The bytes of an operation in a store: a version, a checksum, the record.
+//!
+//! ```text
+//! byte 0      version of what follows
+//! bytes 1..5  CRC-32 of bytes 5.., big-endian
+//! bytes 5..   the record; version 2: postcard of `Operation`; version 1: of what it was before
+//! ```
+
+mod v1;
+
+use serde::de::DeserializeOwned;
+
+use crate::operation::Operation;
+
+/// The version that is written.
+const VERSION: u8 = 2;
+const HEAD: usize = 5;
+
+/// A record cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Corrupt {
+    /// It is shorter than its head.
+    #[error("the record is cut off")]
+    CutOff,
+    /// It was written by a version that this one does not know.
+    #[error("the record has version {0}, which this program does not know")]
+    UnknownVersion(u8),
+    /// Its bytes are not those that were written.
+    #[error("the record's checksum does not match")]
+    Checksum,
+    /// What stands in its place was not written as a record.
+    #[error("what stands in the record's place is not a record")]
+    Foreign,
+    /// Its checksum is right but its content is not an operation.
+    #[error("the record's content does not parse")]
+    Content(#[source] postcard::Error),
+}
+
+/// The bytes of an operation.
+pub(super) fn encode(operation: &Operation) -> Result<Vec<u8>, Corrupt> {
+    let mut bytes = vec![VERSION, 0, 0, 0, 0];
+    bytes = postcard::to_extend(operation, bytes).map_err(Corrupt::Content)?;
+    let checksum = crc32fast::hash(bytes.get(HEAD..).unwrap_or_default()).to_be_bytes();
+    if let Some(place) = bytes.get_mut(1..HEAD) {
+        place.copy_from_slice(&checksum);
+    }
+    Ok(bytes)
+}
+
+/// The operation that the bytes stand for.
+pub(super) fn decode(bytes: &[u8]) -> Result<Operation, Corrupt> {
+    let (head, record) = bytes.split_at_checked(HEAD).ok_or(Corrupt::CutOff)?;
+    let [version, checksum @ ..] = head else {
+        return Err(Corrupt::CutOff);
+    };
+    let read: fn(&[u8]) -> Result<Operation, postcard::Error> = match *version {
+        1 => |record| parse::<v1::Operation>(record).map(Into::into),
+        VERSION => parse::<Operation>,
+        unknown => return Err(Corrupt::UnknownVersion(unknown)),
+    };
+    if *checksum != crc32fast::hash(record).to_be_bytes() {
+        return Err(Corrupt::Checksum);
+    }
+    read(record).map_err(Corrupt::Content)
+}
+
+/// The whole record is read: what is left over was not written by this program.
+fn parse<T: DeserializeOwned>(record: &[u8]) -> Result<T, postcard::Error> {
+    match postcard::take_from_bytes(record)? {
+        (parsed, []) => Ok(parsed),
+        (_, [..]) => Err(postcard::Error::DeserializeBadEncoding),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::operation::state::{
+        ClaimRequest, Ending, IfInFlight, IfSucceeded, IfUncertain, Inquiry, Settlement, State,
+        claim, forget, settle,
+    };
+    use crate::operation::{
+        AnswerBody, Asked, ClaimId, FingerprintDigest, HeldStep, Key, KeyKind, OperationId,
+        Outcome, Reason, Step, StepState, StoredAnswer, Terms, Timestamp,
+    };
+
+    fn request() -> ClaimRequest {
+        let asked = Asked {
+            id: OperationId::from_bytes([1; 16]),
+            route: "orders".into(),
+            method: "POST".to_owned(),
+            path: "/o".to_owned(),
+            key: Key { from: KeyKind::Header, parts: vec!["k".to_owned()] },
+            fingerprint: FingerprintDigest::under("body").finish(),
+        };
+        let terms = Terms {
+            lease: Duration::from_secs(15),
+            attempt_timeout: Duration::from_mins(1),
+            retention: Duration::from_hours(24),
+            hold_for: Duration::from_hours(720),
+        };
+        ClaimRequest {
+            asked: asked.into(),
+            claim_id: ClaimId::from_random([2; 16]),
+            holder: "here".into(),
+            terms,
+            may_grant: true,
+            if_in_flight: IfInFlight::Refused,
+            if_uncertain: IfUncertain::Held,
+            may_look_up: true,
+            if_succeeded: IfSucceeded::Replayed,
+            forward_key: None,
+            plan: None,
+        }
+    }
+
+    fn in_flight() -> Operation {
+        claim(None, &request(), Timestamp(1_000)).operation.unwrap()
+    }
+
+    fn settled(outcome: Outcome) -> Operation {
+        let server = http::HeaderValue::from_bytes(b"caf\xe9").unwrap();
+        let answer = StoredAnswer {
+            status: http::StatusCode::CREATED,
+            headers: vec![(http::header::SERVER, server)],
+            body: AnswerBody::Kept("ok".into()),
+        };
+        let ending = Ending {
+            outcome,
+            reason: Reason::Answered,
+            sent: true,
+            status: Some(201),
+            answer: Some(answer.into()),
+            reference: None,
+        };
+        let ClaimRequest { asked, claim_id, holder, terms, .. } = request();
+        let end = Settlement { asked, claim_id, attempt: 1, holder, terms, ending };
+        settle(Some(in_flight()), &end, Timestamp(2_000)).operation.unwrap()
+    }
+
+    fn succeeded() -> Operation {
+        settled(Outcome::Succeeded)
+    }
+
+    fn forgotten() -> Operation {
+        forget(Some(succeeded()), "ops", "again", Timestamp(3_000)).operation.unwrap()
+    }
+
+    /// Every version ever written stays readable: lines may be added here, never changed.
+    fn version_1() -> [(Operation, &'static str); 5] {
+        [
+            (
+                in_flight(),
+                "0178328c7201010101010101010101010101010101066f726465727304504f5354022f6f0001\
+                 016b230d8358dc8e8890e3b0c44298fc1c149afbf4c8996fb924e80700020202020202020202\
+                 020202020202020468657265807dc8dc03809a9e010000010102020202020202020202020202\
+                 0202020468657265e807000100000000010100",
+            ),
+            (
+                settled(Outcome::Uncertain),
+                "01b11c2a4c01010101010101010101010101010101066f726465727304504f5354022f6f0001\
+                 016b230d8358dc8e8890e3b0c44298fc1c149afbf4c8996fb924e80701020202020202020202\
+                 0202020202020200d00fc8dc03809a9e0100d09ffbd3090001c9010106736572766572046361\
+                 66e900026f6b0101020202020202020202020202020202020468657265e80701d00f01010201\
+                 0001c90100010101d00f0e7768656e5f756e6365727461696e0008616e73776572656400",
+            ),
+            (
+                succeeded(),
+                "010421514301010101010101010101010101010101066f726465727304504f5354022f6f0001\
+                 016b230d8358dc8e8890e3b0c44298fc1c149afbf4c8996fb924e80702010202020202020202\
+                 0202020202020202d00fd0c79929c901010673657276657204636166e900026f6b0101020202\
+                 020202020202020202020202020468657265e80701d00f010100010001c90100010100",
+            ),
+            (
+                settled(Outcome::Failed),
+                "0197aa7bca01010101010101010101010101010101066f726465727304504f5354022f6f0001\
+                 016b230d8358dc8e8890e3b0c44298fc1c149afbf4c8996fb924e80703010202020202020202\
+                 0202020202020202d00fd0c799290101020202020202020202020202020202020468657265e8\
+                 0701d00f010101010001c90100010100",
+            ),
+            (
+                forgotten(),
+                "011d2c89e301010101010101010101010101010101066f726465727304504f5354022f6f0001\
+                 016b230d8358dc8e8890e3b0c44298fc1c149afbf4c8996fb924e80704d0c799290101020202\
+                 020202020202020202020202020468657265e80701d00f010100010001c90100010101b81703\
+                 6f70730305616761696e00",
+            ),
+        ]
+    }
+
+    /// An operation that has everything that version 2 has and version 1 has not.
+    fn looked_up() -> Operation {
+        let mut operation = settled(Outcome::Uncertain);
+        let line = operation.attempts.of(ClaimId::from_random([2; 16]), None).unwrap();
+        line.step = Some("mail".into());
+        line.forward_key = Some("x-dedup".into());
+        line.reference = Some("pay_1".to_owned());
+        let State::Uncertain(held) = &mut operation.state else { panic!() };
+        let (id, until) = (ClaimId::from_random([3; 16]), Timestamp(9_000));
+        held.lookup = Some(Inquiry { id, until, step: Some("mail".into()) });
+        let (claim_id, ends_at) = (ClaimId::from_random([2; 16]), Timestamp(61_000));
+        let answer = Arc::new(StoredAnswer::empty(http::StatusCode::OK));
+        let (reason, since) = (Reason::TimedOut, Timestamp(2_000));
+        let held = HeldStep { claim_id, reason, since, ends_at, answer: None };
+        let states = [
+            StepState::Waiting,
+            StepState::InFlight { claim_id, ends_at },
+            StepState::Uncertain(held),
+            StepState::Succeeded { claim_id: Some(claim_id), answer },
+            StepState::Failed { claim_id: None },
+        ];
+        let named = |(number, state)| Step { name: format!("s{number}").into(), state };
+        operation.steps = (1..).zip(states).map(named).collect();
+        operation
+    }
+
+    fn version_2() -> [(Operation, &'static str); 2] {
+        [
+            (
+                succeeded(),
+                "02b705eae501010101010101010101010101010101066f726465727304504f5354022f6f0001\
+                 016b230d8358dc8e8890e3b0c44298fc1c149afbf4c8996fb924e80702010202020202020202\
+                 0202020202020202d00fd0c79929c901010673657276657204636166e900026f6b0101020202\
+                 0202020202020202020202020204686572650000e80701d00f010100010001c9010000010100\
+                 00",
+            ),
+            (
+                looked_up(),
+                "0265f5233a01010101010101010101010101010101066f726465727304504f5354022f6f0001\
+                 016b230d8358dc8e8890e3b0c44298fc1c149afbf4c8996fb924e80701020202020202020202\
+                 0202020202020200d00fc8dc03809a9e0100d09ffbd3090001c9010106736572766572046361\
+                 66e900026f6b0103030303030303030303030303030303a84601046d61696c01010202020202\
+                 0202020202020202020202046865726501046d61696c0107782d6465647570e80701d00f0101\
+                 02010001c90101057061795f3100010101d00f0e7768656e5f756e6365727461696e0008616e\
+                 7377657265640005027331000273320102020202020202020202020202020202c8dc03027333\
+                 020202020202020202020202020202020208d00fc8dc03000273340301020202020202020202\
+                 02020202020202c8010000000273350400",
+            ),
+        ]
+    }
+
+    #[test]
+    fn the_bytes_of_a_record_are_those_of_version_2() {
+        for (operation, bytes) in version_2() {
+            assert_eq!(hex::encode(encode(&operation).unwrap()), bytes);
+        }
+    }
+
+    #[test]
+    fn a_record_of_version_2_is_read() {
+        for (operation, bytes) in version_2() {
+            assert_eq!(decode(&hex::decode(bytes).unwrap()).unwrap(), operation);
+        }
+    }
+
+    #[test]
+    fn a_record_of_version_1_is_read() {
+        for (operation, bytes) in version_1() {
+            assert_eq!(decode(&hex::decode(bytes).unwrap()).unwrap(), operation);
+        }
+    }
+
+    #[test]
+    fn a_record_with_any_bit_changed_is_corrupt() {
+        let bytes = encode(&succeeded()).unwrap();
+        for at in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[at / 8] ^= 1 << (at % 8);
+            assert!(decode(&damaged).is_err(), "bit {at}");
+        }
+    }
+
+    #[test]
+    fn a_record_of_any_other_length_is_corrupt() {
+        let mut bytes = encode(&succeeded()).unwrap();
+        for length in 0..bytes.len() {
+            assert!(decode(&bytes[..length]).is_err(), "{length} bytes");
+        }
+        bytes.push(0);
+        assert!(decode(&bytes).is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_record_is_told_apart() {
+        let with_checksum = |record: &[u8]| {
+            let checksum = crc32fast::hash(record).to_be_bytes();
+            [&[VERSION], checksum.as_slice(), record].concat()
+        };
+        assert!(matches!(decode(b"1234"), Err(Corrupt::CutOff)));
+        assert!(matches!(decode(b"\x03xxxx"), Err(Corrupt::UnknownVersion(3))));
+        assert!(matches!(decode(b"\x01xxxxy"), Err(Corrupt::Checksum)));
+        assert!(matches!(decode(&with_checksum(b"")), Err(Corrupt::Content(_))));
+        let mut longer = postcard::to_allocvec(&succeeded()).unwrap();
+        longer.push(0);
+        assert!(matches!(decode(&with_checksum(&longer)), Err(Corrupt::Content(_))));
+    }
+}

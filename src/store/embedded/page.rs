@@ -1,0 +1,40 @@
+//! A part of a list.
+
+use super::group::Group;
+use super::tables::{Dated, failed};
+use super::writer::Writer;
+use super::{Error, Listed, Listing};
+use crate::operation::state;
+use crate::store::Place;
+use crate::telemetry::chain;
+
+/// Records that are looked at for one part.
+pub(super) const PART: usize = 200;
+
+impl Writer {
+    /// What is listed among the next [`PART`] records.
+    pub(super) fn page(&self, listing: &Listing) -> Result<Listed, Error> {
+        let (now, nothing_changed) = (self.shared.clock.now(), Group::default());
+        let (mut operations, mut next) = (Vec::new(), None);
+        let after = listing.after.map(|Place { created_at: at, id }| Dated { at, id });
+        for (looked_at, row) in self.tables.created_before(after).enumerate() {
+            if operations.len() == listing.limit || looked_at == PART {
+                return Ok(Listed { operations, next });
+            }
+            let Dated { at: created_at, id } = row.map_err(failed)?;
+            next = Some(Place { created_at, id });
+            match self.find(id, &nothing_changed) {
+                Ok(found) => {
+                    let stands = state::lapse(found, now).operation;
+                    operations.extend(stands.filter(|found| listing.wants(found)));
+                }
+                // it hides no other one
+                Err(error @ Error::Unreadable(..)) => {
+                    tracing::error!(operation.id = %id, error = %chain(&error), "a record is kept");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Listed { operations, next: None })
+    }
+}
