@@ -1,0 +1,109 @@
+//! What the database's errors mean for a call.
+
+use std::io;
+
+use deadpool_postgres::PoolError;
+use tokio_postgres::error::{Severity, SqlState};
+
+use crate::store::Error;
+
+/// A statement brought no answer, or an error.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    /// The database or the connection has failed.
+    #[error(transparent)]
+    Database(#[from] tokio_postgres::Error),
+    /// The connection was given back before; the statement was not sent.
+    #[error("the connection was given back")]
+    GivenBack,
+}
+
+impl Failure {
+    fn code(&self) -> Option<&SqlState> {
+        match self {
+            Self::Database(error) => error.code(),
+            Self::GivenBack => None,
+        }
+    }
+}
+
+/// No connection could be had, so nothing was asked of the database.
+pub(super) fn not_connected(error: &PoolError) -> Error {
+    let text = match error {
+        PoolError::Timeout(_) => "no connection to the database was free in time",
+        PoolError::Closed => "the store is closed",
+        PoolError::Backend(error) => why_not_connected(error),
+        PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
+            "the database cannot be reached"
+        }
+    };
+    Error::Unavailable(text)
+}
+
+/// Why a connection failed, in words that tell no more than that.
+pub(super) fn why_not_connected(error: &tokio_postgres::Error) -> &'static str {
+    if let Some(db) = error.as_db_error() {
+        return of_code(db.code()).unwrap_or("the database refused the connection");
+    }
+    match std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>()) {
+        Some(cause) if cause.kind() == io::ErrorKind::InvalidData => {
+            "the database's certificate is not trusted, or its TLS failed"
+        }
+        Some(_) => "the database cannot be reached",
+        None => "no connection to the database can be made",
+    }
+}
+
+/// What came of a statement that has failed.
+pub(super) fn of_statement(failure: Failure) -> Error {
+    let error = match failure {
+        Failure::Database(error) => error,
+        Failure::GivenBack => return Error::Failed(Box::new(failure)),
+    };
+    let Some(db) = error.as_db_error() else { return Error::Failed(Box::new(error)) };
+    // An error undoes its statement. Of what ends a session nobody knows when it came.
+    let is_undone = db.parsed_severity() == Some(Severity::Error);
+    match of_code(db.code()) {
+        Some(text) if is_undone => Error::Unavailable(text),
+        Some(_) | None => Error::Failed(Box::new(error)),
+    }
+}
+
+/// Whether the statement lost against others and may be sent again: nothing came of it.
+pub(super) fn is_contention(error: &Failure) -> bool {
+    matches!(
+        error.code(),
+        Some(&SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED)
+    )
+}
+
+/// Whether tables or functions are not there: the database came back empty.
+pub(super) fn tables_are_gone(error: &Failure) -> bool {
+    let gone =
+        [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_FUNCTION, SqlState::INVALID_SCHEMA_NAME];
+    error.code().is_some_and(|code| gone.contains(code))
+}
+
+fn of_code(code: &SqlState) -> Option<&'static str> {
+    let texts = [
+        (SqlState::READ_ONLY_SQL_TRANSACTION, "the database is read-only"),
+        (SqlState::TOO_MANY_CONNECTIONS, "the database has too many connections"),
+        (SqlState::CANNOT_CONNECT_NOW, "the database starts or stops"),
+        (SqlState::ADMIN_SHUTDOWN, "the database stops"),
+        (SqlState::CRASH_SHUTDOWN, "the database recovers from a crash"),
+        (SqlState::T_R_SERIALIZATION_FAILURE, "too many change this operation at a time"),
+        (SqlState::T_R_DEADLOCK_DETECTED, "too many change this operation at a time"),
+        (SqlState::LOCK_NOT_AVAILABLE, "somebody else locks the record for too long"),
+        (SqlState::QUERY_CANCELED, "the database was too slow and stopped the call"),
+        (SqlState::DISK_FULL, "the database's disk is full"),
+        (SqlState::OUT_OF_MEMORY, "the database is out of memory"),
+        (SqlState::INSUFFICIENT_PRIVILEGE, "the database's user may not do this"),
+        (SqlState::INVALID_PASSWORD, "the database refused the user or its password"),
+        (SqlState::INVALID_AUTHORIZATION_SPECIFICATION, "the database refused the user"),
+        (SqlState::UNDEFINED_DATABASE, "there is no such database"),
+        (SqlState::UNDEFINED_TABLE, "the store's tables are gone"),
+        (SqlState::UNDEFINED_FUNCTION, "the store's functions are gone"),
+        (SqlState::INVALID_SCHEMA_NAME, "the store's schema is gone"),
+    ];
+    texts.into_iter().find(|(known, _)| known == code).map(|(_, text)| text)
+}

@@ -1,0 +1,57 @@
+//! TLS to the database: whose certificate is believed, and this process's own.
+
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::store::{Certificates, SetupError};
+
+/// The PEM holds no certificate.
+#[derive(Debug, thiserror::Error)]
+#[error("expected a certificate in PEM, found none")]
+struct NoCertificate;
+
+/// Makes TLS of connections that ask for it. A server's certificate and its name are always
+/// checked.
+pub(super) fn connector(certificates: &Certificates) -> Result<MakeRustlsConnect, SetupError> {
+    let pem = certificates.read()?;
+    let roots = pem.ca.as_deref().map_or_else(|| Ok(of_this_machine()), authorities)?;
+    let config = ClientConfig::builder().with_root_certificates(roots);
+    let config = match &pem.identity {
+        None => config.with_no_client_auth(),
+        Some((own, key)) => {
+            let key = PrivateKeyDer::from_pem_slice(key).map_err(refused)?;
+            config.with_client_auth_cert(parse(own)?, key).map_err(refused)?
+        }
+    };
+    Ok(MakeRustlsConnect::new(config))
+}
+
+/// The machine's own authorities; those of the web where it has none, as in a bare container.
+fn of_this_machine() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    }
+    roots
+}
+
+fn authorities(pem: &[u8]) -> Result<RootCertStore, SetupError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in parse(pem)? {
+        roots.add(certificate).map_err(refused)?;
+    }
+    Ok(roots)
+}
+
+fn parse(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, SetupError> {
+    let certificates = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    let certificates = certificates.map_err(refused)?;
+    if certificates.is_empty() { Err(refused(NoCertificate)) } else { Ok(certificates) }
+}
+
+fn refused(error: impl std::error::Error + Send + Sync + 'static) -> SetupError {
+    SetupError::Connection(Box::new(error))
+}

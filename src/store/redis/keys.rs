@@ -1,0 +1,157 @@
+//! Names of keys, and the part of them that an operation's record is in.
+//!
+//! A record and the indexes of its shard carry one hash tag, so that in a cluster they are on one
+//! node and one script may change them together.
+
+use crate::operation::OperationId;
+
+/// How many hash tags there are: as many as an id's first byte modulo this.
+pub(super) const SHARDS: usize = 64;
+
+/// What must be granted to a user on the server, with the built-in prefix. Under another prefix,
+/// the key pattern and the channel begin with that.
+pub const ACL_LINE: &str = "user onceward on >PASSWORD resetchannels ~{onceward:* \
+     &onceward:endings -@all +evalsha +script|load +time +exists +hmget +hset +del +zadd +zrem \
+     +zcard +zcount +zrangebyscore +zrevrangebyscore +publish +subscribe +ping +wait +role \
+     +asking +get +set +info +config|get";
+
+/// A part of the records, below [`SHARDS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shard(usize);
+
+/// An index of the operations of a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Index {
+    /// All of them, by when they were created.
+    Created,
+    /// Those in flight, by when their lease ends.
+    InFlight,
+    /// Those uncertain, by when their hold ends.
+    Uncertain,
+    /// The others, by when they are forgotten.
+    Settled,
+}
+
+/// Makes the names.
+#[derive(Debug, Clone)]
+pub(super) struct Keys {
+    prefix: String,
+}
+
+impl Shard {
+    /// Where the record of an operation is.
+    pub(super) fn of(id: OperationId) -> Self {
+        let [first, ..] = id.as_bytes();
+        Self(usize::from(*first) % SHARDS)
+    }
+
+    /// All of them, from `start` on and around.
+    pub(super) fn all_from(start: usize) -> impl Iterator<Item = Self> + Clone {
+        (0..SHARDS).map(move |shard| Self(start.wrapping_add(shard) % SHARDS))
+    }
+
+    /// All of them.
+    pub(super) fn all() -> impl Iterator<Item = Self> + Clone {
+        Self::all_from(0)
+    }
+
+    /// The one whose keys belong to the store as a whole.
+    pub(super) const fn first() -> Self {
+        Self(0)
+    }
+
+    /// Its number.
+    pub(super) const fn number(self) -> usize {
+        self.0
+    }
+}
+
+impl Index {
+    /// In the order in which scripts take them.
+    pub(super) const ALL: [Self; 4] =
+        [Self::Created, Self::InFlight, Self::Uncertain, Self::Settled];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::InFlight => "in_flight",
+            Self::Uncertain => "uncertain",
+            Self::Settled => "settled",
+        }
+    }
+}
+
+impl Keys {
+    pub(super) fn under(prefix: &str) -> Self {
+        Self { prefix: prefix.to_owned() }
+    }
+
+    /// The one exact key of an operation.
+    pub(super) fn record(&self, id: OperationId) -> String {
+        format!("{{{}:{}}}:op:{}", self.prefix, Shard::of(id).0, member(id))
+    }
+
+    pub(super) fn index(&self, shard: Shard, index: Index) -> String {
+        format!("{{{}:{}}}:{}", self.prefix, shard.0, index.as_str())
+    }
+
+    /// Holds a random word for as long as the server keeps what it was told of the shard.
+    pub(super) fn epoch(&self, shard: Shard) -> String {
+        format!("{{{}:{}}}:epoch", self.prefix, shard.0)
+    }
+
+    /// Something to try permissions on. It is gone at once.
+    pub(super) fn scratch(&self, name: &str) -> String {
+        format!("{{{}:0}}:scratch:{name}", self.prefix)
+    }
+
+    /// Where ends of attempts are told.
+    pub(super) fn endings(&self) -> String {
+        format!("{}:endings", self.prefix)
+    }
+
+    /// The line that grants a user what this process does.
+    pub(super) fn acl_line(&self) -> String {
+        ACL_LINE
+            .replace("~{onceward:", &format!("~{{{}:", self.prefix))
+            .replace("&onceward:", &format!("&{}:", self.prefix))
+    }
+}
+
+/// An operation in an index.
+pub(super) fn member(id: OperationId) -> String {
+    hex::encode(id.as_bytes())
+}
+
+/// The operation that a member stands for; none if it is not of this program's making.
+pub(super) fn operation_of(member: &[u8]) -> Option<OperationId> {
+    let mut id = [0; 16];
+    hex::decode_to_slice(member, &mut id).ok()?;
+    Some(OperationId::from_bytes(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// They are written in stores: another name would be another key.
+    #[test]
+    fn names_of_keys_are_what_they_were() {
+        let (keys, id) = (Keys::under("onceward"), OperationId::from_bytes([0x41; 16]));
+        let shard = Shard::of(id);
+        assert_eq!(keys.record(id), "{onceward:1}:op:41414141414141414141414141414141");
+        assert_eq!(keys.index(shard, Index::Created), "{onceward:1}:created");
+        assert_eq!(keys.index(shard, Index::InFlight), "{onceward:1}:in_flight");
+        assert_eq!(keys.index(shard, Index::Uncertain), "{onceward:1}:uncertain");
+        assert_eq!(keys.index(shard, Index::Settled), "{onceward:1}:settled");
+        assert_eq!(keys.epoch(shard), "{onceward:1}:epoch");
+        assert_eq!(keys.endings(), "onceward:endings");
+    }
+
+    #[test]
+    fn the_line_of_another_prefix_grants_its_keys() {
+        let line = Keys::under("shop").acl_line();
+        assert!(line.contains(" ~{shop:* &shop:endings "), "{line}");
+        assert_eq!(Keys::under("onceward").acl_line(), ACL_LINE);
+    }
+}

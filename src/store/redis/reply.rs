@@ -1,0 +1,30 @@
+//! Reads replies of a server strictly: what has another shape is an error, never an absence.
+
+use redis::Value;
+
+/// The bytes of a string.
+pub(super) fn bytes(value: Value) -> Option<Vec<u8>> {
+    if let Value::BulkString(bytes) = value { Some(bytes) } else { None }
+}
+
+/// A string of text.
+pub(super) fn text(value: &Value) -> Option<String> {
+    if let Value::SimpleString(text) = value {
+        return Some(text.clone());
+    }
+    let Value::BulkString(bytes) = value else { return None };
+    String::from_utf8(bytes.clone()).ok()
+}
+
+/// A whole number, whichever way it is written.
+pub(super) fn number(value: &Value) -> Option<u64> {
+    if let Value::Int(number) = value {
+        return u64::try_from(*number).ok();
+    }
+    text(value)?.parse().ok()
+}
+
+/// The parts of an array.
+pub(super) fn parts(value: Value) -> Option<Vec<Value>> {
+    if let Value::Array(parts) = value { Some(parts) } else { None }
+}

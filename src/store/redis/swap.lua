@@ -1,0 +1,104 @@
+-- Puts one record of an operation in the place of another, atomically.
+--
+-- KEYS  1 the record
+--       2 created, 3 in_flight, 4 uncertain, 5 settled: the indexes of its shard; none for a look
+-- ARGV  1 the operation as a member of an index
+--       2 the revision that must be there, '' for no record
+--       3 '1' if time must have changed that record by itself, '0' if it must not have
+--       4 'look', 'remove' or 'put'
+--       5 '1' if somebody waits for the end of the attempt in flight, or of the look-up under way
+--       6, 7 the earliest and the latest time for the change
+--       8 '1' if an attempt ends by it
+--       9 '1' if a change that was made before must be written again, for WAIT to wait for it
+--       10 the channel of ends, 11 the operation's name there
+--       12.. revision, record, state, changes_at, created_at, route: what is put
+--
+-- Returns {'done', now}; {'seen', now} or {'seen', now, revision, record}; {'unreadable', now};
+-- {'denied', error}: nothing was written.
+--
+-- Revisions travel as text: a number here has 53 bits. Nothing is written before all is compared,
+-- so that a full server, or one that takes no writes, still tells what it has. A write that the
+-- server turns away is the first one.
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local at = string.format('%.0f', now)
+local put = ARGV[4] == 'put'
+local indexes = { in_flight = 3, uncertain = 4, succeeded = 5, failed = 5, forgotten = 5 }
+
+local found = redis.pcall('HMGET', KEYS[1],
+    'revision', 'record', 'state', 'changes_at', 'created_at', 'waited')
+if found.err then
+    if string.find(found.err, 'WRONGTYPE', 1, true) then
+        return { 'unreadable', at }
+    end
+    return { 'denied', found.err }
+end
+local revision, record, state, created_at = found[1], found[2], found[3], found[5]
+local changes_at, waited = tonumber(found[4] or ''), found[6] == '1'
+if not (revision and record and indexes[state] and changes_at and created_at) then
+    if redis.call('EXISTS', KEYS[1]) == 1 then
+        return { 'unreadable', at }
+    end
+    revision, state = false, false
+end
+
+local function denied(reply)
+    return type(reply) == 'table' and reply.err
+end
+
+if put and revision == ARGV[12] then
+    -- this very call has been here
+    if ARGV[9] == '1' then
+        local again = redis.pcall('HSET', KEYS[1], 'revision', revision)
+        if denied(again) then
+            return { 'denied', again.err }
+        end
+    end
+    return { 'done', at }
+end
+
+local expected = (revision or '') == ARGV[2]
+if expected and revision then
+    expected = (changes_at <= now) == (ARGV[3] == '1')
+end
+if ARGV[4] == 'look' or not expected or now < tonumber(ARGV[6]) or now > tonumber(ARGV[7]) then
+    if not revision then
+        return { 'seen', at }
+    end
+    if ARGV[5] == '1' and (state == 'in_flight' or state == 'uncertain') and not waited then
+        -- it may be turned away: what is seen is seen all the same
+        redis.pcall('HSET', KEYS[1], 'waited', '1')
+    end
+    return { 'seen', at, revision, record }
+end
+
+local first
+if put then
+    local told = waited and ARGV[8] ~= '1' and '1' or '0'
+    first = redis.pcall('HSET', KEYS[1], 'revision', ARGV[12], 'record', ARGV[13],
+        'state', ARGV[14], 'changes_at', ARGV[15], 'created_at', ARGV[16], 'route', ARGV[17],
+        'waited', told)
+else
+    first = redis.pcall('DEL', KEYS[1])
+end
+if denied(first) then
+    return { 'denied', first.err }
+end
+local from, to = indexes[state], put and indexes[ARGV[14]]
+if from and from ~= to then
+    redis.call('ZREM', KEYS[from], ARGV[1])
+end
+if put then
+    redis.call('ZADD', KEYS[to], ARGV[15], ARGV[1])
+    if not revision or created_at ~= ARGV[16] then
+        redis.call('ZADD', KEYS[2], ARGV[16], ARGV[1])
+    end
+elseif revision then
+    redis.call('ZREM', KEYS[2], ARGV[1])
+end
+if ARGV[8] == '1' and waited then
+    -- who may not publish has written all the same; waiters ask again when the lease ends
+    redis.pcall('PUBLISH', ARGV[10], ARGV[11])
+end
+return { 'done', at }

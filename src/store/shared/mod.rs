@@ -1,0 +1,385 @@
+//! Stores that several processes share.
+//!
+//! The rules of [`state`] are applied here, in this process, to the record that the server has; the
+//! server puts the new record in the place of exactly that one, in one atomic step, or says what
+//! else is there. So there is one set of rules for all stores, and a server needs one script.
+//!
+//! A step begins with what is supposed to be there: nothing, or what this process saw last. Most
+//! suppositions are right, and take one round trip; a wrong one takes another with what was found.
+//! A supposition is never told to anybody: a rule that changes nothing is applied to what the
+//! server has.
+
+mod clock;
+mod known;
+mod swap;
+
+pub(super) use swap::{
+    Expected, Expired, Meant, Page, Put, Records, Revision, Seen, Stored, Swap, Swapped,
+};
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use self::clock::ServerClocks;
+use self::known::{Known, Sight};
+use super::endings::Endings;
+use super::holds::HoldsEnded;
+use super::listing::{Listed, Listing};
+use super::{Concern, Corrupt, Error, Store, Swept, Watch, codec, probe};
+use crate::clock::Clock;
+use crate::operation::state::{
+    self, Advanced, Change, ClaimRequest, Claimed, Conclusion, Decided, IfInFlight, Renewed,
+    Resolution, Settled, Settlement, StepEnd, Transition,
+};
+use crate::operation::{ClaimId, Operation, OperationId, State, Step, StepState, Timestamp};
+use crate::telemetry::chain;
+
+/// How far a server's clock may be behind what was supposed of it.
+const CLOCK_SLACK: Duration = Duration::from_secs(1);
+
+/// A store on the records of a server.
+#[derive(Debug)]
+pub(super) struct Shared<R> {
+    records: R,
+    clocks: ServerClocks,
+    known: Known,
+    endings: Endings,
+    holds_ended: HoldsEnded,
+    /// Unreadable records that have been told of.
+    kept: Mutex<HashSet<OperationId>>,
+    timeout: Duration,
+}
+
+/// Unreadable records of which it is known that they have been told of; beyond, they are told of
+/// again.
+const KEPT_MAX: usize = 10_000;
+
+/// How a step is made.
+#[derive(Debug, Clone, Copy, Default)]
+struct Manner {
+    /// If an attempt is in flight, somebody waits for its end.
+    waits: bool,
+    /// A lease depends on it.
+    urgent: bool,
+    /// Nothing of before may come behind it.
+    behind_all: bool,
+}
+
+/// What a rule is applied to.
+struct Supposed {
+    sight: Option<Sight>,
+    at: Timestamp,
+    /// The server has said so.
+    is_seen: bool,
+}
+
+impl<R: Records> Shared<R> {
+    /// A store whose calls take `timeout` at most. The ends that `records` hears of are announced
+    /// through `endings`.
+    pub(super) fn new(records: R, endings: Endings, timeout: Duration, clock: Clock) -> Self {
+        Self {
+            records,
+            clocks: ServerClocks::new(clock),
+            known: Known::new(),
+            endings,
+            holds_ended: HoldsEnded::default(),
+            kept: Mutex::default(),
+            timeout,
+        }
+    }
+
+    /// An unreadable record stays, for as long as nobody can say what it is. That is said once.
+    fn keep(&self, id: OperationId, error: &Error) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == KEPT_MAX {
+            kept.clear();
+        }
+        if kept.insert(id) {
+            tracing::error!(operation.id = %id, error = %chain(error), "a record is kept");
+        }
+    }
+
+    /// A call with a deadline.
+    async fn within<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let done = tokio::time::timeout(self.timeout, work).await;
+        done.unwrap_or(Err(Error::NoReply(self.timeout)))
+    }
+
+    /// One atomic step on one record.
+    async fn step<T>(
+        &self,
+        id: OperationId,
+        manner: Manner,
+        rule: impl Fn(Option<Operation>, Timestamp) -> Transition<T>,
+    ) -> Result<T, Error> {
+        let sight = self.known.get(id);
+        let at = self.clocks.now(self.records.clock_of(id));
+        let mut supposed = Supposed { sight, at, is_seen: false };
+        loop {
+            let found = supposed.sight.as_ref().map(|sight| sight.operation.clone());
+            let done = rule(found, supposed.at);
+            if done.change == Change::None && supposed.is_seen {
+                return Ok(done.result);
+            }
+            match self.put(id, &supposed, &done, manner).await? {
+                None => return Ok(done.result),
+                Some(seen) => supposed = self.supposed_of(id, seen)?,
+            }
+        }
+    }
+
+    /// Has the server do what a rule has made of what was supposed. Gives what it has instead.
+    async fn put<T>(
+        &self,
+        id: OperationId,
+        supposed: &Supposed,
+        done: &Transition<T>,
+        manner: Manner,
+    ) -> Result<Option<Seen>, Error> {
+        let (expected, Manner { waits, urgent, behind_all }) = (expected(supposed), manner);
+        let meant = Meant {
+            between: (earliest(supposed, done), supposed.at.plus(self.timeout)),
+            durable: done.change == Change::Durable,
+            ends: done.change == Change::Durable
+                && !matches!(
+                    done.operation.as_ref().map(|found| &found.state),
+                    Some(State::InFlight(_))
+                ),
+        };
+        let (change, after) = match (&done.operation, done.change) {
+            // what nobody has seen must be looked at before it is told
+            (_, Change::None) => {
+                let (expected, change) = (Expected::Nothing, Put::Nothing);
+                let look = Swap { id, expected, change, waits, urgent, behind_all };
+                return self.look(look).await.map(Some);
+            }
+            // what is past its end is seen by nobody, whether or not it is gone everywhere
+            (None, Change::Lazy | Change::Durable) => {
+                (Put::Removal(Meant { durable: false, ..meant }), None)
+            }
+            (Some(operation), Change::Lazy | Change::Durable) => {
+                let encoded = codec::encode(operation);
+                let bytes = encoded.map_err(|corrupt| Error::Unreadable(id, corrupt))?;
+                let revision = Revision(random()?);
+                (Put::Nothing, Some((revision, bytes, operation)))
+            }
+        };
+        let change = match &after {
+            None => change,
+            Some((revision, bytes, operation)) => {
+                Put::Record { revision: *revision, bytes, operation, meant }
+            }
+        };
+        let sent = self.clocks.moment();
+        match self.records.swap(Swap { id, expected, change, waits, urgent, behind_all }).await? {
+            Swapped::Refused(seen) => {
+                self.clocks.learn(self.records.clock_of(id), seen.at, sent);
+                Ok(Some(seen))
+            }
+            Swapped::Done(at) => {
+                self.clocks.learn(self.records.clock_of(id), at, sent);
+                let sight = after.map(|(revision, _, operation)| Sight {
+                    revision,
+                    operation: operation.clone(),
+                });
+                self.known.note(id, sight);
+                let before = supposed.sight.as_ref().map(|sight| &sight.operation);
+                if done.hold_ended && !before.is_some_and(probe::is_throw_away) {
+                    self.holds_ended.note(id);
+                }
+                if meant.ends {
+                    self.endings.announce(id);
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// What the server has, unchanged.
+    async fn look(&self, look: Swap<'_>) -> Result<Seen, Error> {
+        let (sent, which) = (self.clocks.moment(), self.records.clock_of(look.id));
+        let seen = match self.records.swap(look).await? {
+            Swapped::Done(at) => Seen { at, stored: None },
+            Swapped::Refused(seen) => seen,
+        };
+        self.clocks.learn(which, seen.at, sent);
+        Ok(seen)
+    }
+
+    fn supposed_of(&self, id: OperationId, seen: Seen) -> Result<Supposed, Error> {
+        let sight = seen.stored.map(|Stored { revision, bytes }| {
+            let operation =
+                decoded(id, &bytes).map_err(|corrupt| Error::Unreadable(id, corrupt))?;
+            Ok::<_, Error>(Sight { revision, operation })
+        });
+        let sight = sight.transpose()?;
+        self.known.note(id, sight.clone());
+        Ok(Supposed { sight, at: seen.at, is_seen: true })
+    }
+}
+
+/// The earliest time on the server's clock at which it may do what a rule has made of what was
+/// supposed. The estimate of that clock may be ahead: nobody frees an uncertain operation before its
+/// attempt must have ended, not by a moment.
+fn earliest<T>(supposed: &Supposed, done: &Transition<T>) -> Timestamp {
+    let at = supposed.at.minus(CLOCK_SLACK);
+    let before = supposed.sight.as_ref().map(|sight| &sight.operation);
+    let (Some(before), Some(after)) = (before, &done.operation) else { return at };
+    match (&before.state, &after.state) {
+        (State::Uncertain(held), State::InFlight(_)) if before.steps.is_empty() => {
+            at.max(held.ends_at)
+        }
+        _ => freed(&before.steps, &after.steps).fold(at, Timestamp::max),
+    }
+}
+
+/// The record of this operation: one of another is not taken for it, however it came there.
+fn decoded(id: OperationId, bytes: &[u8]) -> Result<Operation, Corrupt> {
+    codec::decode(bytes)
+        .and_then(|found| if found.asked.id == id { Ok(found) } else { Err(Corrupt::Foreign) })
+}
+
+/// When the attempts at uncertain steps that begin again must have ended.
+fn freed(before: &[Step], after: &[Step]) -> impl Iterator<Item = Timestamp> {
+    before.iter().filter_map(|step| match &step.state {
+        StepState::Uncertain(held) => {
+            let begins = |next: &&Step| {
+                next.name == step.name && matches!(next.state, StepState::InFlight { .. })
+            };
+            after.iter().any(|next| begins(&next)).then_some(held.ends_at)
+        }
+        StepState::Waiting
+        | StepState::InFlight { .. }
+        | StepState::Succeeded { .. }
+        | StepState::Failed { .. } => None,
+    })
+}
+
+/// The record that a rule was applied to, on the side of its time on which it was supposed.
+fn expected(supposed: &Supposed) -> Expected {
+    supposed.sight.as_ref().map_or(Expected::Nothing, |Sight { revision, operation }| {
+        let lapsed = operation.state.changes_at() <= supposed.at;
+        Expected::Revision { revision: *revision, lapsed }
+    })
+}
+
+fn random() -> Result<u64, Error> {
+    getrandom::u64().map_err(|_| Error::Unavailable("the machine has no random numbers"))
+}
+
+#[async_trait]
+impl<R: Records> Store for Shared<R> {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, Error> {
+        let waits = request.if_in_flight == IfInFlight::Waits;
+        let rule = |found, now| state::claim(found, request, now);
+        self.within(self.step(request.asked.id, Manner { waits, ..Manner::default() }, rule)).await
+    }
+
+    async fn renew(
+        &self,
+        id: OperationId,
+        claim_id: ClaimId,
+        lease: Duration,
+    ) -> Result<Renewed, Error> {
+        let rule = |found, now| state::renew(found, claim_id, lease, now);
+        self.within(self.step(id, Manner { urgent: true, ..Manner::default() }, rule)).await
+    }
+
+    async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error> {
+        let rule = |found, now| state::settle(found, settlement, now);
+        self.within(self.step(settlement.asked.id, Manner::default(), rule)).await
+    }
+
+    async fn advance(&self, end: &StepEnd) -> Result<Advanced, Error> {
+        let rule = |found, now| state::advance(found, end, now);
+        self.within(self.step(end.asked.id, Manner::default(), rule)).await
+    }
+
+    async fn conclude(&self, conclusion: &Conclusion) -> Result<Claimed, Error> {
+        let rule = |found, now| state::conclude(found, conclusion, now);
+        self.within(self.step(conclusion.request.asked.id, Manner::default(), rule)).await
+    }
+
+    async fn withdraw(
+        &self,
+        id: OperationId,
+        claim_id: ClaimId,
+        retention: Duration,
+    ) -> Result<(), Error> {
+        let rule = |found, now| state::withdraw(found, claim_id, retention, now);
+        // The claim may be on its way still, where nobody sees it.
+        let manner = Manner { behind_all: true, ..Manner::default() };
+        self.within(self.step(id, manner, rule)).await
+    }
+
+    async fn get(&self, id: OperationId) -> Result<Option<Operation>, Error> {
+        let (expected, change) = (Expected::Nothing, Put::Nothing);
+        let look = Swap { id, expected, change, waits: false, urgent: false, behind_all: false };
+        let seen = self.within(self.look(look)).await?;
+        let at = seen.at;
+        let supposed = self.supposed_of(id, seen)?;
+        Ok(state::lapse(supposed.sight.map(|sight| sight.operation), at).operation)
+    }
+
+    async fn resolve(&self, id: OperationId, resolution: &Resolution) -> Result<Decided, Error> {
+        let rule = |found, now| state::resolve(found, resolution, now);
+        self.within(self.step(id, Manner::default(), rule)).await
+    }
+
+    async fn forget(&self, id: OperationId, by: &str, reason: &str) -> Result<Decided, Error> {
+        let rule = |found, now| state::forget(found, by, reason, now);
+        self.within(self.step(id, Manner::default(), rule)).await
+    }
+
+    async fn watch(&self, id: OperationId) -> Result<Watch, Error> {
+        Ok(self.endings.watch(id))
+    }
+
+    async fn uncertain(&self) -> Result<u64, Error> {
+        self.within(self.records.uncertain()).await
+    }
+
+    async fn list(&self, listing: &Listing) -> Result<Listed, Error> {
+        let page = self.within(self.records.page(listing)).await?;
+        let mut operations = Vec::with_capacity(page.records.len());
+        for (id, bytes) in page.records {
+            match decoded(id, &bytes) {
+                Ok(found) => {
+                    let stands = state::lapse(Some(found), page.at).operation;
+                    operations.extend(stands.filter(|found| listing.wants(found)));
+                }
+                // it hides no other one
+                Err(corrupt) => self.keep(id, &Error::Unreadable(id, corrupt)),
+            }
+        }
+        Ok(Listed { operations, next: page.next })
+    }
+
+    async fn sweep(&self, limit: usize) -> Result<Swept, Error> {
+        let Expired { mut removed, lapsed, more } = self.within(self.records.expire(limit)).await?;
+        let mut progress = removed > 0;
+        for id in lapsed {
+            match self.within(self.step(id, Manner::default(), state::expire)).await {
+                Ok(is_gone) => (removed, progress) = (removed + usize::from(is_gone), true),
+                Err(error @ Error::Unreadable(..)) => self.keep(id, &error),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Swept { removed, holds_ended: self.holds_ended.take(), more: more && progress })
+    }
+
+    async fn concerns(&self) -> Result<Vec<Concern>, Error> {
+        self.within(self.records.concerns()).await
+    }
+
+    async fn probe(&self) -> Result<(), Error> {
+        probe::probe(self).await
+    }
+
+    async fn close(&self) {
+        self.records.close().await;
+    }
+}

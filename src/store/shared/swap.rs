@@ -1,0 +1,158 @@
+//! What a server does for a shared store: it puts one record in the place of another, atomically.
+
+use async_trait::async_trait;
+
+use crate::operation::{Operation, OperationId, Timestamp};
+use crate::store::listing::{Listing, Place};
+use crate::store::{Concern, Error};
+
+/// The records of a server, and the atomic steps on them.
+///
+/// Every call is one round trip. A call that is sent twice does what it does once.
+#[async_trait]
+pub(crate) trait Records: Send + Sync + std::fmt::Debug + 'static {
+    /// Puts a record in the place of the one that is expected, or says what is there instead.
+    async fn swap(&self, swap: Swap<'_>) -> Result<Swapped, Error>;
+
+    /// Removes at most `limit` settled records whose retention has passed.
+    async fn expire(&self, limit: usize) -> Result<Expired, Error>;
+
+    /// How many operations are uncertain, those whose lease ran out included.
+    async fn uncertain(&self) -> Result<u64, Error>;
+
+    /// Records in the order of a list. It may hold some that the listing does not ask for.
+    async fn page(&self, listing: &Listing) -> Result<Page, Error>;
+
+    /// What makes the server unsafe.
+    async fn concerns(&self) -> Result<Vec<Concern>, Error>;
+
+    /// Which of the server's clocks an operation goes by, below [`CLOCKS_MAX`].
+    fn clock_of(&self, _id: OperationId) -> usize {
+        0
+    }
+
+    /// Lets go of all connections.
+    async fn close(&self);
+}
+
+/// Clocks that a server may have: a cluster has one for each of its parts.
+pub(crate) const CLOCKS_MAX: usize = 64;
+
+/// One atomic step on one record.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Swap<'a> {
+    /// Whose record.
+    pub(crate) id: OperationId,
+    /// What must be there, for anything to change.
+    pub(crate) expected: Expected,
+    /// What is done then.
+    pub(crate) change: Put<'a>,
+    /// If something else is there, and an attempt is in flight: somebody waits for its end.
+    pub(crate) waits: bool,
+    /// It must not wait behind others: a lease depends on it.
+    pub(crate) urgent: bool,
+    /// A change that has begun and cannot be seen yet is waited for: nothing of before may come
+    /// behind it.
+    pub(crate) behind_all: bool,
+}
+
+/// What must be there for a change to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// No record.
+    Nothing,
+    /// This revision of it. `lapsed` says on which side of the time at which it changes by itself
+    /// the server's clock must be: the rule has supposed so.
+    Revision {
+        /// As it was put.
+        revision: Revision,
+        /// The server's time must have come to the record's `changes_at`; or must not have.
+        lapsed: bool,
+    },
+}
+
+/// A change of a record.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Put<'a> {
+    /// None: it is only looked at.
+    Nothing,
+    /// The record goes.
+    Removal(Meant),
+    /// This record is put there.
+    Record {
+        /// Random and new: a call that finds it there was sent twice, and has been done.
+        revision: Revision,
+        /// The record, as the codec writes it.
+        bytes: &'a [u8],
+        /// What it says, for indexes and for people.
+        operation: &'a Operation,
+        /// How it is meant.
+        meant: Meant,
+    },
+}
+
+/// How a change is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Meant {
+    /// The earliest and the latest time on the server's clock at which it may be made. It was
+    /// worked out for a time between the two: beyond them a clock was set, or the call is so late
+    /// that nobody waits for it any more.
+    pub(crate) between: (Timestamp, Timestamp),
+    /// It must be durable before the call returns.
+    pub(crate) durable: bool,
+    /// An attempt ends by it, or is found to have ended: who waits is told.
+    pub(crate) ends: bool,
+}
+
+/// Names one state of a record. Never the same twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Revision(pub(crate) u64);
+
+/// What came of a swap.
+#[derive(Debug)]
+pub(crate) enum Swapped {
+    /// It is done, at this time on the server's clock.
+    Done(Timestamp),
+    /// Nothing was changed.
+    Refused(Seen),
+}
+
+/// What a server has of an operation.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// When, on the server's clock.
+    pub(crate) at: Timestamp,
+    /// The record, if there is one.
+    pub(crate) stored: Option<Stored>,
+}
+
+/// A record as a server has it.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    /// Names it.
+    pub(crate) revision: Revision,
+    /// The record, as the codec wrote it.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What one pass of expiry found.
+#[derive(Debug, Default)]
+pub(crate) struct Expired {
+    /// Settled records that are gone.
+    pub(crate) removed: usize,
+    /// Operations in flight or uncertain that have changed by themselves: a rule must look at them.
+    pub(crate) lapsed: Vec<OperationId>,
+    /// Whether more are due.
+    pub(crate) more: bool,
+}
+
+/// A part of a list, newest first.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// When, on the server's clock.
+    pub(crate) at: Timestamp,
+    /// The records.
+    pub(crate) records: Vec<(OperationId, Vec<u8>)>,
+    /// Where the list goes on, if it does.
+    pub(crate) next: Option<Place>,
+}
