@@ -10,25 +10,33 @@ use tokio::time::Instant;
 use super::claim::Claim;
 use super::disposition::{Disposition, Forwarded};
 use super::forward::{Bounds, End, Exchange, exchange};
-use super::{Executor, Handling, Keyed, Policy, Reply};
+use super::{Executor, Handling, Keyed, Policy, Reference, Reply};
 use crate::operation::state::Ending;
 use crate::operation::{AnswerBody as StoredBody, OperationId, Outcome, Reason, StoredAnswer};
 use crate::telemetry::Limit;
-use crate::upstream::{self, AnswerBody, stored_headers};
+use crate::upstream::{self, AnswerBody, OutcomeRule, stored_headers};
 
 const OPERATION: HeaderName = HeaderName::from_static("onceward-operation");
 const ATTEMPT: HeaderName = HeaderName::from_static("onceward-attempt");
 
 impl Executor {
-    /// Makes the attempt that was claimed. Meanwhile the lease is kept, and a sender that has
-    /// waited for long enough is told so.
-    pub(super) async fn attempt(
+    /// Makes the attempt that was claimed, at one receiver or at several.
+    pub(super) async fn carry_out(
         &self,
         claim: Claim,
         keyed: Keyed,
         handling: &Handling,
         reply: Reply,
     ) {
+        match &handling.steps {
+            Some(steps) => self.attempt_steps(claim, keyed, (handling, steps), reply).await,
+            None => self.attempt(claim, keyed, handling, reply).await,
+        }
+    }
+
+    /// Makes the attempt that was claimed. Meanwhile the lease is kept, and a sender that has
+    /// waited for long enough is told so.
+    async fn attempt(&self, claim: Claim, keyed: Keyed, handling: &Handling, reply: Reply) {
         let _counted = self.metrics.in_flight_guard();
         let (lease, operation, attempt) = (claim.lease(), keyed.asked.id, Some(claim.attempt));
         let in_flight = || {
@@ -38,8 +46,8 @@ impl Executor {
         tokio::select! {
             biased;
             () = self.forward_and_record(claim, keyed, handling, &reply) => {}
-            () = reply.remind(in_flight) => {}
-            () = lease.heartbeat() => {}
+            never = reply.remind(in_flight) => match never {},
+            never = lease.heartbeat() => match never {},
         }
     }
 
@@ -63,7 +71,7 @@ impl Executor {
         drop(memory);
         match exchange {
             Exchange::Ended(end) => {
-                let (ending, end) = classify(end, policy, bounds.left());
+                let (ending, end) = classify(end, policy.judging(), bounds.left());
                 self.record(claim, ending, handling, (reply, Some(end))).await;
             }
             Exchange::TooLong(answer) => {
@@ -75,24 +83,43 @@ impl Executor {
 }
 
 /// Tells the upstream which attempt of which operation it gets.
-fn name(headers: &mut HeaderMap, operation: OperationId, attempt: u32) {
+pub(super) fn name(headers: &mut HeaderMap, operation: OperationId, attempt: u32) {
     if let Ok(id) = HeaderValue::from_str(&operation.to_string()) {
         headers.insert(OPERATION, id);
     }
     headers.insert(ATTEMPT, attempt.into());
 }
 
+/// What is read from an answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Judging<'a> {
+    /// Which statuses mean what.
+    pub(super) outcome: &'a OutcomeRule,
+    /// Where it says what the receiver calls the operation.
+    pub(super) reference: Option<&'a Reference>,
+    /// Headers that a replay does not carry.
+    pub(super) drop_headers: &'a [HeaderName],
+}
+
+impl Policy {
+    const fn judging(&self) -> Judging<'_> {
+        let Self { outcome, reference, drop_headers, .. } = self;
+        Judging { outcome, reference: reference.as_ref(), drop_headers: drop_headers.as_slice() }
+    }
+}
+
 /// The outcome of an exchange, and what its sender gets. `left` is what is left of the attempt.
-fn classify(end: End, policy: &Policy, left: Duration) -> (Ending, Forwarded) {
+pub(super) fn classify(end: End, judging: Judging<'_>, left: Duration) -> (Ending, Forwarded) {
     match end {
         End::Answered { status, headers, body, memory } => {
             let kept = StoredAnswer {
                 status,
-                headers: stored_headers(&headers, &policy.drop_headers, true),
+                headers: stored_headers(&headers, judging.drop_headers, true),
                 // A copy of its own: what is kept for long must not keep a read buffer.
                 body: StoredBody::Kept(Bytes::copy_from_slice(&body)),
             };
-            let ending = answered(upstream::outcome(&policy.outcome, status), kept);
+            let reference = judging.reference.and_then(|place| place.read(&headers, Some(&body)));
+            let ending = answered(upstream::outcome(judging.outcome, status), kept, reference);
             let body = AnswerBody::accounted(body, memory);
             (ending, Forwarded::Answered { status, headers, body })
         }
@@ -109,17 +136,22 @@ fn classify(end: End, policy: &Policy, left: Duration) -> (Ending, Forwarded) {
 }
 
 /// A complete answer came.
-pub(super) fn answered(outcome: Outcome, answer: StoredAnswer) -> Ending {
+pub(super) fn answered(
+    outcome: Outcome,
+    answer: StoredAnswer,
+    reference: Option<String>,
+) -> Ending {
     let status = Some(answer.status.as_u16());
     let answer = match outcome {
         Outcome::Succeeded | Outcome::Uncertain => Some(Arc::new(answer)),
         Outcome::Failed => None,
     };
-    Ending { outcome, reason: Reason::Answered, sent: true, status, answer }
+    Ending { outcome, reason: Reason::Answered, sent: true, status, answer, reference }
 }
 
 /// No complete answer came.
 pub(super) fn unanswered(outcome: Outcome, reason: Reason, status: Option<StatusCode>) -> Ending {
     let sent = outcome == Outcome::Uncertain;
-    Ending { outcome, reason, sent, status: status.map(|status| status.as_u16()), answer: None }
+    let status = status.map(|status| status.as_u16());
+    Ending { outcome, reason, sent, status, answer: None, reference: None }
 }

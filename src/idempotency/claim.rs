@@ -1,5 +1,6 @@
 //! A granted claim: a lease that must be settled. Its drop is the alarm.
 
+use std::convert::Infallible;
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,9 +9,12 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::sleep;
 
-use super::{Executor, Handling};
+use super::lookup::Told;
+use super::{Executor, Handling, Policy, Remember};
 use crate::clock::{Clock, Moment};
-use crate::operation::state::{ClaimRequest, Claimed, Ending, IfInFlight, Renewed, Settlement};
+use crate::operation::state::{
+    ClaimRequest, Claimed, Conclusion, Ending, IfInFlight, IfSucceeded, Renewed, Settlement,
+};
 use crate::operation::{Asked, ClaimId, OperationId, Terms};
 use crate::store::{self, Store};
 use crate::telemetry::chain;
@@ -23,10 +27,50 @@ pub(super) struct Claim {
     holder: Arc<str>,
     /// The attempt's number.
     pub(super) attempt: u32,
+    /// The steps that have begun with it, on a route with steps.
+    pub(super) begun: Vec<Arc<str>>,
     /// When it was asked for: what is counted from the claim counts from here.
     pub(super) asked_at: Moment,
     settled: bool,
     _slot: OwnedSemaphorePermit,
+}
+
+/// How a request comes to an operation.
+#[derive(Debug)]
+pub(super) struct Approach {
+    /// The right to make an attempt; without it the request only looks.
+    pub(super) slot: Option<OwnedSemaphorePermit>,
+    /// What it does if another attempt is in flight.
+    pub(super) if_in_flight: IfInFlight,
+    /// The attempt that it has waited for.
+    pub(super) waited_for: Option<u32>,
+    /// Whether it asks the receiver if nobody knows. Who has waited does not: what it waited for has
+    /// ended so.
+    pub(super) looks_up: bool,
+}
+
+impl Approach {
+    /// Of a request that has not waited.
+    pub(super) const fn new(slot: Option<OwnedSemaphorePermit>, if_in_flight: IfInFlight) -> Self {
+        Self { slot, if_in_flight, waited_for: None, looks_up: true }
+    }
+
+    /// Of a request that has waited for this attempt, if it has.
+    pub(super) const fn after_waiting(
+        slot: Option<OwnedSemaphorePermit>,
+        if_in_flight: IfInFlight,
+        waited_for: u32,
+    ) -> Self {
+        Self { slot, if_in_flight, waited_for: Some(waited_for), looks_up: false }
+    }
+}
+
+/// A request that asks for an operation.
+#[derive(Debug)]
+pub(super) struct Application {
+    request: ClaimRequest,
+    asked_at: Moment,
+    slot: Option<OwnedSemaphorePermit>,
 }
 
 /// The lease of a claim, as its holder knows it: it ends no later than the store thinks.
@@ -41,48 +85,103 @@ pub(super) struct Lease {
     given_up: AtomicBool,
 }
 
-impl Claim {
-    /// Asks the store for an operation. Without a slot it only looks.
-    pub(super) async fn ask(
+impl Application {
+    /// Of a request. Without a slot it only looks.
+    pub(super) fn new(
         executor: &Executor,
         asked: &Arc<Asked>,
         handling: &Handling,
-        (slot, if_in_flight): (Option<OwnedSemaphorePermit>, IfInFlight),
-    ) -> Result<(Claimed, Option<Self>), store::Error> {
+        approach: Approach,
+    ) -> Result<Self, store::Error> {
         executor.withdrawals.check_room()?;
-        let terms = handling.policy.terms;
-        let claim_id = new_claim_id()?;
-        let asked_at = executor.clock.moment();
+        let Approach { slot, if_in_flight, waited_for, looks_up } = approach;
+        let &Policy { terms, if_uncertain, remember, .. } = &handling.policy;
         let request = ClaimRequest {
             asked: Arc::clone(asked),
-            claim_id,
+            claim_id: new_claim_id()?,
             holder: Arc::clone(&executor.holder),
             terms,
             may_grant: slot.is_some(),
             if_in_flight,
+            if_uncertain,
+            may_look_up: looks_up,
+            if_succeeded: match remember {
+                Remember::Retention => IfSucceeded::Replayed,
+                Remember::InFlight => IfSucceeded::Shared { waited_for },
+            },
+            forward_key: handling.policy.forward_key.as_ref().map(|name| name.as_str().into()),
+            plan: handling.steps.as_ref().map(|steps| Arc::clone(&steps.plan)),
         };
-        let claimed = executor.store.claim(&request).await.inspect_err(|error| {
-            if error.may_have_applied() && request.may_grant {
-                executor.withdrawals.begin(asked.id, claim_id, terms);
-            }
-        })?;
-        let (Claimed::Granted { attempt }, Some(slot)) = (&claimed, slot) else {
-            return Ok((claimed, None));
+        Ok(Self { request, asked_at: executor.clock.moment(), slot })
+    }
+
+    /// Asks the store for the operation.
+    pub(super) async fn send(&mut self, executor: &Executor) -> Result<Claimed, store::Error> {
+        self.asked_at = executor.clock.moment();
+        let claimed = executor.store.claim(&self.request).await;
+        claimed.inspect_err(|error| self.give_up(executor, error))
+    }
+
+    /// Ends the look-up that was granted. A store that cannot be told of it leaves the operation
+    /// as uncertain as it was.
+    pub(super) async fn conclude(
+        &mut self,
+        executor: &Executor,
+        (told, step): (Told, Option<Arc<str>>),
+        attempt: u32,
+    ) -> Claimed {
+        self.asked_at = executor.clock.moment();
+        let Told { finding, reason, reference } = told;
+        let request = self.request.clone();
+        let conclusion = Conclusion { request, step, finding, reason, reference };
+        executor.store.conclude(&conclusion).await.unwrap_or_else(|error| {
+            tracing::warn!(
+                operation.id = %self.request.asked.id,
+                error = %chain(&error),
+                "what a look-up has found could not be recorded"
+            );
+            self.give_up(executor, &error);
+            Claimed::Uncertain { attempt, ends_in: Duration::ZERO }
+        })
+    }
+
+    /// Without a reply there is no grant, but the store may have made one.
+    fn give_up(&self, executor: &Executor, error: &store::Error) {
+        let ClaimRequest { asked, claim_id, terms, may_grant, .. } = &self.request;
+        if error.may_have_applied() && *may_grant {
+            executor.withdrawals.begin(asked.id, *claim_id, *terms);
+        }
+    }
+
+    /// The claim, if it was granted.
+    pub(super) fn granted(self, executor: &Executor, claimed: &Claimed) -> Option<Claim> {
+        let Self { request, asked_at, slot } = self;
+        let (attempt, begun) = match claimed {
+            Claimed::Granted { attempt } => (*attempt, Vec::new()),
+            Claimed::Begun { attempt, steps } => (*attempt, steps.clone()),
+            Claimed::Free
+            | Claimed::Succeeded { .. }
+            | Claimed::InFlight { .. }
+            | Claimed::Uncertain { .. }
+            | Claimed::LookUp { .. }
+            | Claimed::Mismatched { .. } => return None,
         };
+        let slot = slot?;
+        let ClaimRequest { asked, claim_id, terms, holder, .. } = request;
         let lease = Arc::new(Lease {
             store: Arc::clone(&executor.store),
             clock: executor.clock.clone(),
-            asked: Arc::clone(asked),
+            asked,
             claim_id,
             terms,
             until: Mutex::new(asked_at.plus(terms.lease)),
             given_up: AtomicBool::new(false),
         });
-        let (attempt, holder) = (*attempt, request.holder);
-        let claim = Self { lease, holder, attempt, asked_at, settled: false, _slot: slot };
-        Ok((claimed, Some(claim)))
+        Some(Claim { lease, holder, attempt, begun, asked_at, settled: false, _slot: slot })
     }
+}
 
+impl Claim {
     /// The lease, for those who keep it.
     pub(super) fn lease(&self) -> Arc<Lease> {
         Arc::clone(&self.lease)
@@ -121,7 +220,7 @@ impl Drop for Claim {
 impl Lease {
     /// Keeps the lease for as long as it is polled: renews at a third of it, and tries again until
     /// its end where the store cannot be reached, unless it is given up. Never ends.
-    pub(super) async fn heartbeat(&self) {
+    pub(super) async fn heartbeat(&self) -> Infallible {
         let third = self.terms.lease / 3;
         let mut pause = third;
         loop {
@@ -142,7 +241,14 @@ impl Lease {
                 }
             };
         }
-        pending::<()>().await;
+        pending().await
+    }
+
+    /// The store has given it anew, in answer to a call that was sent at `asked_at`.
+    pub(super) fn begins_anew(&self, asked_at: Moment) {
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner) =
+            asked_at.plus(self.terms.lease);
+        self.given_up.store(false, Ordering::Relaxed);
     }
 
     /// Whether there is time enough to send. Renews first if not.

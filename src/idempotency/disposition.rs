@@ -89,6 +89,20 @@ pub enum Forwarded {
 }
 
 impl Disposition {
+    /// The same where nothing is deduplicated: the sender hears of no operation.
+    pub(super) fn passed(self) -> Self {
+        match self {
+            Self::Executed { end, .. } => Self::Passed(end),
+            other @ (Self::Replayed { .. }
+            | Self::InFlight { .. }
+            | Self::Uncertain { .. }
+            | Self::Mismatched { .. }
+            | Self::Passed(_)
+            | Self::Overloaded
+            | Self::StoreUnavailable) => other,
+        }
+    }
+
     /// What a copy gets of an operation that stands like this.
     pub(super) fn of(operation: OperationId, claimed: Claimed) -> Self {
         match claimed {
@@ -100,9 +114,13 @@ impl Disposition {
             Claimed::Uncertain { attempt, ends_in } => {
                 Self::Uncertain { operation, attempt: Some(attempt), ends_in }
             }
+            // Who is granted a look-up makes it before this.
+            Claimed::LookUp { attempt, .. } => {
+                Self::Uncertain { operation, attempt: Some(attempt), ends_in: Duration::ZERO }
+            }
             Claimed::Mismatched { attempt } => Self::Mismatched { operation, attempt },
             // Nobody works on it, and this request must not: its sender has to come back.
-            Claimed::Free | Claimed::Granted { .. } => {
+            Claimed::Free | Claimed::Granted { .. } | Claimed::Begun { .. } => {
                 let (attempt, retry_after) = (None, Duration::ZERO);
                 Self::InFlight { operation, attempt, retry_after, own: false }
             }

@@ -4,24 +4,43 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::lookup::Lookup;
 use super::policy::Policy;
+use super::steps::{Steps, StepsPolicy};
+use crate::clock::Clock;
 use crate::telemetry::RouteMetrics;
-use crate::upstream::Upstream;
+use crate::upstream::{TrustStore, Upstream};
 
 /// How the requests of one route are handled.
 #[derive(Debug)]
 pub struct Handling {
     pub(super) policy: Policy,
     pub(super) upstream: Upstream,
+    pub(super) lookup: Option<Lookup>,
+    /// The receivers, where there are several.
+    pub(super) steps: Option<Steps>,
     pub(super) metrics: RouteMetrics,
     slots: Arc<Semaphore>,
 }
 
 impl Handling {
-    /// Handles requests by `policy`, and forwards them to `upstream`.
-    pub fn new(policy: Policy, upstream: Upstream, metrics: RouteMetrics) -> Self {
+    /// Handles requests by `policy`, and forwards them to `upstream`. Who is asked about uncertain
+    /// operations is checked against `trust`.
+    pub fn new(
+        policy: Policy,
+        upstream: Upstream,
+        metrics: RouteMetrics,
+        trust: &TrustStore,
+    ) -> Self {
         let slots = Arc::new(Semaphore::new(policy.in_flight_max));
-        Self { policy, upstream, metrics, slots }
+        let lookup = policy.lookup.clone().map(|settings| Lookup::new(settings, trust));
+        Self { policy, upstream, lookup, steps: None, metrics, slots }
+    }
+
+    /// The same for a route with several receivers. What is not deduplicated goes to `upstream`.
+    #[must_use]
+    pub fn with_steps(self, policy: &StepsPolicy, trust: &TrustStore, clock: &Clock) -> Self {
+        Self { steps: Some(Steps::new(policy, trust, clock)), ..self }
     }
 
     /// What the route wants done with its operations.
@@ -35,8 +54,9 @@ impl Handling {
     }
 
     /// Who receives its requests.
-    pub const fn upstream(&self) -> &Upstream {
-        &self.upstream
+    pub fn upstreams(&self) -> impl Iterator<Item = &Upstream> {
+        let of_steps = self.steps.iter().flat_map(Steps::upstreams);
+        std::iter::once(&self.upstream).chain(of_steps)
     }
 
     /// The right to make one more attempt at a time; none if `in_flight_max` are under way.

@@ -32,6 +32,8 @@ impl Executor {
             headers: stored_headers(&headers, &handling.policy.drop_headers, false),
             body: StoredBody::Omitted,
         };
+        let reference = handling.policy.reference.as_ref();
+        let reference = reference.and_then(|place| place.read(&headers, None));
         let (pieces, body) = AnswerBody::streaming();
         let end = Forwarded::Answered { status, headers, body };
         let patience = match outcome {
@@ -41,12 +43,13 @@ impl Executor {
         let (begun, pieces, budget) = (Some((begun, memory)), Some(pieces), self.budget.clone());
         let flow = Flow { begun, rest, pieces, budget, patience };
         if outcome == Outcome::Succeeded {
-            self.record(claim, answered(outcome, kept), handling, (reply, Some(end))).await;
+            let ending = answered(outcome, kept, reference);
+            self.record(claim, ending, handling, (reply, Some(end))).await;
             let _broke_off = bounds.hold(flow.run()).await;
         } else {
             let (operation, attempt) = (claim.lease().operation(), claim.attempt);
             reply.send(Disposition::Executed { operation, attempt, end });
-            let rest = Rest { outcome, kept, flow };
+            let rest = Rest { outcome, kept, reference, flow };
             self.record_at_its_end(claim, rest, handling, (reply, bounds)).await;
         }
     }
@@ -56,13 +59,13 @@ impl Executor {
     async fn record_at_its_end(
         &self,
         claim: Claim,
-        Rest { outcome, kept, flow }: Rest,
+        Rest { outcome, kept, reference, flow }: Rest,
         handling: &Handling,
         (reply, bounds): (&Reply, Bounds<'_>),
     ) {
         let (lease, status) = (claim.lease(), Some(kept.status));
         let (ending, last) = match bounds.hold(flow.run_but_last()).await {
-            Ok(Ok(last)) => (answered(outcome, kept), Some(last)),
+            Ok(Ok(last)) => (answered(outcome, kept, reference), Some(last)),
             Ok(Err(BrokeOff)) => {
                 (unanswered(Outcome::Uncertain, Reason::AnswerBrokeOff, status), None)
             }
@@ -87,5 +90,6 @@ impl Executor {
 struct Rest {
     outcome: Outcome,
     kept: StoredAnswer,
+    reference: Option<String>,
     flow: Flow,
 }

@@ -9,21 +9,29 @@ mod disposition;
 mod flow;
 mod forward;
 mod handling;
+mod inquire;
 mod long;
+mod lookup;
+mod note;
+mod observe;
 mod pass;
 mod policy;
 mod record;
+mod reference;
 mod reply;
+mod steps;
 mod wait;
 mod withdraw;
 
 pub use disposition::{Disposition, Forwarded};
 pub use handling::Handling;
-pub use policy::{Policy, WhenInFlight, WhenStoreFails};
+pub use lookup::{Condition, LookupSettings, Scalar, UrlTemplate, UrlTemplateError};
+pub use policy::{Policy, Remember, WhenInFlight, WhenStoreFails};
+pub use reference::Reference;
+pub use steps::{StepPolicy, StepsPolicy};
 
 use std::sync::Arc;
 
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -36,7 +44,7 @@ use crate::store::{self, Store};
 use crate::telemetry::{Limit, Metrics, chain};
 use crate::upstream::Request;
 
-use claim::Claim;
+use claim::{Application, Approach, Claim};
 use reply::Reply;
 use wait::Waiters;
 use withdraw::Withdrawals;
@@ -46,8 +54,12 @@ use withdraw::Withdrawals;
 pub struct Keyed {
     /// What it asks for.
     pub asked: Arc<Asked>,
+    /// Its key as one text, as the receiver knows it; empty if it is not one.
+    pub key: String,
     /// What the upstream is to get.
     pub request: Request,
+    /// What the receiver of each step is to get, in their order; none on a route without steps.
+    pub steps: Vec<Request>,
     /// When it arrived: `answer_within` counts from here.
     pub arrived: Instant,
     /// The memory of its body.
@@ -93,8 +105,11 @@ impl Executor {
 
     /// What a copy of a success gets, where that is known without asking anybody: then it needs
     /// neither a task nor a request for the upstream.
-    pub fn recall(&self, asked: &Asked) -> Option<Disposition> {
-        Some(Disposition::of(asked.id, self.store.recall(asked)?))
+    pub fn recall(&self, asked: &Asked, handling: &Handling) -> Option<Disposition> {
+        match handling.policy.remember {
+            Remember::Retention => Some(Disposition::of(asked.id, self.store.recall(asked)?)),
+            Remember::InFlight => None,
+        }
     }
 
     /// Does what is asked for, once. Dropping the future interrupts nothing.
@@ -113,16 +128,18 @@ impl Executor {
             WhenInFlight::Refuse => IfInFlight::Refused,
             WhenInFlight::Wait { .. } => IfInFlight::Waits,
         };
-        let mut standing = self.claim(&keyed, &handling, handling.slot(), first_look).await;
+        let approach = Approach::new(handling.slot(), first_look);
+        let mut standing = self.claim(&keyed, &handling, approach, &reply).await;
         if let WhenInFlight::Wait { waiters_max } = policy.when_in_flight
-            && let Ok(Standing::Stands(Claimed::InFlight { .. })) = standing
+            && let Ok(Standing::Stands(Claimed::InFlight { attempt, .. })) = standing
         {
-            standing = Box::pin(self.wait(&keyed, &handling, waiters_max, &reply)).await;
+            let wait = self.wait(&keyed, &handling, (waiters_max, attempt), &reply);
+            standing = Box::pin(wait).await;
         }
         match standing {
             // In a box: what most copies never come to would be moved about with each of them.
             Ok(Standing::Mine(claim)) => {
-                Box::pin(self.attempt(claim, keyed, &handling, reply)).await;
+                Box::pin(self.carry_out(claim, keyed, &handling, reply)).await;
             }
             Ok(Standing::Stands(claimed)) => {
                 reply.send(Disposition::of(keyed.asked.id, claimed));
@@ -167,19 +184,26 @@ impl Executor {
         Disposition::Overloaded
     }
 
-    /// One atomic call to the store. Without a free slot it only looks.
+    /// One atomic call to the store; where nobody knows, after asking the receiver, if the route
+    /// wants that. Without a free slot it only looks.
     async fn claim(
         &self,
         keyed: &Keyed,
         handling: &Handling,
-        slot: Option<OwnedSemaphorePermit>,
-        if_in_flight: IfInFlight,
+        approach: Approach,
+        reply: &Reply,
     ) -> Result<Standing, store::Error> {
-        let had_slot = slot.is_some();
-        let (claimed, claim) =
-            Claim::ask(self, &keyed.asked, handling, (slot, if_in_flight)).await?;
+        let had_slot = approach.slot.is_some();
+        let mut application = Application::new(self, &keyed.asked, handling, approach)?;
+        let mut claimed = application.send(self).await?;
+        while let Claimed::LookUp { attempt, step } = claimed {
+            let asked = (attempt, step);
+            let looking_up = self.look_up(&mut application, asked, (keyed, handling), reply);
+            claimed = Box::pin(looking_up).await;
+        }
+        let claim = application.granted(self, &claimed);
         Ok(match (claimed, claim) {
-            (Claimed::Granted { .. }, Some(claim)) => Standing::Mine(claim),
+            (Claimed::Granted { .. } | Claimed::Begun { .. }, Some(claim)) => Standing::Mine(claim),
             (Claimed::Free, None) if !had_slot => Standing::NoSlot,
             (claimed, _) => Standing::Stands(claimed),
         })

@@ -66,7 +66,7 @@ impl Executor {
         tokio::select! {
             biased;
             () = forward => {}
-            () = reply.remind(|| Disposition::Passed(Forwarded::TimedOut)) => {}
+            never = reply.remind(|| Disposition::Passed(Forwarded::TimedOut)) => match never {},
         }
     }
 }

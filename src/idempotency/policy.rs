@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use http::HeaderName;
 
+use super::lookup::LookupSettings;
+use super::reference::Reference;
 use crate::operation::Terms;
+use crate::operation::state::IfUncertain;
 use crate::upstream::OutcomeRule;
 
 /// What a route wants done with its operations.
@@ -16,6 +19,16 @@ pub struct Policy {
     pub answer_within: Option<Duration>,
     /// What a copy does that meets an attempt in flight.
     pub when_in_flight: WhenInFlight,
+    /// What becomes of an operation whose outcome is unknown.
+    pub if_uncertain: IfUncertain,
+    /// How the receiver is asked about one, if it can be.
+    pub lookup: Option<LookupSettings>,
+    /// Where an answer says what the receiver calls the operation.
+    pub reference: Option<Reference>,
+    /// The header that carries the key to the receiver.
+    pub forward_key: Option<HeaderName>,
+    /// What later copies of a success get.
+    pub remember: Remember,
     /// What happens without a store.
     pub when_store_fails: WhenStoreFails,
     /// Attempts of this route at a time.
@@ -38,6 +51,16 @@ pub enum WhenInFlight {
         /// Copies of one operation that may wait at a time in this process.
         waiters_max: usize,
     },
+}
+
+/// What later copies of a success get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remember {
+    /// Its answer, until the retention has passed.
+    Retention,
+    /// A new attempt: only copies that came while it was in flight, and waited, get its answer. For
+    /// senders whose events have no id.
+    InFlight,
 }
 
 /// What happens to a request that the store cannot take.

@@ -1,16 +1,18 @@
 //! Writes the end of an attempt, then answers.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::claim::Claim;
+use super::claim::{Application, Approach, Claim};
 use super::disposition::{Disposition, Forwarded};
 use super::{Executor, Handling, Reply};
-use crate::operation::Outcome;
 use crate::operation::state::{Ending, IfInFlight, Settled, Settlement};
+use crate::operation::{Asked, OperationId, Outcome};
+use crate::store;
 use crate::telemetry::chain;
 
 /// Between two tries to record an outcome: doubled from the first to the last.
@@ -33,7 +35,8 @@ impl Executor {
         let took = claim.asked_at.until(self.clock.moment());
         let settlement = claim.settlement(ending);
         let failed_once = Notify::new();
-        let mut settling = pin!(self.settle(&settlement, &failed_once));
+        let settling = self.insist(operation, &failed_once, || self.store.settle(&settlement));
+        let mut settling = pin!(settling);
         let settled = tokio::select! {
             biased;
             settled = &mut settling => settled,
@@ -57,22 +60,30 @@ impl Executor {
             (Settled::Recorded { .. } | Settled::RecordLost, Some(end)) => {
                 reply.send(Disposition::Executed { operation, attempt, end });
             }
+            (Settled::Superseded, Some(end)) if reply.passes() => {
+                reply.send(Disposition::Executed { operation, attempt, end });
+            }
             (Settled::Superseded, Some(_)) => {
-                reply.send(self.standing(&settlement, handling).await);
+                reply.send(self.standing(&settlement.asked, handling).await);
             }
             (Settled::Recorded { .. } | Settled::RecordLost | Settled::Superseded, None) => {}
         }
     }
 
     /// Tries until the store has answered.
-    async fn settle(&self, settlement: &Settlement, failed_once: &Notify) -> Settled {
+    pub(super) async fn insist<T, F: Future<Output = Result<T, store::Error>>>(
+        &self,
+        operation: OperationId,
+        failed_once: &Notify,
+        mut call: impl FnMut() -> F,
+    ) -> T {
         let mut pause = PAUSE_FIRST;
         loop {
-            match self.store.settle(settlement).await {
-                Ok(settled) => return settled,
+            match call().await {
+                Ok(answered) => return answered,
                 Err(error) => {
                     tracing::warn!(
-                        operation.id = %settlement.asked.id,
+                        operation.id = %operation,
                         error = %chain(&error),
                         "an outcome is not recorded yet"
                     );
@@ -87,58 +98,25 @@ impl Executor {
     /// What a person should know of how an attempt ended.
     fn note(&self, settlement: &Settlement, settled: Settled, reply: &Reply) {
         let Settlement { asked, attempt, ending, .. } = settlement;
-        let (operation, reason) = (asked.id, ending.reason.as_str());
-        match ending.outcome {
-            Outcome::Succeeded => {}
-            Outcome::Failed => {
-                tracing::info!(
-                    operation.id = %operation,
-                    attempt.number = attempt,
-                    reason,
-                    status = ending.status,
-                    "the attempt failed"
-                );
-            }
-            Outcome::Uncertain => {
-                let status = ending.status;
-                tracing::warn!(
-                    operation.id = %operation,
-                    attempt.number = attempt,
-                    reason,
-                    status,
-                    "nobody knows whether it was done; it is held"
-                );
-            }
-        }
+        Self::note_end(asked.id, (*attempt, None), ending);
         match settled {
             Settled::Recorded { copy_refused } => {
-                let turned_away = copy_refused || reply.told_to_come_back();
-                if turned_away && ending.outcome == Outcome::Failed {
-                    self.metrics.refused_then_failed.inc();
-                    tracing::warn!(
-                        operation.id = %operation,
-                        attempt.number = attempt,
-                        "a copy was refused, then the attempt failed: a sender that does not retry has lost it"
-                    );
+                if ending.outcome == Outcome::Failed {
+                    self.note_refused(asked.id, *attempt, copy_refused, reply);
                 }
             }
-            Settled::RecordLost => {
-                self.metrics.record_lost.inc();
-                tracing::error!(operation.id = %operation, attempt.number = attempt, "the store had lost the record; it was written anew");
-            }
-            Settled::Superseded => {
-                self.metrics.superseded.inc();
-                tracing::error!(operation.id = %operation, attempt.number = attempt, "superseded: its outcome changed nothing");
-            }
+            Settled::RecordLost => self.note_record_lost(asked.id, *attempt),
+            Settled::Superseded => self.note_superseded(asked.id, *attempt),
         }
     }
 
     /// What a copy would get now.
-    async fn standing(&self, settlement: &Settlement, handling: &Handling) -> Disposition {
-        let look = (None, IfInFlight::Refused);
-        match Claim::ask(self, &settlement.asked, handling, look).await {
-            Ok((claimed, _)) => Disposition::of(settlement.asked.id, claimed),
-            Err(_) => Disposition::StoreUnavailable,
-        }
+    pub(super) async fn standing(&self, asked: &Arc<Asked>, handling: &Handling) -> Disposition {
+        let look = Approach::new(None, IfInFlight::Refused);
+        let claimed = match Application::new(self, asked, handling, look) {
+            Ok(mut application) => application.send(self).await,
+            Err(error) => Err(error),
+        };
+        claimed.map_or(Disposition::StoreUnavailable, |claimed| Disposition::of(asked.id, claimed))
     }
 }

@@ -1,5 +1,6 @@
 //! The way back to the sender. It is used once, by whoever comes first.
 
+use std::convert::Infallible;
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
-use super::disposition::Disposition;
+use super::disposition::{Disposition, Forwarded};
 
 /// The way back to the sender of one request.
 #[derive(Debug)]
@@ -15,6 +16,7 @@ pub(super) struct Reply {
     sender: Mutex<Option<oneshot::Sender<Disposition>>>,
     deadline: Option<Instant>,
     told_to_come_back: AtomicBool,
+    passing: bool,
 }
 
 impl Reply {
@@ -22,25 +24,39 @@ impl Reply {
     pub(super) fn new(deadline: Option<Instant>) -> (Self, oneshot::Receiver<Disposition>) {
         let (sender, receiver) = oneshot::channel();
         let (sender, told_to_come_back) = (Mutex::new(Some(sender)), AtomicBool::new(false));
-        (Self { sender, deadline, told_to_come_back }, receiver)
+        (Self { sender, deadline, told_to_come_back, passing: false }, receiver)
+    }
+
+    /// A way back to a sender that gets what its own request has brought about, as of a plain proxy.
+    pub(super) fn passing(deadline: Option<Instant>) -> (Self, oneshot::Receiver<Disposition>) {
+        let (reply, receiver) = Self::new(deadline);
+        (Self { passing: true, ..reply }, receiver)
+    }
+
+    /// Whether the sender gets what its own request has brought about, whatever is recorded.
+    pub(super) const fn passes(&self) -> bool {
+        self.passing
     }
 
     /// Answers the sender, unless it was answered or has gone.
     pub(super) fn send(&self, disposition: Disposition) {
         if let Some(sender) = self.take() {
+            let disposition = if self.passing { disposition.passed() } else { disposition };
             // A sender that has gone hears nothing; the work is recorded all the same.
             let _gone = sender.send(disposition);
         }
     }
 
     /// When the sender has waited for long enough, tells it to come back. Never ends.
-    pub(super) async fn remind(&self, in_flight: impl FnOnce() -> Disposition) {
+    pub(super) async fn remind(&self, in_flight: impl FnOnce() -> Disposition) -> Infallible {
         self.overdue().await;
         if let Some(sender) = self.take() {
             self.told_to_come_back.store(true, Ordering::Release);
-            let _gone = sender.send(in_flight());
+            let disposition =
+                if self.passing { Disposition::Passed(Forwarded::TimedOut) } else { in_flight() };
+            let _gone = sender.send(disposition);
         }
-        pending::<()>().await;
+        pending().await
     }
 
     /// Ends when the sender has waited for long enough.

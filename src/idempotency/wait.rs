@@ -6,9 +6,11 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout};
 
+use super::claim::Approach;
 use super::{Executor, Handling, Keyed, Reply, Standing};
 use crate::operation::OperationId;
 use crate::operation::state::{Claimed, IfInFlight};
@@ -57,45 +59,74 @@ impl Drop for Place<'_> {
     }
 }
 
+/// After this a store that could not answer is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// Longest that a sender which has waited for long enough waits for the store's last word.
+const LAST_WORD: Duration = Duration::from_millis(250);
+
 impl Executor {
     /// Waits until the operation is no longer in flight under somebody else, or the sender has
-    /// waited for long enough.
+    /// waited for long enough. `met` is the attempt that it has met: from then on a store that is
+    /// away is asked again, and nothing is forwarded because of its silence.
     pub(super) async fn wait(
         &self,
         keyed: &Keyed,
         handling: &Handling,
-        waiters_max: usize,
+        (waiters_max, met): (usize, u32),
         reply: &Reply,
     ) -> Result<Standing, store::Error> {
         let id = keyed.asked.id;
         let Some(_place) = self.waiters.join(id, waiters_max) else {
             self.metrics.limit_reached(Limit::Waiters);
-            return self.claim(keyed, handling, handling.slot(), IfInFlight::Refused).await;
+            let approach = Approach::new(handling.slot(), IfInFlight::Refused);
+            return self.claim(keyed, handling, approach, reply).await;
         };
         // The watch begins before the look, so that no end falls between the two.
         let mut watch = self.store.watch(id).await?;
-        let mut slot = handling.slot();
+        let (mut slot, mut waited_for) = (handling.slot(), met);
+        let mut lease_ends = Instant::now() + handling.policy.terms.lease;
         loop {
-            let standing = self.claim(keyed, handling, slot.take(), IfInFlight::Waits).await?;
-            let lease_left = match standing {
-                Standing::Stands(Claimed::InFlight { lease_left, .. }) => Some(lease_left),
-                Standing::NoSlot => None,
-                Standing::Mine(_) | Standing::Stands(_) => return Ok(standing),
+            let approach = Approach::after_waiting(slot.take(), IfInFlight::Waits, waited_for);
+            let claimed = self.claim(keyed, handling, approach, reply).await;
+            let pause = match &claimed {
+                Ok(Standing::Stands(Claimed::InFlight { attempt, lease_left })) => {
+                    (waited_for, lease_ends) = (*attempt, Instant::now() + *lease_left);
+                    Some(*lease_left)
+                }
+                Ok(Standing::NoSlot) => None,
+                Ok(Standing::Mine(_) | Standing::Stands(_)) | Err(store::Error::Unreadable(..)) => {
+                    return claimed;
+                }
+                Err(_) if Instant::now() < lease_ends => Some(ASK_AGAIN),
+                Err(_) => return Ok(in_flight(waited_for)),
             };
             tokio::select! {
                 biased;
                 () = watch.ended() => slot = handling.slot(),
                 // A holder that has died announces nothing.
-                () = sleep(lease_left.unwrap_or_default()), if lease_left.is_some() => {
+                () = sleep(pause.unwrap_or_default()), if pause.is_some() => {
                     slot = handling.slot();
                 }
                 // It failed, and other attempts have all the places: the next one is for a waiter.
-                next = handling.next_slot(), if lease_left.is_none() => slot = next,
-                () = self.stop.cancelled() => return Ok(standing),
+                next = handling.next_slot(), if pause.is_none() => slot = next,
+                () = self.stop.cancelled() => return Ok(in_flight(waited_for)),
                 () = reply.overdue() => {
-                    return self.claim(keyed, handling, handling.slot(), IfInFlight::Refused).await;
+                    // It only looks, so that nothing is granted to a call that is given up.
+                    let look = Approach::after_waiting(None, IfInFlight::Refused, waited_for);
+                    let told = timeout(LAST_WORD, self.claim(keyed, handling, look, reply)).await;
+                    return Ok(match told {
+                        Ok(Ok(standing @ Standing::Stands(_))) => standing,
+                        Ok(Ok(Standing::Mine(_) | Standing::NoSlot) | Err(_)) | Err(_) => {
+                            in_flight(waited_for)
+                        }
+                    });
                 }
             }
         }
     }
+}
+
+/// What is known of an attempt of which the store says nothing now.
+const fn in_flight(attempt: u32) -> Standing {
+    Standing::Stands(Claimed::InFlight { attempt, lease_left: Duration::ZERO })
 }

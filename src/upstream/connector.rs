@@ -36,6 +36,11 @@ impl TrustStore {
         Self::of(roots)
     }
 
+    /// How connections are made that are not to an upstream but trust the same certificates.
+    pub fn client_config(&self) -> ClientConfig {
+        ClientConfig::clone(&self.0)
+    }
+
     /// These certificates alone.
     pub fn of(roots: RootCertStore) -> Self {
         let mut config =

@@ -1,0 +1,64 @@
+//! The look-up that a copy of an uncertain operation makes before anything else is done.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::claim::Application;
+use super::disposition::Disposition;
+use super::lookup::{Subject, Told};
+use super::{Executor, Handling, Keyed, Reply};
+use crate::operation::state::Claimed;
+use crate::operation::{KeyKind, OperationId};
+
+impl Executor {
+    /// Asks the receiver, and records what it says: how the operation stands towards this request
+    /// then. Meanwhile a sender that has waited for long enough is told so.
+    pub(super) async fn look_up(
+        &self,
+        application: &mut Application,
+        (attempt, step): (u32, Option<Arc<str>>),
+        (keyed, handling): (&Keyed, &Handling),
+        reply: &Reply,
+    ) -> Claimed {
+        let operation = keyed.asked.id;
+        let in_flight = || {
+            let (attempt, retry_after) = (Some(attempt), Duration::ZERO);
+            Disposition::InFlight { operation, attempt, retry_after, own: true }
+        };
+        let told = tokio::select! {
+            biased;
+            told = self.ask(keyed, handling, step.as_deref()) => told,
+            never = reply.remind(in_flight) => match never {},
+        };
+        handling.metrics.lookup(told.finding);
+        tracing::info!(
+            operation.id = %operation,
+            finding = told.finding.as_str(),
+            reason = told.reason,
+            "the receiver was asked whether it was done"
+        );
+        application.conclude(self, (told, step), attempt).await
+    }
+
+    async fn ask(&self, keyed: &Keyed, handling: &Handling, step: Option<&str>) -> Told {
+        let (lookup, operation) = match (step, &handling.steps) {
+            (Some(step), Some(steps)) => {
+                (steps.lookup(step), OperationId::of_step(keyed.asked.id, step))
+            }
+            (Some(_) | None, _) => (handling.lookup.as_ref(), keyed.asked.id),
+        };
+        let Some(lookup) = lookup else {
+            return Told::unknown("not asked: the route has no look-up");
+        };
+        let event_id = match keyed.asked.key.from {
+            KeyKind::Event => keyed.key.as_str(),
+            KeyKind::Header | KeyKind::Body => "",
+        };
+        let subject = Subject { key: &keyed.key, operation, event_id };
+        tokio::select! {
+            biased;
+            told = lookup.ask(&subject) => told,
+            () = self.stop.cancelled() => Told::unknown("the process ended"),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Asks a receiver whether it has done an operation whose outcome nobody knows.
+//!
+//! It is asked once, and nothing is believed that it does not say: a redirect, an answer that is
+//! late, long or unreadable leaves the operation held.
+
+mod template;
+
+pub(super) use template::Subject;
+pub use template::{UrlTemplate, UrlTemplateError};
+
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+use reqwest::{Client, Response, Url};
+use tokio::time::timeout;
+
+use super::reference::Reference;
+use crate::json::{self, Found, Pointer};
+use crate::operation::state::Finding;
+use crate::telemetry::chain;
+use crate::upstream::TrustStore;
+
+/// The longest answer that is read.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// How a receiver is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LookupSettings {
+    /// Where.
+    pub url: UrlTemplate,
+    /// The longest it may take, from the name to the last byte.
+    pub timeout: Duration,
+    /// What must stand in a 2xx answer for it to mean that the operation is done.
+    pub done_when: Vec<Condition>,
+    /// What is sent along, such as an `Authorization`. Values are marked as sensitive.
+    pub headers: HeaderMap,
+    /// Where the answer says what the receiver calls the operation.
+    pub reference: Option<Reference>,
+}
+
+/// A member of a JSON answer, and its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// Where it stands.
+    pub member: Pointer,
+    /// What stands there.
+    pub value: Scalar,
+}
+
+/// A value that can be compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scalar {
+    /// A text, whatever its escapes.
+    Text(String),
+    /// A number or a boolean, as JSON writes it.
+    Literal(String),
+}
+
+/// What came of asking.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) finding: Finding,
+    /// How that came about. It holds nothing of the answer but its status.
+    pub(super) reason: String,
+    /// What the receiver calls the operation.
+    pub(super) reference: Option<String>,
+}
+
+/// A receiver that can be asked.
+#[derive(Debug)]
+pub(super) struct Lookup {
+    settings: LookupSettings,
+    client: Option<Client>,
+}
+
+impl Lookup {
+    /// A receiver that is checked against the certificates that upstreams are checked against.
+    pub(super) fn new(settings: LookupSettings, trust: &TrustStore) -> Self {
+        let client = Client::builder()
+            .tls_backend_preconfigured(trust.client_config())
+            .http1_only()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            // a connection that was closed meanwhile would look like no answer
+            .pool_max_idle_per_host(0)
+            .user_agent(concat!("onceward/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .inspect_err(|error| tracing::error!(error = %chain(error), "no look-ups can be made"))
+            .ok();
+        Self { settings, client }
+    }
+
+    /// Asks. Dropping the future closes the connection.
+    pub(super) async fn ask(&self, subject: &Subject<'_>) -> Told {
+        let Some(client) = &self.client else {
+            return Told::unknown("no look-ups can be made");
+        };
+        let Some(url) = self.settings.url.of(subject) else {
+            return Told::unknown("not asked: the key cannot be a part of the URL");
+        };
+        let asked = timeout(self.settings.timeout, self.exchange(client, url)).await;
+        asked.unwrap_or_else(|_| Told::unknown("no answer in time"))
+    }
+
+    async fn exchange(&self, client: &Client, url: Url) -> Told {
+        let request = client.get(url).headers(self.settings.headers.clone());
+        let response = match request.send().await {
+            Ok(response) => response,
+            Err(error) if error.is_connect() => return Told::unknown("no connection"),
+            Err(_) => return Told::unknown("no answer"),
+        };
+        let status = response.status();
+        if status == StatusCode::NOT_FOUND {
+            let (finding, reason) = (Finding::NotDone, "answered 404".to_owned());
+            return Told { finding, reason, reference: None };
+        }
+        if !status.is_success() {
+            return Told::unknown(&format!("answered {}", status.as_u16()));
+        }
+        let headers = response.headers().clone();
+        match read(response).await {
+            Ok(body) => self.judge(status, &headers, &body),
+            Err(why) => Told::unknown(why),
+        }
+    }
+
+    /// What a complete 2xx answer says.
+    fn judge(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Told {
+        let reference = self.settings.reference.as_ref();
+        let reference = reference.and_then(|reference| reference.read(headers, Some(body)));
+        let reason = format!("answered {}", status.as_u16());
+        if self.settings.done_when.iter().all(|condition| condition.holds(body)) {
+            return Told { finding: Finding::Done, reason, reference };
+        }
+        let reason = format!("{reason}, and not that it is done");
+        Told { finding: Finding::Unknown, reason, reference }
+    }
+}
+
+impl Told {
+    /// The receiver did not say.
+    pub(super) fn unknown(reason: &str) -> Self {
+        Self { finding: Finding::Unknown, reason: reason.to_owned(), reference: None }
+    }
+}
+
+impl Condition {
+    fn holds(&self, body: &[u8]) -> bool {
+        let Found::Values(values) = json::find(body, &self.member) else { return false };
+        let [value] = values.as_slice() else { return false };
+        match &self.value {
+            Scalar::Text(text) => {
+                serde_json::from_str::<String>(value).is_ok_and(|value| value == *text)
+            }
+            Scalar::Literal(literal) => value.trim() == literal,
+        }
+    }
+}
+
+/// The whole body, if it is not too long.
+async fn read(mut response: Response) -> Result<Vec<u8>, &'static str> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|_| "its answer broke off")? {
+        if body.len() + chunk.len() > ANSWER_BYTES_MAX {
+            return Err("its answer is too long");
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn condition(member: &str, value: Scalar) -> Condition {
+        Condition { member: member.parse().unwrap(), value }
+    }
+
+    #[test]
+    fn a_condition_holds_for_one_member_of_that_value_alone() {
+        let done = condition("/status", Scalar::Text("done".to_owned()));
+        for held in [r#"{"status":"done"}"#, r#"{"status":"d\u006fne"}"#] {
+            assert!(done.holds(held.as_bytes()), "{held}");
+        }
+        for refused in [
+            "",
+            "done",
+            "{",
+            r#"{"status":"Done"}"#,
+            r#"{"status":["done"]}"#,
+            r#"{"status":"done"} x"#,
+            r#"{"status":"done","status":"done"}"#,
+            r#"{"state":"done"}"#,
+        ] {
+            assert!(!done.holds(refused.as_bytes()), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_not_the_text_of_its_digits() {
+        let one = condition("/n", Scalar::Literal("1".to_owned()));
+        assert!(one.holds(br#"{"n": 1 }"#));
+        assert!(!one.holds(br#"{"n":"1"}"#) && !one.holds(br#"{"n":1.0}"#));
+        let yes = condition("/n", Scalar::Literal("true".to_owned()));
+        assert!(yes.holds(br#"{"n":true}"#) && !yes.holds(br#"{"n":"true"}"#));
+    }
+}

@@ -1,0 +1,249 @@
+//! The URL of a look-up: from configuration, but for the values of its placeholders.
+//!
+//! A value cannot change where it leads: all but unreserved characters are percent-encoded, and
+//! what would make an empty segment or a dot segment is not asked for.
+
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::Url;
+
+use crate::operation::OperationId;
+
+/// All but the unreserved characters of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// `http://host/path/{key}?query`, with `{key}`, `{operation}` and `{event_id}` in path and query.
+#[derive(Clone, PartialEq, Eq)]
+pub struct UrlTemplate {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Literal(String),
+    Key,
+    Operation,
+    EventId,
+}
+
+/// What is asked about.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::idempotency) struct Subject<'a> {
+    /// The key as one text; empty if it is not one.
+    pub(in crate::idempotency) key: &'a str,
+    pub(in crate::idempotency) operation: OperationId,
+    /// The event's id; empty if the key is not one.
+    pub(in crate::idempotency) event_id: &'a str,
+}
+
+/// Why a text is not the URL of a look-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UrlTemplateError {
+    /// Without its placeholders it is not a URL that can be asked for.
+    #[error("expected an `http` or `https` URL without user, dot segments and fragment")]
+    NotAUrl,
+    /// A placeholder in scheme or host: a key must not choose who is asked.
+    #[error("expected placeholders in path and query alone")]
+    InAuthority,
+    /// A `{` without `}`, or a name that stands for nothing.
+    #[error("expected `{{key}}`, `{{operation}}` or `{{event_id}}`")]
+    Placeholder,
+}
+
+impl UrlTemplate {
+    /// The URL for a subject; none if a value is empty or makes a segment that means another path.
+    pub(super) fn of(&self, subject: &Subject<'_>) -> Option<Url> {
+        let operation = subject.operation.to_string();
+        let mut text = String::new();
+        for piece in &self.pieces {
+            let value = match piece {
+                Piece::Literal(literal) => {
+                    text.push_str(literal);
+                    continue;
+                }
+                Piece::Key => subject.key,
+                Piece::Operation => &operation,
+                Piece::EventId => subject.event_id,
+            };
+            if value.is_empty() {
+                return None;
+            }
+            write!(text, "{}", utf8_percent_encode(value, RESERVED)).ok()?;
+        }
+        parsed(&text)
+    }
+}
+
+/// The URL that a text without placeholders is, if it means what it says.
+fn parsed(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok()?;
+    let whole = matches!(url.scheme(), "http" | "https")
+        && url.has_host()
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.fragment().is_none();
+    // The parser takes dot segments out and more: what it would send must be what is written.
+    let (_, behind) = text.split_once("://")?;
+    let path_begins = behind.find(['/', '?']);
+    let path = path_begins.and_then(|at| behind.get(at..)).unwrap_or("/");
+    let written = if path.starts_with('?') { format!("/{path}") } else { path.to_owned() };
+    let sent = match url.query() {
+        Some(query) => format!("{}?{query}", url.path()),
+        None => url.path().to_owned(),
+    };
+    (whole && sent == written).then_some(url)
+}
+
+impl FromStr for UrlTemplate {
+    type Err = UrlTemplateError;
+
+    fn from_str(text: &str) -> Result<Self, UrlTemplateError> {
+        let (scheme, behind) = text.split_once("://").ok_or(UrlTemplateError::NotAUrl)?;
+        let path_begins = behind.find(['/', '?']).unwrap_or(behind.len());
+        let authority = behind.get(..path_begins).unwrap_or_default();
+        if scheme.contains('{') || authority.contains(['{', '}']) {
+            return Err(UrlTemplateError::InAuthority);
+        }
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some((literal, placeholder)) = rest.split_once('{') {
+            let (name, behind) =
+                placeholder.split_once('}').ok_or(UrlTemplateError::Placeholder)?;
+            pieces.push(Piece::Literal(literal.to_owned()));
+            pieces.push(match name {
+                "key" => Piece::Key,
+                "operation" => Piece::Operation,
+                "event_id" => Piece::EventId,
+                _ => return Err(UrlTemplateError::Placeholder),
+            });
+            rest = behind;
+        }
+        if rest.contains('}') {
+            return Err(UrlTemplateError::Placeholder);
+        }
+        pieces.push(Piece::Literal(rest.to_owned()));
+        let template = Self { pieces };
+        let operation = OperationId::from_bytes([0; 16]);
+        let plain = Subject { key: "k", operation, event_id: "e" };
+        template.of(&plain).ok_or(UrlTemplateError::NotAUrl)?;
+        Ok(template)
+    }
+}
+
+impl fmt::Display for UrlTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pieces.iter().try_for_each(|piece| match piece {
+            Piece::Literal(literal) => f.write_str(literal),
+            Piece::Key => f.write_str("{key}"),
+            Piece::Operation => f.write_str("{operation}"),
+            Piece::EventId => f.write_str("{event_id}"),
+        })
+    }
+}
+
+/// Its query may hold a secret.
+impl fmt::Debug for UrlTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UrlTemplate(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TEMPLATE: &str = "http://127.0.0.1:3000/internal/events/{key}";
+
+    fn of(template: &str, key: &str) -> Option<String> {
+        let operation = OperationId::from_bytes([1; 16]);
+        let subject = Subject { key, operation, event_id: "evt_1" };
+        template.parse::<UrlTemplate>().unwrap().of(&subject).map(String::from)
+    }
+
+    #[test]
+    fn placeholders_are_filled_in() {
+        let all = "https://h.example/a/{event_id}/{operation}?k={key}&b=1";
+        let filled = "https://h.example/a/evt_1/op_01010101010101010101010101010101?k=a%20b&b=1";
+        assert_eq!(of(all, "a b").as_deref(), Some(filled));
+        assert_eq!(of("http://h?k={key}", "1").as_deref(), Some("http://h/?k=1"));
+        assert_eq!(of("http://h/x{key}y", "1").as_deref(), Some("http://h/x1y"));
+    }
+
+    #[test]
+    fn a_hostile_key_is_one_encoded_segment() {
+        for (key, segment) in [
+            ("../admin", "..%2Fadmin"),
+            ("?a=b", "%3Fa%3Db"),
+            ("#x", "%23x"),
+            ("@evil.example", "%40evil.example"),
+            ("%2f", "%252f"),
+            ("%2e%2e", "%252e%252e"),
+            ("\\evil", "%5Cevil"),
+            ("a\r\nHost: evil", "a%0D%0AHost%3A%20evil"),
+            ("\u{0}\t\u{e9}", "%00%09%C3%A9"),
+            ("...", "..."),
+        ] {
+            let url = format!("http://127.0.0.1:3000/internal/events/{segment}");
+            assert_eq!(of(TEMPLATE, key), Some(url), "{key:?}");
+        }
+        let long = "x".repeat(255);
+        assert!(of(TEMPLATE, &long).unwrap().ends_with(&long));
+    }
+
+    #[test]
+    fn a_key_that_makes_another_path_is_not_asked_for() {
+        for key in [".", "..", ""] {
+            assert_eq!(of(TEMPLATE, key), None, "{key:?}");
+        }
+        assert_eq!(of("http://h/a/.{key}/b", "."), None);
+        assert_eq!(of("http://h/a/{key}{key}", "."), None);
+        // it is no segment of its own there
+        assert!(of("http://h/a/x{key}", "..").is_some() && of("http://h/?k={key}", "..").is_some());
+    }
+
+    #[test]
+    fn a_text_that_is_no_template_says_why() {
+        for (text, error) in [
+            ("", UrlTemplateError::NotAUrl),
+            ("/events/{key}", UrlTemplateError::NotAUrl),
+            ("ftp://h/{key}", UrlTemplateError::NotAUrl),
+            ("http://user:pass@h/{key}", UrlTemplateError::NotAUrl),
+            ("http://user@h/{key}", UrlTemplateError::NotAUrl),
+            ("http://h/a/../{key}", UrlTemplateError::NotAUrl),
+            ("http://h/%2e/{key}", UrlTemplateError::NotAUrl),
+            ("http://h/{key}#f", UrlTemplateError::NotAUrl),
+            ("http://h /{key}", UrlTemplateError::NotAUrl),
+            ("{key}://h/", UrlTemplateError::InAuthority),
+            ("http://{key}/", UrlTemplateError::InAuthority),
+            ("http://{key}@h/", UrlTemplateError::InAuthority),
+            ("http://h:{key}/", UrlTemplateError::InAuthority),
+            ("http://h/{key", UrlTemplateError::Placeholder),
+            ("http://h/key}", UrlTemplateError::Placeholder),
+            ("http://h/{id}", UrlTemplateError::Placeholder),
+            ("http://h/{{key}}", UrlTemplateError::Placeholder),
+        ] {
+            assert_eq!(text.parse::<UrlTemplate>(), Err(error), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_key_changes_host_path_or_number_of_segments(key in "\\PC{0,20}|[./?#@%\\\\:\r\n]{0,6}") {
+            if let Some(url) = of(TEMPLATE, &key) {
+                let url = Url::parse(&url).unwrap();
+                prop_assert_eq!(url.host_str(), Some("127.0.0.1"));
+                prop_assert_eq!(url.port(), Some(3000));
+                prop_assert!(url.query().is_none() && url.fragment().is_none());
+                let segments: Vec<_> = url.path_segments().unwrap().collect();
+                prop_assert_eq!(segments.len(), 3);
+                prop_assert_eq!(&segments[..2], ["internal", "events"]);
+                let decoded = percent_encoding::percent_decode_str(segments[2]).decode_utf8();
+                prop_assert_eq!(decoded.unwrap(), key);
+            }
+        }
+    }
+}

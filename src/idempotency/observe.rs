@@ -1,0 +1,50 @@
+//! Trying it before it is enforced: every copy is forwarded, and what would have become of it is
+//! noted.
+
+use std::sync::Arc;
+
+use super::claim::Approach;
+use super::disposition::Disposition;
+use super::{Executor, Handling, Keyed, Reply, Standing};
+use crate::operation::state::IfInFlight;
+use crate::telemetry::{self, chain};
+
+impl Executor {
+    /// Forwards a request whatever the store says of it. Dropping the future interrupts nothing.
+    pub async fn observe(self: &Arc<Self>, keyed: Keyed, handling: &Arc<Handling>) -> Disposition {
+        let operation = keyed.asked.id;
+        let deadline = handling.policy.answer_within.map(|within| keyed.arrived + within);
+        let (reply, answer) = Reply::passing(deadline);
+        let (executor, handling) = (Arc::clone(self), Arc::clone(handling));
+        self.running.spawn(async move { executor.run_observed(keyed, &handling, reply).await });
+        answer.await.unwrap_or(Disposition::lost(operation))
+    }
+
+    async fn run_observed(&self, keyed: Keyed, handling: &Handling, reply: Reply) {
+        use telemetry::Disposition as D;
+        let approach = Approach::new(handling.slot(), IfInFlight::Refused);
+        let approach = Approach { looks_up: false, ..approach };
+        let would_be = match self.claim(&keyed, handling, approach, &reply).await {
+            Ok(Standing::Mine(claim)) => {
+                return Box::pin(self.carry_out(claim, keyed, handling, reply)).await;
+            }
+            // A limit is a limit: the upstream is not to be overrun.
+            Ok(Standing::NoSlot) => return reply.send(self.overloaded()),
+            Ok(Standing::Stands(claimed)) => D::of(&claimed),
+            Err(error) => {
+                let error = chain(&error);
+                tracing::info!(operation.id = %keyed.asked.id, error, "no claim: only observed");
+                D::Refused
+            }
+        };
+        let operation = keyed.asked.id;
+        handling.metrics.observed(would_be);
+        tracing::info!(
+            operation.id = %operation,
+            observed = would_be.as_str(),
+            "forwarded all the same: the route only observes"
+        );
+        let Some(_slot) = handling.slot() else { return reply.send(self.overloaded()) };
+        self.pass_on(keyed.request, handling, reply).await;
+    }
+}

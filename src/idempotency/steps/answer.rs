@@ -1,0 +1,96 @@
+//! What the sender of an event with several receivers gets.
+
+use super::super::claim::Claim;
+use super::super::disposition::{Disposition, Forwarded};
+use super::super::{Executor, Handling, Keyed, Reply};
+use super::Steps;
+use super::run::{Ran, Work, of_stored};
+use crate::operation::Outcome;
+use crate::operation::state::{Advanced, EventEnd};
+
+impl Executor {
+    /// Makes the attempt that was claimed: runs the steps that have begun, and what follows.
+    pub(in crate::idempotency) async fn attempt_steps(
+        &self,
+        mut claim: Claim,
+        keyed: Keyed,
+        (handling, steps): (&Handling, &Steps),
+        reply: Reply,
+    ) {
+        let _counted = self.metrics.in_flight_guard();
+        let begun = std::mem::take(&mut claim.begun);
+        let (lease, operation, attempt) = (claim.lease(), keyed.asked.id, Some(claim.attempt));
+        let in_flight = || {
+            let retry_after = lease.left();
+            Disposition::InFlight { operation, attempt, retry_after, own: true }
+        };
+        let work = Work { claim: &claim, keyed: &keyed, handling, steps, reply: &reply };
+        let answer = async {
+            if steps.plan.at_once {
+                return self.at_once(work, begun).await;
+            }
+            self.in_order(work, begun.into_iter().next()?).await
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = answer => answer,
+            never = reply.remind(in_flight) => match never {},
+        };
+        claim.finish();
+        // A step that the route does not have any more never begins.
+        reply.send(answer.unwrap_or(Disposition::lost(operation)));
+    }
+
+    /// The answer to the sender once nothing of its attempt runs any more.
+    pub(super) async fn answer(&self, work: Work<'_>, mut ran: Vec<Ran>) -> Disposition {
+        let (operation, attempt) = (work.keyed.asked.id, work.claim.attempt);
+        let (mut ended, mut lost) = (None, false);
+        for one in &ran {
+            match &one.advanced {
+                Advanced::Next { .. } | Advanced::Recorded => {}
+                Advanced::Ended { copy_refused, end } => {
+                    // a success is the last word; of others the later one knows more
+                    let done = matches!(ended, Some((_, EventEnd::Succeeded(_))));
+                    if !done {
+                        ended = Some((*copy_refused, end.clone()));
+                    }
+                }
+                Advanced::RecordLost => {
+                    self.note_record_lost(operation, attempt);
+                    lost = true;
+                }
+                Advanced::Superseded => self.note_superseded(operation, attempt),
+            }
+        }
+        let failed = ran.iter().any(|one| one.outcome == Outcome::Failed);
+        match ended {
+            Some((_, EventEnd::Succeeded(stored))) => {
+                let from = &work.steps.plan.answer_from;
+                let own = ran.iter().position(|one| one.step == *from);
+                let end = own.map_or_else(|| of_stored(&stored), |at| ran.swap_remove(at).end);
+                Disposition::Executed { operation, attempt, end }
+            }
+            Some((copy_refused, EventEnd::Open(first))) => {
+                if failed {
+                    self.note_refused(operation, attempt, copy_refused, work.reply);
+                }
+                let own = own_end(ran, |one| one.step == first);
+                match own {
+                    Some(end) => Disposition::Executed { operation, attempt, end },
+                    None => self.standing(&work.keyed.asked, work.handling).await,
+                }
+            }
+            None if lost => match own_end(ran, |_| true) {
+                Some(end) => Disposition::Executed { operation, attempt, end },
+                None => self.standing(&work.keyed.asked, work.handling).await,
+            },
+            None => self.standing(&work.keyed.asked, work.handling).await,
+        }
+    }
+}
+
+/// What the receiver of a step that has not succeeded has answered.
+fn own_end(ran: Vec<Ran>, is_it: impl Fn(&Ran) -> bool) -> Option<Forwarded> {
+    let own = ran.into_iter().find(|one| is_it(one) && one.outcome != Outcome::Succeeded);
+    own.map(|one| one.end)
+}
