@@ -1,0 +1,96 @@
+//! The only request that Onceward makes because a sender says so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use reqwest::redirect::Policy;
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::TrustAnchor;
+use tokio::sync::Semaphore;
+
+use super::{CertificateError, DEADLINE};
+
+/// A chain of three with long names is a third of it.
+const BYTES_MAX: usize = 32 * 1024;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// At a time, for all URLs: more than that comes only from somebody who makes them up.
+const FETCHES_MAX: usize = 4;
+
+/// Fetches from a host that has been found to be the sender's.
+#[derive(Debug)]
+pub(super) struct Fetcher {
+    client: reqwest::Client,
+    anchors: Vec<TrustAnchor<'static>>,
+    permits: Semaphore,
+}
+
+impl Fetcher {
+    pub(super) fn new() -> reqwest::Result<Self> {
+        Self::trusting(webpki_roots::TLS_SERVER_ROOTS.to_vec(), |builder| builder)
+    }
+
+    pub(super) fn trusting(
+        anchors: Vec<TrustAnchor<'static>>,
+        change: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
+    ) -> reqwest::Result<Self> {
+        let mut builder = reqwest::Client::builder()
+            .https_only(true)
+            .no_proxy()
+            .redirect(Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(DEADLINE);
+        let roots = RootCertStore { roots: anchors.clone() };
+        // If it cannot be made, reqwest's own is, and says why it cannot.
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions();
+        if let Ok(tls) = tls {
+            let config = tls.with_root_certificates(roots).with_no_client_auth();
+            builder = builder.tls_backend_preconfigured(config);
+        }
+        let client = change(builder).build()?;
+        Ok(Self { client, anchors, permits: Semaphore::new(FETCHES_MAX) })
+    }
+
+    /// Who may sign a certificate.
+    pub(super) fn anchors(&self) -> &[TrustAnchor<'static>] {
+        &self.anchors
+    }
+
+    /// What stands at `url`.
+    pub(super) async fn fetch(&self, url: &str) -> Result<Vec<u8>, CertificateError> {
+        let _permit = self.permits.acquire().await.map_err(|_| unreachable("it is closing"))?;
+        let failed = |error: reqwest::Error| {
+            unreachable(if error.is_timeout() {
+                "it took too long"
+            } else if error.is_connect() {
+                "no connection"
+            } else {
+                "the connection broke"
+            })
+        };
+        let mut response = self.client.get(url).send().await.map_err(failed)?;
+        match response.status() {
+            StatusCode::OK => {}
+            status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+                return Err(unreachable("its host cannot answer now"));
+            }
+            status => return Err(CertificateError::Status(status.as_u16())),
+        }
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            if bytes.len() + chunk.len() > BYTES_MAX {
+                return Err(CertificateError::NotACertificate("larger than a certificate"));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(bytes)
+    }
+}
+
+const fn unreachable(why: &'static str) -> CertificateError {
+    CertificateError::Unreachable(why)
+}

@@ -1,0 +1,229 @@
+//! Secrets as keys: decoded as the sender means them, compared in constant time.
+
+use ring::{hmac, signature};
+use subtle::ConstantTimeEq;
+
+use super::encoding::{Encoding, base64_key};
+use super::verdict::Verified;
+use crate::secret::Secret;
+
+/// How a signature is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    Hmac(Hash),
+    Ed25519,
+    EcdsaP256,
+}
+
+/// The hash of an HMAC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Hash {
+    Sha1,
+    #[default]
+    Sha256,
+    Sha512,
+}
+
+/// What the text of a secret means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SecretForm {
+    Text,
+    Hex,
+    Base64,
+    /// Both are tried: for senders whose documents contradict each other.
+    TextOrHex,
+}
+
+/// A secret that cannot be what the sender gave out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("secret {} is not {expected}", .index + 1)]
+pub struct SecretError {
+    /// Which one, counted from 0.
+    pub index: usize,
+    /// What it should be.
+    pub expected: &'static str,
+}
+
+/// A secret and where it stands in the configuration, counted from 0.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Numbered<'a> {
+    pub(super) index: usize,
+    pub(super) secret: &'a Secret,
+}
+
+/// A key of one of the secrets.
+#[derive(Debug)]
+pub(super) enum Key {
+    Hmac(hmac::Key),
+    Public(signature::UnparsedPublicKey<Vec<u8>>),
+}
+
+/// All keys, each with the index of its secret.
+#[derive(Debug, Default)]
+pub(super) struct Keyring(Vec<(usize, Key)>);
+
+/// What stands before the point in a `SubjectPublicKeyInfo` of the curve P-256.
+const P256_HEAD: [u8; 26] = [
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a,
+    0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+];
+const P256_POINT_BYTES: usize = 65;
+
+impl Method {
+    /// How the secrets of such senders are usually given out.
+    pub(super) const fn usual_secret(self) -> SecretForm {
+        match self {
+            Self::Hmac(_) => SecretForm::Text,
+            Self::Ed25519 => SecretForm::Hex,
+            Self::EcdsaP256 => SecretForm::Base64,
+        }
+    }
+}
+
+impl Hash {
+    pub(super) const EXPECTED: &'static str = "`sha256`, `sha1` or `sha512`";
+
+    pub(super) fn read(text: &str) -> Option<Self> {
+        match text {
+            "sha1" => Some(Self::Sha1),
+            "sha256" => Some(Self::Sha256),
+            "sha512" => Some(Self::Sha512),
+            _ => None,
+        }
+    }
+
+    const fn algorithm(self) -> hmac::Algorithm {
+        match self {
+            Self::Sha1 => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
+            Self::Sha256 => hmac::HMAC_SHA256,
+            Self::Sha512 => hmac::HMAC_SHA512,
+        }
+    }
+}
+
+impl SecretForm {
+    pub(super) const EXPECTED: &'static str = "`text`, `hex`, `base64` or `text-or-hex`";
+
+    pub(super) fn read(text: &str) -> Option<Self> {
+        match text {
+            "text" => Some(Self::Text),
+            "hex" => Some(Self::Hex),
+            "base64" => Some(Self::Base64),
+            "text-or-hex" => Some(Self::TextOrHex),
+            _ => None,
+        }
+    }
+
+    /// The bytes that it may mean; none if it cannot be what it should.
+    fn decode(self, secret: &str) -> Vec<Vec<u8>> {
+        let text = || Some(secret.as_bytes().to_vec());
+        let hex = || Encoding::Hex.decode(secret.as_bytes());
+        let meanings = match self {
+            Self::Text => [text(), None],
+            Self::Hex => [hex(), None],
+            Self::Base64 => [base64_key(secret), None],
+            Self::TextOrHex => [text(), hex()],
+        };
+        meanings.into_iter().flatten().filter(|bytes| !bytes.is_empty()).collect()
+    }
+
+    const fn expected(self) -> &'static str {
+        match self {
+            Self::Text | Self::TextOrHex => "a text that is not empty",
+            Self::Hex => "hexadecimal",
+            Self::Base64 => "base64",
+        }
+    }
+}
+
+impl Key {
+    pub(super) fn hmac(hash: Hash, secret: &[u8]) -> Self {
+        Self::Hmac(hmac::Key::new(hash.algorithm(), secret))
+    }
+
+    /// None if it is not as long as such a key.
+    pub(super) fn ed25519(bytes: Vec<u8>) -> Option<Self> {
+        (bytes.len() == 32)
+            .then(|| Self::Public(signature::UnparsedPublicKey::new(&signature::ED25519, bytes)))
+    }
+
+    /// None if it is not a `SubjectPublicKeyInfo` of the curve P-256.
+    fn ecdsa(bytes: &[u8]) -> Option<Self> {
+        let point = bytes.strip_prefix(&P256_HEAD)?;
+        let method = &signature::ECDSA_P256_SHA256_ASN1;
+        (point.len() == P256_POINT_BYTES)
+            .then(|| Self::Public(signature::UnparsedPublicKey::new(method, point.to_vec())))
+    }
+
+    /// Whether one of the signatures was made with this key. All of them are looked at.
+    fn made(&self, message: &[&[u8]], signatures: &[Vec<u8>]) -> bool {
+        let matches: u8 = match self {
+            Self::Hmac(key) => {
+                let mut context = hmac::Context::with_key(key);
+                for part in message {
+                    context.update(part);
+                }
+                let tag = context.sign();
+                let equal = |signature: &Vec<u8>| tag.as_ref().ct_eq(signature).unwrap_u8();
+                signatures.iter().map(equal).fold(0, |all, one| all | one)
+            }
+            Self::Public(key) => {
+                let message = message.concat();
+                let right = |signature: &Vec<u8>| u8::from(key.verify(&message, signature).is_ok());
+                signatures.iter().map(right).fold(0, |all, one| all | one)
+            }
+        };
+        matches == 1
+    }
+}
+
+impl Keyring {
+    /// The keys of all secrets, of which each must be what the sender gives out.
+    pub(super) fn new(
+        method: Method,
+        form: SecretForm,
+        secrets: &[Numbered<'_>],
+    ) -> Result<Self, SecretError> {
+        let expected = match method {
+            Method::Hmac(_) => form.expected(),
+            Method::Ed25519 => "an Ed25519 public key of 32 bytes",
+            Method::EcdsaP256 => "a P-256 public key (SubjectPublicKeyInfo in base64)",
+        };
+        let key = |bytes: Vec<u8>| match method {
+            Method::Hmac(hash) => Some(Key::hmac(hash, &bytes)),
+            Method::Ed25519 => Key::ed25519(bytes),
+            Method::EcdsaP256 => Key::ecdsa(&bytes),
+        };
+        Self::from_secrets(secrets, expected, |secret| {
+            form.decode(secret).into_iter().filter_map(key).collect()
+        })
+    }
+
+    /// The keys that `read` makes of each secret; none is an error.
+    pub(super) fn from_secrets(
+        secrets: &[Numbered<'_>],
+        expected: &'static str,
+        read: impl Fn(&str) -> Vec<Key>,
+    ) -> Result<Self, SecretError> {
+        let mut keys = Vec::with_capacity(secrets.len());
+        for &Numbered { index, secret } in secrets {
+            let read = read(secret.reveal());
+            if read.is_empty() {
+                return Err(SecretError { index, expected });
+            }
+            keys.extend(read.into_iter().map(|key| (index, key)));
+        }
+        Ok(Self(keys))
+    }
+
+    /// With which secret one of the signatures was made. Every key is tried with every signature.
+    pub(super) fn find(&self, message: &[&[u8]], signatures: &[Vec<u8>]) -> Option<Verified> {
+        let mut found = None;
+        for (secret, key) in &self.0 {
+            if key.made(message, signatures) && found.is_none() {
+                found = Some(Verified { secret: *secret });
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,104 @@
+//! Standard Webhooks, which Svix and many others send: `v1` (HMAC) and `v1a` (Ed25519), each for
+//! the secrets that are of its kind.
+
+use std::time::Duration;
+
+use http::HeaderName;
+
+use super::encoding::{Encoding, base64_key};
+use super::header::{ENTRIES_MAX, covered, entries, signature};
+use super::keys::{Hash, Key, Keyring, Numbered};
+use super::timestamp::TimestampFormat;
+use super::verdict::{Place, Reason, Refused, Verified};
+use super::{SecretError, Signed};
+
+/// Checks `webhook-signature`, or `svix-signature` where that does not occur.
+#[derive(Debug)]
+pub(super) struct Check {
+    shared: Keyring,
+    public: Keyring,
+    tolerance: Option<Duration>,
+}
+
+/// The names of one family of headers. They are never mixed.
+struct Names {
+    id: HeaderName,
+    timestamp: HeaderName,
+    signature: HeaderName,
+}
+
+const PUBLIC_PREFIX: &str = "whpk_";
+const SHARED_PREFIX: &str = "whsec_";
+
+impl Check {
+    pub(super) fn new(
+        secrets: &[Numbered<'_>],
+        tolerance: Option<Duration>,
+    ) -> Result<Self, SecretError> {
+        let is_public =
+            |numbered: &Numbered<'_>| numbered.secret.reveal().starts_with(PUBLIC_PREFIX);
+        let (public, shared): (Vec<_>, Vec<_>) = secrets.iter().partition(|&n| is_public(n));
+        let shared =
+            Keyring::from_secrets(&shared, "base64, with or without `whsec_`", |secret| {
+                let bytes = base64_key(secret.strip_prefix(SHARED_PREFIX).unwrap_or(secret));
+                let bytes = bytes.filter(|bytes| !bytes.is_empty());
+                bytes.map(|bytes| Key::hmac(Hash::Sha256, &bytes)).into_iter().collect()
+            })?;
+        let public = Keyring::from_secrets(&public, "an Ed25519 key after `whpk_`", |secret| {
+            let bytes = secret.strip_prefix(PUBLIC_PREFIX).and_then(base64_key);
+            bytes.and_then(Key::ed25519).into_iter().collect()
+        })?;
+        Ok(Self { shared, public, tolerance })
+    }
+
+    pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<Verified, Refused> {
+        let names = Names::of(signed);
+        let list = signature(signed.headers, &names.signature)?;
+        let id = covered(signed.headers, &names.id)?;
+        let timestamp = covered(signed.headers, &names.timestamp)?;
+        if id.contains(&b'.') {
+            return Err(Reason::AmbiguousId(Place::Header(names.id)).into());
+        }
+        let place = Place::Header(names.signature);
+        let (shared, public) = (signatures(list, b"v1,"), signatures(list, b"v1a,"));
+        if shared.len() + public.len() > ENTRIES_MAX {
+            return Err(Reason::TooMany(place).into());
+        }
+        if shared.is_empty() && public.is_empty() {
+            return Err(Reason::Prefix(place, "v1,".to_owned()).into());
+        }
+        let message = [id, b".", timestamp, b".", signed.body];
+        let found = self.shared.find(&message, &shared);
+        let found = found.or(self.public.find(&message, &public));
+        let verified = found.ok_or(Reason::Mismatch(place))?;
+        let place = Place::Header(names.timestamp);
+        TimestampFormat::Seconds.check(timestamp, &place, signed, self.tolerance)?;
+        Ok(verified)
+    }
+}
+
+impl Names {
+    fn of(signed: &Signed<'_>) -> Self {
+        let standard = HeaderName::from_static("webhook-signature");
+        let svix = HeaderName::from_static("svix-signature");
+        if signed.headers.contains_key(&svix) && !signed.headers.contains_key(&standard) {
+            Self {
+                id: HeaderName::from_static("svix-id"),
+                timestamp: HeaderName::from_static("svix-timestamp"),
+                signature: svix,
+            }
+        } else {
+            Self {
+                id: HeaderName::from_static("webhook-id"),
+                timestamp: HeaderName::from_static("webhook-timestamp"),
+                signature: standard,
+            }
+        }
+    }
+}
+
+/// The signatures of one version. Other versions are for other readers.
+fn signatures(list: &[u8], version: &[u8]) -> Vec<Vec<u8>> {
+    let written = entries(list, b' ').filter_map(|entry| entry.strip_prefix(version));
+    written.filter_map(|text| Encoding::Base64.decode(text)).collect()
+}

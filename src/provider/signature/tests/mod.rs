@@ -1,0 +1,107 @@
+//! Signatures of all senders, through [`Verifier::verify`].
+
+mod lists;
+mod properties;
+mod schemes;
+mod settings;
+mod times;
+mod vectors;
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use hmac::{KeyInit, Mac};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+
+use super::{Certificates, Refused, Settings, Signed, Verified, Verifier, Written};
+use crate::clock::Clock;
+use crate::operation::Timestamp;
+use crate::secret::Secret;
+
+/// Every sender that signs, by name.
+static SENDERS: LazyLock<BTreeMap<String, Settings>> = LazyLock::new(|| {
+    #[derive(serde::Deserialize)]
+    struct Sender {
+        signature: Written,
+    }
+    let senders: BTreeMap<String, Sender> = toml::from_str(include_str!("senders.toml")).unwrap();
+    let settings = |(name, sender): (String, Sender)| (name, sender.signature.settings().unwrap());
+    senders.into_iter().map(settings).collect()
+});
+
+static CERTIFICATES: LazyLock<Certificates> =
+    LazyLock::new(|| Certificates::new(Clock::system()).unwrap());
+
+/// A request in the making.
+#[derive(Debug, Clone)]
+struct Request {
+    method: Method,
+    url: String,
+    headers: HeaderMap,
+    body: Vec<u8>,
+    now: Timestamp,
+}
+
+impl Request {
+    fn new(body: impl Into<Vec<u8>>) -> Self {
+        Self {
+            method: Method::POST,
+            url: "https://hooks.example.test/in/hook?a=1".to_owned(),
+            headers: HeaderMap::new(),
+            body: body.into(),
+            now: Timestamp(1_700_000_000_000),
+        }
+    }
+
+    /// Adds a line, also where there is one of this name.
+    fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        let name: HeaderName = name.parse().unwrap();
+        self.headers.append(name, HeaderValue::from_bytes(value.as_ref()).unwrap());
+        self
+    }
+
+    fn signed(&self) -> Signed<'_> {
+        let Self { method, url, headers, body, now } = self;
+        Signed { method, url, headers, body, now: *now }
+    }
+
+    /// What the sender's own tolerance makes of it.
+    fn from(&self, sender: &str, secrets: &[&str]) -> Result<Verified, Refused> {
+        self.verify(&verifier(sender, secrets, None))
+    }
+
+    /// Schemes without certificates never wait.
+    fn verify(&self, verifier: &Verifier) -> Result<Verified, Refused> {
+        verifier.verify(&self.signed()).now_or_never().unwrap()
+    }
+}
+
+fn verifier(sender: &str, secrets: &[&str], tolerance: Option<Duration>) -> Verifier {
+    let secrets: Vec<_> = secrets.iter().map(|text| Secret::new((*text).to_owned())).collect();
+    Verifier::new(&SENDERS[sender], &secrets, tolerance, &CERTIFICATES).unwrap()
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "results are compared with it")]
+fn valid(secret: usize) -> Result<Verified, Refused> {
+    Ok(Verified { secret })
+}
+
+/// Made with another library than the one that is checked.
+fn hmac_sha256(key: &[u8], message: &[u8]) -> Vec<u8> {
+    let mut mac = hmac::Hmac::<sha2::Sha256>::new_from_slice(key).unwrap();
+    mac.update(message);
+    mac.finalize().into_bytes().to_vec()
+}
+
+fn hmac_sha512(key: &[u8], message: &[u8]) -> Vec<u8> {
+    let mut mac = hmac::Hmac::<sha2::Sha512>::new_from_slice(key).unwrap();
+    mac.update(message);
+    mac.finalize().into_bytes().to_vec()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}

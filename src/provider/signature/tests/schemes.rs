@@ -1,0 +1,364 @@
+//! Senders for which nobody has published a vector, and what is special about one of them.
+
+use ring::signature::{Ed25519KeyPair, KeyPair};
+use serde::Deserialize;
+
+use super::{Request, SENDERS, base64, hmac_sha256, hmac_sha512, valid};
+use crate::clock::Clock;
+use crate::provider::signature::{Certificates, Encoding, Place, Reason, Refused, Verifier};
+use crate::secret::Secret;
+
+const BODY: &str =
+    "{\"key\": \"v\",  \"n\": 1.0, \"u\": \"\\u2028\", \"s\": \"a\\/b\", \"e\": 1E5}\n";
+
+fn header(name: &str) -> Place {
+    Place::Header(name.parse().unwrap())
+}
+
+/// C41
+#[test]
+fn the_bytes_of_the_body_are_signed_as_they_came() {
+    for body in [BODY.as_bytes(), b"\xef\xbb\xbf{}\r\n", b"", b"\xff\0"] {
+        let signature = format!("sha256={}", hex::encode(hmac_sha256(b"secret", body)));
+        let mut request = Request::new(body).header("X-Hub-Signature-256", signature);
+        assert_eq!(request.from("github", &["secret"]), valid(0));
+        request.body.push(b'\n');
+        assert!(request.from("github", &["secret"]).is_err());
+    }
+}
+
+#[test]
+fn an_undecided_encoding_is_read_either_way() {
+    let tag = hmac_sha256(b"secret", BODY.as_bytes());
+    for (sender, name) in [("klarna", "Klarna-Signature"), ("worldpay", "Event-Signature")] {
+        for written in [hex::encode(&tag), hex::encode_upper(&tag), base64(&tag)] {
+            let request = Request::new(BODY).header(name, &written);
+            assert_eq!(request.from(sender, &["old", "secret"]), valid(1), "{written}");
+        }
+    }
+}
+
+#[test]
+fn an_undecided_key_is_tried_either_way() {
+    let key = "00FF11";
+    for bytes in [key.as_bytes(), &[0x00, 0xff, 0x11]] {
+        let tag = hex::encode_upper(hmac_sha512(bytes, BODY.as_bytes()));
+        let request = Request::new(BODY).header("X-ANET-Signature", format!("sha512={tag}"));
+        assert_eq!(request.from("authorize-net", &["other", key]), valid(1));
+    }
+}
+
+#[test]
+fn flutterwave_is_known_in_both_versions() {
+    let tag = base64(&hmac_sha256(b"secret", BODY.as_bytes()));
+    let new = Request::new(BODY).header("flutterwave-signature", tag);
+    assert_eq!(new.from("flutterwave", &["secret"]), valid(0));
+    let old = Request::new(BODY).header("verif-hash", "secret");
+    assert_eq!(old.from("flutterwave", &["secret"]), valid(0));
+    let wrong = Request::new(BODY).header("verif-hash", "secre");
+    assert_eq!(
+        wrong.from("flutterwave", &["secret"]),
+        Err(Reason::Mismatch(header("verif-hash")).into())
+    );
+    assert_eq!(
+        Request::new(BODY).from("flutterwave", &["secret"]),
+        Err(Refused::Missing(header("flutterwave-signature")))
+    );
+}
+
+#[test]
+fn gitlab_is_known_by_its_token_and_by_its_signing_token() {
+    let token = Request::new(BODY).header("X-Gitlab-Token", "a token!");
+    assert_eq!(token.from("gitlab", &["a token!"]), valid(0));
+    assert!(token.from("gitlab", &["another!"]).is_err());
+    let message = format!("id-1.1700000000.{BODY}");
+    let signature = base64(&hmac_sha256(b"signing", message.as_bytes()));
+    let signed = Request::new(BODY)
+        .header("webhook-id", "id-1")
+        .header("webhook-timestamp", "1700000000")
+        .header("webhook-signature", format!("v1,{signature}"));
+    let signing = format!("whsec_{}", base64(b"signing"));
+    assert_eq!(signed.from("gitlab", &["a token!", &signing]), valid(1));
+    // A sender that signs for somebody else and sends our token is ours.
+    let both = signed.clone().header("X-Gitlab-Token", "a token!");
+    assert_eq!(both.from("gitlab", &["a token!"]), valid(0));
+}
+
+#[test]
+fn a_password_is_read_from_basic_auth() {
+    let table = "scheme = \"token\"\nheader = \"Authorization\"\nprefix = \"Basic \"\n\
+                 encoding = \"base64\"";
+    let settings = toml::from_str::<crate::provider::signature::Written>(table).unwrap();
+    let settings = settings.settings().unwrap();
+    let secrets = [Secret::new("user:password".to_owned())];
+    let verifier = Verifier::new(&settings, &secrets, None, &super::CERTIFICATES).unwrap();
+    let request =
+        |text: &[u8]| Request::new(BODY).header("Authorization", format!("Basic {}", base64(text)));
+    assert_eq!(request(b"user:password").verify(&verifier), valid(0));
+    assert!(request(b"user:passwort").verify(&verifier).is_err());
+    let bearer = Request::new(BODY).header("Authorization", "Bearer x");
+    let expected = Reason::Prefix(header("authorization"), "Basic ".to_owned());
+    assert_eq!(bearer.verify(&verifier), Err(expected.into()));
+}
+
+/// C46
+#[test]
+fn the_url_is_the_one_that_the_sender_knows() {
+    let url = "https://hooks.example.test/in/square";
+    let tag = base64(&hmac_sha256(b"secret", format!("{url}{BODY}").as_bytes()));
+    let mut request = Request::new(BODY).header("x-square-hmacsha256-signature", tag);
+    for (url, is_valid) in [
+        (url, true),
+        ("https://hooks.example.test/in/square/", false),
+        ("http://hooks.example.test/in/square", false),
+        ("https://hooks.example.test/square", false),
+        ("https://hooks.example.test/in/square?", false),
+        ("/in/square", false),
+    ] {
+        url.clone_into(&mut request.url);
+        assert_eq!(request.from("square", &["secret"]).is_ok(), is_valid, "{url}");
+    }
+}
+
+#[test]
+fn path_and_method_can_be_signed() {
+    let table = "scheme = \"hmac\"\nheader = \"X-Sig\"\nencoding = \"base64url\"\n\
+                 signed = [\"method\", \"text: \", \"path\", \"text:\\n\", \"header:X-Id\", \"body\"]";
+    let settings = toml::from_str::<crate::provider::signature::Written>(table).unwrap();
+    let settings = settings.settings().unwrap();
+    let secrets = [Secret::new("secret".to_owned())];
+    let verifier = Verifier::new(&settings, &secrets, None, &super::CERTIFICATES).unwrap();
+    let tag = hmac_sha256(b"secret", b"POST /in/hook?a=1\n7{}");
+    let tag = base64(&tag).replace('+', "-").replace('/', "_");
+    for tag in [tag.as_str(), tag.trim_end_matches('=')] {
+        let mut request = Request::new("{}").header("X-Sig", tag).header("X-Id", "7");
+        assert_eq!(request.verify(&verifier), valid(0));
+        "/in/hook?a=1".clone_into(&mut request.url);
+        assert_eq!(request.verify(&verifier), valid(0));
+        "/in/hook?a=2".clone_into(&mut request.url);
+        assert!(request.verify(&verifier).is_err());
+    }
+}
+
+#[test]
+fn hubspot_signs_a_url_with_some_escapes_decoded() {
+    let message = format!("POSThttps://a.test/h?x=a:b%20c{BODY}1700000000000");
+    let tag = base64(&hmac_sha256(b"secret", message.as_bytes()));
+    let mut request = Request::new(BODY)
+        .header("X-HubSpot-Signature-v3", tag)
+        .header("X-HubSpot-Request-Timestamp", "1700000000000");
+    "https://a.test/h?x=a%3Ab%20c".clone_into(&mut request.url);
+    assert_eq!(request.from("hubspot", &["secret"]), valid(0));
+    "https://a.test/h?x=a%3Ab c".clone_into(&mut request.url);
+    assert!(request.from("hubspot", &["secret"]).is_err());
+}
+
+#[test]
+fn a_hubspot_signature_of_the_third_version_is_not_passed_over() {
+    use sha2::Digest;
+    let old = hex::encode(sha2::Sha256::digest(format!("secret{BODY}")));
+    let request = Request::new(BODY)
+        .header("X-HubSpot-Signature-Version", "v1")
+        .header("X-HubSpot-Signature", old);
+    assert_eq!(request.from("hubspot", &["secret"]), valid(0));
+    let both = request
+        .header("X-HubSpot-Signature-v3", "AAAA")
+        .header("X-HubSpot-Request-Timestamp", "1700000000000");
+    assert!(both.from("hubspot", &["secret"]).is_err());
+}
+
+#[test]
+fn discord_signs_with_a_key_that_nobody_else_has() {
+    let pair = Ed25519KeyPair::from_seed_unchecked(&[9; 32]).unwrap();
+    let public = hex::encode(pair.public_key());
+    let signature = hex::encode(pair.sign(format!("1700000000{BODY}").as_bytes()));
+    let request = Request::new(BODY)
+        .header("X-Signature-Timestamp", "1700000000")
+        .header("X-Signature-Ed25519", &signature);
+    let other = Ed25519KeyPair::from_seed_unchecked(&[8; 32]).unwrap();
+    let other = hex::encode(other.public_key());
+    assert_eq!(request.from("discord", &[&other, &public]), valid(1));
+    assert!(request.from("discord", &[&other]).is_err());
+}
+
+/// C45
+#[test]
+fn twilios_body_is_covered_or_refused() {
+    let request = |body: &str| Request::new(body).header("X-Twilio-Signature", "AAAA");
+    assert_eq!(
+        request("{}").header("Content-Type", "application/json").from("twilio", &["secret"]),
+        Err(Reason::Body("a form, and its digest is not in the URL").into())
+    );
+    let mut wrong = request("{}");
+    wrong.url = format!("https://a.test/?bodySHA256={}", "00".repeat(32));
+    let place = Place::Parameter("bodySHA256");
+    assert_eq!(wrong.from("twilio", &["secret"]), Err(Reason::Digest(place).into()));
+}
+
+/// C45
+#[test]
+fn twilios_fields_are_sorted_and_each_pair_counts_once() {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, b"secret");
+    let url = "https://hooks.example.test/in/hook?x=1&y=a%20b+c";
+    let tag = ring::hmac::sign(&key, format!("{url}Aa1Aa2B+ b").as_bytes());
+    for (body, is_valid) in [
+        ("B=%2B+b&Aa=2&Aa=1", true),
+        ("Aa=1&Aa=2&B=%2b%20b&Aa=1&", true),
+        ("Aa=1&B=%2B+b", false),
+        ("Aa=1&Aa=2&B=%2B+b&C=", false),
+    ] {
+        let mut request = Request::new(body)
+            .header("X-Twilio-Signature", base64(tag.as_ref()))
+            .header("Content-Type", "application/x-www-form-urlencoded; charset=UTF-8");
+        url.clone_into(&mut request.url);
+        assert_eq!(request.from("twilio", &["secret"]).is_ok(), is_valid, "{body}");
+    }
+}
+
+#[test]
+fn braintree_signs_for_several_pairs_of_keys() {
+    use sha1::Digest;
+    let tag = |payload: &str| {
+        let key = sha1::Sha1::digest(b"private");
+        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &key);
+        hex::encode(ring::hmac::sign(&key, payload.as_bytes()))
+    };
+    let result = |signature: &str| {
+        let form = format!("bt_payload=cGF5%0AbG9hZA%3D%3D&bt_signature={signature}");
+        Request::new(form).from("braintree", &["private"])
+    };
+    let right = tag("cGF5\nbG9hZA==");
+    assert_eq!(result(&format!("a%7C00%26b%7C{right}")), valid(0));
+    // The line end at the end of the payload was lost on the way.
+    assert_eq!(result(&format!("a|{}", tag("cGF5\nbG9hZA==\n"))), valid(0));
+    let field = Place::Field("bt_signature");
+    let mismatch = Reason::Mismatch(field.clone());
+    assert_eq!(result(&format!("a|{}", tag("else"))), Err(mismatch.into()));
+    let undecodable = Reason::Undecodable(field.clone(), Encoding::Hex);
+    assert_eq!(result(&right), Err(undecodable.into()));
+    assert_eq!(result(""), Err(Refused::Missing(field)));
+}
+
+fn adyen_item(secret: &[u8], reference: &str) -> String {
+    let tag = base64(&hmac_sha256(secret, format!("{reference}::A::5:EUR:AUTH:true").as_bytes()));
+    format!(
+        r#"{{"NotificationRequestItem":{{"pspReference":"{reference}","merchantAccountCode":"A",
+        "amount":{{"value":5,"currency":"EUR"}},"eventCode":"AUTH","success":true,
+        "eventDate":"x","additionalData":{{"hmacSignature":"{tag}"}}}}}}"#
+    )
+}
+
+fn adyen(items: &[String]) -> Request {
+    Request::new(format!("{{\"live\":\"false\",\"notificationItems\":[{}]}}", items.join(",")))
+}
+
+#[test]
+fn every_item_of_an_adyen_batch_is_checked() {
+    let good = adyen_item(&[0xab], "1");
+    let bad = adyen_item(&[0xac], "2");
+    assert_eq!(adyen(&[good.clone(), good.clone()]).from("adyen", &["AB"]), valid(0));
+    let place = |index| {
+        let data = "NotificationRequestItem/additionalData/hmacSignature";
+        Place::Member(format!("/notificationItems/{index}/{data}"))
+    };
+    for (items, index) in [([good.clone(), bad.clone()], 1), ([bad, good.clone()], 0)] {
+        let expected = Reason::Mismatch(place(index));
+        assert_eq!(adyen(&items).from("adyen", &["AB"]), Err(expected.into()));
+    }
+    let bare = good.replace("hmacSignature", "somethingElse");
+    assert_eq!(adyen(&[good, bare]).from("adyen", &["AB"]), Err(Refused::Missing(place(1))));
+    assert!(matches!(adyen(&[]).from("adyen", &["AB"]), Err(Refused::Invalid(Reason::Body(_)))));
+}
+
+#[test]
+fn a_signed_member_that_occurs_twice_is_refused() {
+    let good = adyen_item(&[0xab], "1");
+    let twice = good.replace("\"eventCode\"", "\"pspReference\":\"2\",\"eventCode\"");
+    assert_ne!(good, twice);
+    let result = adyen(&[twice]).from("adyen", &["AB"]);
+    assert!(matches!(result, Err(Refused::Invalid(Reason::Body(_)))), "{result:?}");
+}
+
+#[derive(Deserialize)]
+struct SnsFile {
+    certificate_url: String,
+    certificate_pem: String,
+    topic: String,
+    messages: Vec<SnsMessage>,
+}
+
+#[derive(Deserialize)]
+struct SnsMessage {
+    id: String,
+    body: String,
+}
+
+fn sns() -> (SnsFile, Certificates) {
+    let text = include_str!("../../../../tests/fixtures/sns_messages.json");
+    let file: SnsFile = serde_json::from_str(text).unwrap();
+    let pem = file.certificate_pem.clone().into_bytes();
+    let trusted = [(file.certificate_url.clone(), pem)];
+    (file, Certificates::with_trusted(Clock::system(), trusted).unwrap())
+}
+
+fn sns_verifier(topic: &str, certificates: &Certificates) -> Verifier {
+    let secrets = [Secret::new(topic.to_owned())];
+    Verifier::new(&SENDERS["sns"], &secrets, None, certificates).unwrap()
+}
+
+#[test]
+fn messages_of_sns_are_valid_until_a_signed_member_is_changed() {
+    let (file, certificates) = sns();
+    let verifier = sns_verifier(&file.topic, &certificates);
+    for SnsMessage { id, body } in &file.messages {
+        let request = Request::new(body.as_str()).header("x-amz-sns-topic-arn", &file.topic);
+        assert_eq!(request.verify(&verifier), valid(0), "{id}");
+        for (from, to) in [
+            ("\"Message\": \"", "\"Message\": \"x"),
+            ("\"Timestamp\": \"2019", "\"Timestamp\": \"2020"),
+            ("\"MessageId\": \"", "\"MessageId\": \"x"),
+            ("\"SignatureVersion\": \"1\"", "\"SignatureVersion\": \"2\""),
+            ("\"SignatureVersion\": \"2\"", "\"SignatureVersion\": \"1\""),
+            ("\"Type\": \"Notification\"", "\"Type\": \"SubscriptionConfirmation\""),
+            ("\"Type\": \"SubscriptionConfirmation\"", "\"Type\": \"Notification\""),
+        ] {
+            let changed = body.replace(from, to);
+            let expect_valid = changed == *body;
+            let result = Request::new(changed).verify(&verifier);
+            assert_eq!(result.is_ok(), expect_valid, "{id} {from} {result:?}");
+        }
+    }
+}
+
+#[test]
+fn a_topic_of_somebody_else_is_not_ours_although_sns_signed_it() {
+    let (file, certificates) = sns();
+    let verifier = sns_verifier("arn:aws:sns:us-east-2:210987654321:theirs", &certificates);
+    let request = Request::new(file.messages[0].body.as_str());
+    let expected = Reason::NotOurs(Place::Member("/TopicArn".to_owned()));
+    assert_eq!(request.verify(&verifier), Err(expected.into()));
+}
+
+#[test]
+fn headers_of_sns_say_what_the_signed_body_says() {
+    let (file, certificates) = sns();
+    let verifier = sns_verifier(&file.topic, &certificates);
+    for name in ["x-amz-sns-message-type", "x-amz-sns-message-id", "x-amz-sns-topic-arn"] {
+        let request = Request::new(file.messages[0].body.as_str()).header(name, "other");
+        let result = request.verify(&verifier);
+        assert!(matches!(result, Err(Refused::Invalid(Reason::Differs(..)))), "{result:?}");
+    }
+    let raw = Request::new("bare").header("x-amz-sns-rawdelivery", "true");
+    assert!(matches!(raw.verify(&verifier), Err(Refused::Missing(_))));
+}
+
+#[test]
+fn a_certificate_from_elsewhere_is_never_asked_for() {
+    let (file, certificates) = sns();
+    let verifier = sns_verifier(&file.topic, &certificates);
+    let elsewhere = "https://sns.us-east-2.amazonaws.com.evil.test/SimpleNotificationService-0.pem";
+    let body = file.messages[0].body.replace(&file.certificate_url, elsewhere);
+    // It does not wait for anything: `verify` asks only once.
+    let result = Request::new(body).verify(&verifier);
+    assert!(matches!(result, Err(Refused::Invalid(Reason::Certificate(_)))), "{result:?}");
+}
