@@ -6,11 +6,11 @@
 //! knows what "once" means.
 //!
 //! ```text
-//!           +---------------- proxy -----------------+ +----------------- idempotency ------------------+ + proxy +
-//! sender -> select -> receive ----------> identify --> claim ----> forward ----> classify -> record -----> respond -> sender
-//! gives     Selected  Received            Identity     Claim       Exchange      Outcome     Disposition   Answer
-//! may stop  404 405   400 408 413 503     400          replay 409  502 504
-//!                                                      422 503
+//!           +--------------------- proxy ----------------------+ +----------------- idempotency ------------------+ + proxy +
+//! sender -> select -> receive ----------> verify -> identify --> claim ----> forward ----> classify -> record -----> respond -> sender
+//! gives     Selected  Received            Opened    Identity     Claim       Exchange      Outcome     Disposition   Answer
+//! may stop  404 405   400 408 413 503     401 503   400          replay 409  502 504
+//!                                                                422 503
 //! ```
 //!
 //! Before the first step a request may be turned away: 503 while there is too much to do or the
@@ -25,7 +25,7 @@
 //! (none) ----claim----> in_flight ----succeeded----> succeeded      replayed until the retention has passed
 //!                        ^  |  \-----failed--------> failed         the next copy claims attempt n+1
 //!                        |  \--uncertain / lease ran out--> uncertain
-//!                        |                                   |  held until resolved
+//!                        |                                   |  held until resolved; looked up; retried
 //!                        +------ forgotten <-----------------+
 //! ```
 //!
@@ -39,12 +39,14 @@
 pub mod operation;
 
 pub mod clock;
+pub mod json;
 pub mod secret;
 
 pub mod telemetry;
 
 pub mod budget;
 
+pub mod provider;
 pub mod listener;
 pub mod store;
 pub mod upstream;

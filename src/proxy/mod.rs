@@ -2,7 +2,6 @@
 
 mod guard;
 mod identify;
-mod json;
 mod log;
 mod outgoing;
 mod receive;
@@ -11,13 +10,15 @@ mod route;
 mod select;
 mod selector;
 mod service;
+mod verify;
 
 pub use identify::{Compared, EventRule, FingerprintOver, FingerprintRule, KeyRule};
 pub use identify::{Identified, IdentifyError, Identity, InvalidReason, MissingReason};
 pub use identify::{RequestView, Rules, identify};
 pub use json::{Pointer, PointerError};
-pub use route::{Limits, PathPattern, RouteSettings, WhenKeyMissing};
+pub use route::{Limits, Mode, PathPattern, RouteSettings, WhenKeyMissing};
 pub use selector::{Place, Selector, SelectorError};
+pub use verify::{Opened, Sender};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +33,9 @@ use tokio::time::Instant;
 use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::idempotency::{Executor, Handling, Keyed};
-use crate::telemetry::{Limit, Metrics, RouteMetrics};
+use crate::json;
+use crate::provider::signature::{Certificates, SecretError};
+use crate::telemetry::{self, Limit, Metrics, RouteMetrics};
 use crate::upstream::{AnswerBody, TrustStore, TrustedProxies, Upstream};
 
 use log::RequestLine;
@@ -74,6 +77,8 @@ pub struct Parties {
     pub metrics: Arc<Metrics>,
     /// What upstreams' certificates are checked against.
     pub trust: TrustStore,
+    /// The certificates by which some senders sign.
+    pub certificates: Certificates,
 }
 
 /// The metrics' name for requests that no route took.
@@ -81,23 +86,33 @@ const NO_ROUTE: &str = "none";
 
 impl Proxy {
     /// A proxy with these routes.
+    ///
+    /// # Errors
+    ///
+    /// A secret that cannot be what its sender gives out.
     pub fn new(
         routes: Vec<RouteSettings>,
         limits: Limits,
         trusted: TrustedProxies,
         parties: Parties,
-    ) -> Self {
-        let Parties { executor, budget, clock, metrics, trust } = parties;
-        let all: Vec<Arc<Route>> = routes
+    ) -> Result<Self, SecretError> {
+        let Parties { executor, budget, clock, metrics, trust, certificates } = parties;
+        let all: Result<Vec<Arc<Route>>, SecretError> = routes
             .into_iter()
             .map(|settings| {
                 let upstream = Upstream::new(&settings.upstream, &trust, clock.clone());
                 let counters = metrics.route(&settings.name);
-                let handling = Handling::new(settings.policy.clone(), upstream, counters);
-                Arc::new(Route { settings, handling: Arc::new(handling) })
+                let handling = Handling::new(settings.policy.clone(), upstream, counters, &trust);
+                let handling = match &settings.steps {
+                    Some(steps) => handling.with_steps(steps, &trust, &clock),
+                    None => handling,
+                };
+                let sender = Sender::of(&settings, &certificates)?;
+                Ok(Arc::new(Route { settings, handling: Arc::new(handling), sender }))
             })
             .collect();
-        Self(Arc::new(Shared {
+        let all = all?;
+        Ok(Self(Arc::new(Shared {
             routes: Routes::new(all.iter().cloned()),
             all,
             executor,
@@ -109,7 +124,7 @@ impl Proxy {
             no_route: metrics.route(NO_ROUTE),
             metrics,
             draining: AtomicBool::new(false),
-        }))
+        })))
     }
 
     /// From now on new requests get 503 `draining`.
@@ -120,7 +135,7 @@ impl Proxy {
     /// Closes upstream connections that have been idle for too long.
     pub fn close_idle(&self) {
         for route in &self.0.all {
-            route.handling.upstream().close_idle();
+            route.handling.upstreams().for_each(Upstream::close_idle);
         }
     }
 
@@ -163,26 +178,94 @@ impl Shared {
         let route = &**taken_by.insert(Arc::clone(&selected.route));
         let (bytes_max, within) = (route.settings.request_bytes_max, self.limits.body_timeout);
         let received = receive::body(parts, body, bytes_max, within, &self.budget).await?;
-        let view = RequestView::of(parts, &received.body);
-        let identity = identify(&Rules::from(&route.settings), &view)?;
+        let (opened, identity) = match route.settings.mode {
+            Mode::Enforce => self.enforced(route, parts, &received).await?,
+            Mode::Observe => self.observed(route, parts, &received).await,
+            Mode::Pass => (Opened::default(), Identity::Passed),
+        };
         if let Identity::Keyed(Identified { asked, .. }) = &identity
-            && let Some(told) = self.executor.recall(asked)
+            && route.settings.mode == Mode::Enforce
+            && let Some(told) = self.executor.recall(asked, &route.handling)
         {
             return Ok(respond::with(told, &route.settings));
         }
-        let request = outgoing::request(parts, &selected, &received, &self.trusted);
+        let to_steps = match &identity {
+            Identity::Keyed(identified) => {
+                let (key, verified) = (&identified.forward_key, &opened.verified);
+                let steps = outgoing::to_steps(parts, &selected, &received, &self.trusted, key)?;
+                let vouched = |step| outgoing::vouched_for(step, verified.clone());
+                steps.into_iter().map(vouched).collect()
+            }
+            Identity::Passed => Vec::new(),
+        };
+        let upstream = &route.settings.upstream;
+        let request = outgoing::request(parts, (&selected, upstream), &received, &self.trusted);
+        let request = outgoing::vouched_for(request, opened.verified);
         let Received { memory, .. } = received;
         let disposition = match identity {
-            Identity::Keyed(Identified { asked, forward_key }) => {
-                let request = outgoing::carrying_key(request, &route.settings, &forward_key);
-                let keyed = Keyed { asked, request, arrived, memory };
-                self.executor.execute(keyed, &route.handling).await
+            Identity::Keyed(Identified { asked, key, forward_key }) => {
+                let header = route.settings.policy.forward_key.as_ref();
+                let request = outgoing::carrying_key(request, header, &forward_key);
+                let keyed = Keyed { asked, key, request, steps: to_steps, arrived, memory };
+                match route.settings.mode {
+                    Mode::Observe => self.executor.observe(keyed, &route.handling).await,
+                    Mode::Enforce | Mode::Pass => {
+                        self.executor.execute(keyed, &route.handling).await
+                    }
+                }
             }
             Identity::Passed => {
                 self.executor.pass((request, memory), arrived, &route.handling).await
             }
         };
         Ok(respond::with(disposition, &route.settings))
+    }
+
+    /// Verify and identify: who sent it, and what it is about.
+    async fn enforced(
+        &self,
+        route: &Route,
+        head: &Parts,
+        received: &Received,
+    ) -> Result<(Opened, Identity), Refusal> {
+        let opened = self.open(route, head, received).await?;
+        let identity = identity(route, head, received, &opened)?;
+        Ok((opened, identity))
+    }
+
+    /// The same, but what would be refused is only reported.
+    async fn observed(
+        &self,
+        route: &Route,
+        head: &Parts,
+        received: &Received,
+    ) -> (Opened, Identity) {
+        match self.open(route, head, received).await {
+            Ok(opened) => {
+                let identity = identity(route, head, received, &opened);
+                let identity = identity.unwrap_or_else(|refusal| {
+                    report(route, &refusal);
+                    Identity::Passed
+                });
+                (opened, identity)
+            }
+            Err(refusal) => {
+                report(route, &refusal);
+                (Opened::default(), Identity::Passed)
+            }
+        }
+    }
+
+    async fn open(
+        &self,
+        route: &Route,
+        head: &Parts,
+        received: &Received,
+    ) -> Result<Opened, Refusal> {
+        Ok(match &route.sender {
+            Some(sender) => sender.open(head, &received.body, self.clock.wall()).await?,
+            None => Opened::default(),
+        })
     }
 
     fn admit(&self) -> Result<SemaphorePermit<'_>, Refusal> {
@@ -194,6 +277,30 @@ impl Shared {
             Refusal::Overloaded
         })
     }
+}
+
+fn identity(
+    route: &Route,
+    head: &Parts,
+    received: &Received,
+    opened: &Opened,
+) -> Result<Identity, Refusal> {
+    if opened.is_handshake {
+        return Ok(Identity::Passed);
+    }
+    Ok(identify(&Rules::from(&route.settings), &RequestView::of(head, &received.body))?)
+}
+
+/// Notes a refusal that is not made.
+fn report(route: &Route, refusal: &Refusal) {
+    let (code, detail) = refusal.explained();
+    route.handling.metrics().observed(telemetry::Disposition::Refused);
+    tracing::info!(
+        route.name = %route.settings.name,
+        observed = code,
+        detail,
+        "forwarded all the same: the route only observes"
+    );
 }
 
 /// The route that would take a request; else the code and the detail of the refusal.

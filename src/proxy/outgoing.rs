@@ -3,19 +3,23 @@
 use std::sync::Arc;
 
 use http::request::Parts;
-use http::{HeaderValue, header};
+use http::{HeaderName, HeaderValue, header};
 
 use super::receive::Received;
-use super::route::{Route, RouteSettings};
+use super::respond::Refusal;
+use super::route::Route;
 use super::select::Selected;
+use crate::idempotency::StepPolicy;
 use crate::listener::Peer;
 use crate::upstream::{self, Forwarding, Request, TrustedProxies};
+
+const VERIFIED: HeaderName = HeaderName::from_static("onceward-verified");
 
 /// The request, complete but for what names its operation. Takes the headers out of `head`: nothing
 /// looks at them as they were received any more.
 pub(super) fn request(
     head: &mut Parts,
-    selected: &Selected<Arc<Route>>,
+    (selected, upstream): (&Selected<Arc<Route>>, &upstream::Settings),
     received: &Received,
     trusted: &TrustedProxies,
 ) -> Request {
@@ -35,10 +39,10 @@ pub(super) fn request(
     };
     let message = (&head.method, received.body.len());
     let mut headers = upstream::request_headers(headers, message, forwarding);
-    let host = if settings.upstream.preserve_host {
+    let host = if upstream.preserve_host {
         Some(host)
     } else {
-        HeaderValue::from_str(settings.upstream.target.authority.as_str()).ok()
+        HeaderValue::from_str(upstream.target.authority.as_str()).ok()
     };
     if let Some(host) = host {
         headers.insert(header::HOST, host);
@@ -51,12 +55,42 @@ pub(super) fn request(
     }
 }
 
+/// The same, saying whose signature was checked.
+pub(super) fn vouched_for(mut request: Request, verified: Option<HeaderValue>) -> Request {
+    if let Some(provider) = verified {
+        request.headers.insert(VERIFIED, provider);
+    }
+    request
+}
+
 /// The same with the header that carries the key to an upstream which deduplicates itself.
-pub(super) fn carrying_key(mut request: Request, route: &RouteSettings, key: &str) -> Request {
-    if let Some(name) = &route.forward_key
+pub(super) fn carrying_key(
+    mut request: Request,
+    header: Option<&HeaderName>,
+    key: &str,
+) -> Request {
+    if let Some(name) = header
         && let Ok(value) = HeaderValue::from_str(key)
     {
         request.headers.insert(name.clone(), value);
     }
     request
+}
+
+/// The request as the receiver of each step gets it, in their order; none on a route without steps.
+pub(super) fn to_steps(
+    head: &Parts,
+    selected: &Selected<Arc<Route>>,
+    received: &Received,
+    trusted: &TrustedProxies,
+    key: &str,
+) -> Result<Vec<Request>, Refusal> {
+    let steps = selected.route.settings.steps.iter().flat_map(|steps| &steps.steps);
+    let one = |step: &StepPolicy| {
+        let mut head = head.clone();
+        let selected = selected.towards(&head, &step.upstream)?;
+        let request = request(&mut head, (&selected, &step.upstream), received, trusted);
+        Ok(carrying_key(request, step.forward_key.as_ref(), key))
+    };
+    steps.map(one).collect()
 }

@@ -10,6 +10,7 @@ use super::identify::IdentifyError;
 use super::route::RouteSettings;
 use crate::idempotency::{Disposition, Forwarded};
 use crate::operation::{AnswerBody as StoredBody, OperationId, StoredAnswer};
+use crate::provider::signature::Refused;
 use crate::telemetry;
 use crate::upstream::AnswerBody;
 
@@ -31,6 +32,8 @@ pub(super) enum Refusal {
     },
     /// Its body took too long.
     BodyTimeout,
+    /// It is not known to be its sender's.
+    Signature(Refused),
     /// It has no key, or one that cannot be used.
     Key(IdentifyError),
     /// There is more to do than can be done.
@@ -126,6 +129,23 @@ impl Refusal {
                 let detail = "the body did not come in time; nothing was forwarded".to_owned();
                 (S::REQUEST_TIMEOUT, "body-timeout", "body timeout", detail)
             }
+            Self::Signature(refused) => {
+                let (status, code, title) = match refused {
+                    Refused::Missing(_) => {
+                        (S::UNAUTHORIZED, "signature-missing", "signature missing")
+                    }
+                    Refused::Invalid(_) => {
+                        (S::UNAUTHORIZED, "signature-invalid", "signature invalid")
+                    }
+                    Refused::Stale { .. } => {
+                        (S::UNAUTHORIZED, "signature-stale", "signature stale")
+                    }
+                    Refused::Undecided(_) => {
+                        (S::SERVICE_UNAVAILABLE, "signature-undecided", "signature undecided")
+                    }
+                };
+                (status, code, title, refused.to_string())
+            }
             Self::Key(error) => {
                 let title =
                     if error.code() == "key-missing" { "key missing" } else { "key invalid" };
@@ -161,6 +181,11 @@ pub(super) fn refused(refusal: &Refusal) -> Answer {
     {
         answer.response.headers_mut().insert(header::ALLOW, allow);
     }
+    if status == StatusCode::UNAUTHORIZED {
+        // RFC 9110, 15.5.2: it says which kind of credentials there should have been.
+        let challenge = HeaderValue::from_static("Signature");
+        answer.response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
     answer
 }
 
@@ -194,7 +219,7 @@ pub(super) fn with(disposition: Disposition, route: &RouteSettings) -> Answer {
                 code: "uncertain",
                 title: "uncertain",
                 detail:
-                    "nobody knows whether this operation was done; it is held and not sent again"
+                    "nobody knows whether this operation was done; it is not sent again on a guess"
                         .to_owned(),
                 retry_after: Some(come_back_for_uncertain(ends_in)),
                 operation: Some(operation),

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderName, Method, StatusCode, Uri};
+use http::{Method, StatusCode, Uri};
 
 use super::identify::{FingerprintRule, KeyRule};
-use crate::idempotency::{Handling, Policy};
+use super::verify::Sender;
+use crate::idempotency::{Handling, Policy, StepsPolicy};
+use crate::provider::Provider;
+use crate::secret::Secret;
 use crate::upstream;
 
 /// A route at work.
@@ -14,6 +17,7 @@ use crate::upstream;
 pub(super) struct Route {
     pub(super) settings: RouteSettings,
     pub(super) handling: Arc<Handling>,
+    pub(super) sender: Option<Sender>,
 }
 
 /// A public entry and what is done with what arrives there.
@@ -30,8 +34,18 @@ pub struct RouteSettings {
     /// Which methods are deduplicated. GET, HEAD and OPTIONS pass unless they are named here; any
     /// other one that is not named is refused.
     pub methods: Vec<Method>,
-    /// Who must receive it.
+    /// Who must receive it. Where there are several, who gets what is not deduplicated.
     pub upstream: upstream::Settings,
+    /// The receivers, where there are several.
+    pub steps: Option<StepsPolicy>,
+    /// Whether it deduplicates at all.
+    pub mode: Mode,
+    /// Who sends, if the route says so.
+    pub provider: Option<Arc<Provider>>,
+    /// What the provider's signature is checked with, any one of them; none: it is not checked.
+    pub secrets: Vec<Secret>,
+    /// How far a signature's timestamp may be from now; none: as far as the provider says.
+    pub tolerance: Option<Duration>,
     /// What identifies an operation.
     pub key: KeyRule,
     /// What a key is bound to.
@@ -46,8 +60,6 @@ pub struct RouteSettings {
     pub request_bytes_max: usize,
     /// What happens to a request without a key.
     pub when_key_missing: WhenKeyMissing,
-    /// The header that carries the key to the upstream.
-    pub forward_key: Option<HeaderName>,
 }
 
 /// Methods that ask for nothing to be done: their requests pass unless the route names them.
@@ -60,6 +72,17 @@ pub enum PathPattern {
     Exact(String),
     /// Written `/webhooks/*`, kept as `/webhooks`: this path and every one below it.
     Prefix(String),
+}
+
+/// What is done with the requests of a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Each operation is done once.
+    Enforce,
+    /// Everything is forwarded; what would have been refused or replayed is reported.
+    Observe,
+    /// Everything is forwarded, and nothing is looked at.
+    Pass,
 }
 
 /// What happens to a request in which no key is found.

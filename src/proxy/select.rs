@@ -10,6 +10,7 @@ use http::{Method, header};
 
 use super::respond::{Malformed, Refusal};
 use super::route::{PASSING, PathPattern, Route, RouteSettings};
+use crate::upstream;
 
 /// The routes of a proxy, ready to be looked up.
 #[derive(Debug)]
@@ -94,6 +95,20 @@ impl<R: Described> Routes<R> {
         let (target, prefix) =
             rewrite(&settings.path, settings.upstream.target.path.as_deref(), target)?;
         Ok(Selected { route: route.clone(), host, target, prefix })
+    }
+}
+
+impl Selected<Arc<Route>> {
+    /// The same, to one of several receivers.
+    pub(super) fn towards(
+        &self,
+        head: &Parts,
+        upstream: &upstream::Settings,
+    ) -> Result<Self, Refusal> {
+        let target = head.uri.path_and_query().ok_or(Refusal::Malformed(Malformed::Target))?;
+        let (pattern, path) = (&self.route.settings.path, upstream.target.path.as_deref());
+        let (target, prefix) = rewrite(pattern, path, target)?;
+        Ok(Self { route: Arc::clone(&self.route), host: self.host.clone(), target, prefix })
     }
 }
 

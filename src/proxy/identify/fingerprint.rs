@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use super::reason::IdentifyError;
 use super::view::RequestView;
 use super::{Compared, FingerprintRule};
+use crate::json::{self, Pointer};
 use crate::operation::{Fingerprint, FingerprintDigest, KeyKind};
-use crate::proxy::json::{self, Pointer};
 use crate::proxy::selector::Selector;
 
 /// The fingerprint of a request whose key was found in `from`.

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use http::{HeaderName, Method};
 use sha2::{Digest, Sha256};
 
-use super::json::Pointer;
 use super::route::{PASSING, WhenKeyMissing};
 use super::selector::Selector;
+use crate::json::Pointer;
 use crate::operation::{Asked, Key, KeyKind, KeyPart, OperationId, OperationIdParts};
 
 /// Where the key of an operation is found.
@@ -102,6 +102,8 @@ pub enum Identity {
 pub struct Identified {
     /// What it asks to have done, ready for a claim.
     pub asked: Arc<Asked>,
+    /// The key as one text, as its sender and the upstream know it; empty for the ids of a batch.
+    pub key: String,
     /// The key for an upstream that deduplicates itself: a header's key without its quotes, an
     /// event's id, a body's digest. Where that is not one word of visible ASCII, the operation id;
     /// so it is always the value of a header.
@@ -181,8 +183,10 @@ fn identified(
 ) -> Result<Identified, IdentifyError> {
     let scope = rules.key.scope.iter().map(|selector| selector.read(request));
     let scope = scope.collect::<Result<Vec<_>, _>>()?;
+    // No route can have this name: names of routes hold no colon.
+    let observed = rules.observes.then(|| format!("{}:observed", rules.route));
     let id = OperationId::derive(OperationIdParts {
-        route: rules.route,
+        route: observed.as_deref().unwrap_or(rules.route),
         method: request.method.as_str(),
         path: rules.path_counts.then_some(request.path),
         scope: &scope,
@@ -197,7 +201,8 @@ fn identified(
         key: Key::of(key.from, key.parts),
         fingerprint: fingerprint::fingerprint(rules.fingerprint, key.from, request)?,
     };
-    Ok(Identified { asked: Arc::new(asked), forward_key: forward_key(forwarded, id) })
+    let (key, forward_key) = (forwarded.to_owned(), forward_key(forwarded, id));
+    Ok(Identified { asked: Arc::new(asked), key, forward_key })
 }
 
 /// The operation id stands in where the text could not arrive as it is: every operation has its

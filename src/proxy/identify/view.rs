@@ -6,7 +6,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method};
 
 use super::{FingerprintRule, KeyRule};
-use crate::proxy::route::{PathPattern, RouteSettings, WhenKeyMissing};
+use crate::proxy::route::{Mode, PathPattern, RouteSettings, WhenKeyMissing};
 
 /// What was received, before anything of it is stripped or rewritten.
 ///
@@ -44,6 +44,8 @@ impl<'a> RequestView<'a> {
 pub struct Rules<'a> {
     /// Name of the route.
     pub route: &'a Arc<str>,
+    /// Whether the route only observes: its operations are apart from those that it enforces.
+    pub observes: bool,
     /// Whether the path is part of the identity: on a prefix route it is.
     pub path_counts: bool,
     /// The methods that are deduplicated.
@@ -60,6 +62,7 @@ impl<'a> From<&'a RouteSettings> for Rules<'a> {
     fn from(route: &'a RouteSettings) -> Self {
         Self {
             route: &route.name,
+            observes: route.mode == Mode::Observe,
             path_counts: match route.path {
                 PathPattern::Exact(_) => false,
                 PathPattern::Prefix(_) => true,

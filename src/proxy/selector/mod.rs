@@ -7,11 +7,12 @@ use std::str::FromStr;
 
 use http::HeaderName;
 
-use super::json::{Pointer, PointerError};
+use crate::json::{Pointer, PointerError};
 
 pub(super) use read::PART_BYTES_MAX;
 
-/// `header:NAME`, `json:/pointer`, `form:FIELD` or `query:NAME`, with `?` where it may be absent.
+/// `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME` or `body`, with `?` where it may be
+/// absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector {
     /// Where to look.
@@ -31,13 +32,15 @@ pub enum Place {
     Form(String),
     /// A parameter of the query.
     Query(String),
+    /// The SHA-256 of the whole body.
+    Body,
 }
 
 /// Why a text is not a selector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
     /// It does not begin with a place to look.
-    #[error("expected `header:NAME`, `json:/pointer`, `form:FIELD` or `query:NAME`")]
+    #[error("expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME` or `body`")]
     UnknownPlace,
     /// What follows `header:` cannot be the name of a header.
     #[error("expected the name of a header after `header:`")]
@@ -55,6 +58,9 @@ impl FromStr for Selector {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (text, optional) = text.strip_suffix('?').map_or((text, false), |text| (text, true));
+        if text == "body" {
+            return Ok(Self { place: Place::Body, optional });
+        }
         let (place, name) = text.split_once(':').ok_or(SelectorError::UnknownPlace)?;
         let named = |name: &str| {
             if name.is_empty() { Err(SelectorError::NoName) } else { Ok(name.to_owned()) }
@@ -77,6 +83,7 @@ impl fmt::Display for Selector {
             Place::Json(pointer) => write!(f, "json:{pointer}"),
             Place::Form(name) => write!(f, "form:{name}"),
             Place::Query(name) => write!(f, "query:{name}"),
+            Place::Body => f.write_str("body"),
         }?;
         f.write_str(if self.optional { "?" } else { "" })
     }
@@ -96,6 +103,7 @@ mod tests {
             "form:txn_id",
             "form:a:b",
             "query:id?",
+            "body",
         ] {
             assert_eq!(text.parse::<Selector>().map(|s| s.to_string()), Ok(text.to_owned()));
         }

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName};
+use sha2::{Digest, Sha256};
 
 use super::{Place, Selector};
+use crate::json::{self, Found, Pointer};
 use crate::operation::KeyPart;
 use crate::proxy::identify::{IdentifyError, InvalidReason, MissingReason, RequestView};
-use crate::proxy::json::{self, Found, Pointer};
 
 /// The longest part, in bytes of its decoded text. The same holds for a key header.
 pub(in crate::proxy) const PART_BYTES_MAX: usize = 255;
@@ -35,6 +36,7 @@ impl Selector {
             Place::Form(name) if is_form(request.headers) => field(request.body, name),
             Place::Form(_) => Err(MissingReason::NotAForm.into()),
             Place::Query(name) => field(request.query.unwrap_or_default().as_bytes(), name),
+            Place::Body => digest(request.body),
         };
         match parts {
             Err(IdentifyError::Missing(reason)) if self.optional && reason.is_excused() => {
@@ -43,6 +45,14 @@ impl Selector {
             parts => parts,
         }
     }
+}
+
+/// All empty bodies have the same digest, whatever they are about.
+fn digest<'a>(body: &[u8]) -> Parts<'a> {
+    if body.is_empty() {
+        return Err(MissingReason::EmptyBody.into());
+    }
+    Ok(vec![KeyPart::Text(hex::encode(Sha256::digest(body)).into())])
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Parts<'a> {
@@ -215,6 +225,15 @@ mod tests {
         ] {
             let sent = Sent::body(format!(r#"{{"id":{value}}}"#));
             assert_eq!(sent.read("json:/id"), part, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_body_is_its_digest_and_an_empty_one_is_missing() {
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(Sent::body("abc").read("body"), text(abc));
+        for selector in ["body", "body?"] {
+            assert_eq!(Sent::body("").read(selector), missing(MissingReason::EmptyBody));
         }
     }
 

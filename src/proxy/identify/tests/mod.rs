@@ -77,6 +77,7 @@ impl Route {
 
     fn identifies(&self, sent: &Sent) -> Result<Identity, IdentifyError> {
         let rules = Rules {
+            observes: false,
             route: &self.name,
             path_counts: self.prefix,
             methods: &self.methods,

@@ -1,0 +1,106 @@
+//! Was it the sender? Answered from the raw bytes, before anything is looked up or stored.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use http::request::Parts;
+use http::{HeaderValue, Method};
+
+use super::respond::Refusal;
+use super::route::{PASSING, RouteSettings};
+use crate::operation::Timestamp;
+use crate::provider::signature::{Certificates, Refused, SecretError, Signed, Verifier};
+use crate::provider::{Arrived, Provider};
+
+/// Who sends to a route, and how that is checked.
+#[derive(Debug)]
+pub struct Sender {
+    provider: Arc<Provider>,
+    /// None: it is not checked.
+    verifier: Option<Verifier>,
+    /// The methods of events.
+    methods: Vec<Method>,
+    /// What the upstream is told.
+    name: HeaderValue,
+    /// How senders see the proxy, where the signature covers that.
+    public_url: Option<String>,
+}
+
+/// What is known of a request that may go on.
+#[derive(Debug, Clone, Default)]
+pub struct Opened {
+    /// The provider's name, if its signature was checked.
+    pub verified: Option<HeaderValue>,
+    /// It is no event: it is forwarded as it is, without key and record.
+    pub is_handshake: bool,
+}
+
+impl Sender {
+    /// The sender that a route names, if it names one.
+    ///
+    /// # Errors
+    ///
+    /// A secret that cannot be what this sender gives out.
+    pub fn of(
+        route: &RouteSettings,
+        certificates: &Certificates,
+    ) -> Result<Option<Self>, SecretError> {
+        let Some(provider) = route.provider.clone() else { return Ok(None) };
+        let settings = provider.signature.as_ref().filter(|_| !route.secrets.is_empty());
+        let verifier = settings
+            .map(|settings| Verifier::new(settings, &route.secrets, route.tolerance, certificates));
+        let public_url = settings.filter(|settings| settings.needs_public_url());
+        let public_url = public_url.and(route.public_url.as_ref());
+        // The name of a table is text that a header can hold, or it is told in part.
+        let name = provider.name.chars().filter(char::is_ascii_graphic).collect::<String>();
+        Ok(Some(Self {
+            verifier: verifier.transpose()?,
+            name: HeaderValue::from_str(&name).unwrap_or(HeaderValue::from_static("")),
+            methods: route.methods.clone(),
+            public_url: public_url.map(|url| url.to_string().trim_end_matches('/').to_owned()),
+            provider,
+        }))
+    }
+
+    /// Checks who sent a request, and whether it is an event. An unsigned handshake has to be the
+    /// described request and nothing more.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not known to be genuine.
+    pub async fn open(&self, head: &Parts, body: &[u8], now: Timestamp) -> Result<Opened, Refused> {
+        let (method, headers) = (&head.method, &head.headers);
+        let arrived = Arrived { method, query: head.uri.query(), headers, body };
+        let handshake = self.provider.handshake_of(&arrived);
+        let is_handshake = handshake.is_some();
+        let verifier = match (&self.verifier, handshake) {
+            (None, _) => return Ok(Opened { verified: None, is_handshake }),
+            (Some(_), Some(handshake)) if !handshake.signed => {
+                return Ok(Opened { verified: None, is_handshake });
+            }
+            // A probe or a challenge that no preset describes asks for nothing to be done.
+            (Some(_), None) if PASSING.contains(method) && !self.methods.contains(method) => {
+                return Ok(Opened::default());
+            }
+            (Some(verifier), _) => verifier,
+        };
+        let url = self.url(head);
+        verifier.verify(&Signed { method, url: &url, headers, body, now }).await?;
+        Ok(Opened { verified: Some(self.name.clone()), is_handshake })
+    }
+
+    /// The URL as its sender has signed it; never `Host`, which anybody can write.
+    fn url<'p>(&self, head: &'p Parts) -> Cow<'p, str> {
+        let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
+        match &self.public_url {
+            Some(public) => Cow::Owned(format!("{public}{target}")),
+            None => Cow::Borrowed(target),
+        }
+    }
+}
+
+impl From<Refused> for Refusal {
+    fn from(refused: Refused) -> Self {
+        Self::Signature(refused)
+    }
+}
