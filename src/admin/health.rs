@@ -1,12 +1,71 @@
 //! Alive, ready, measured.
 
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
 
 use super::Admin;
+use crate::clock::{Clock, Moment};
+use crate::store::{Concern, Store};
+
+/// How long it is told again what a probe has found. A probe writes, and anybody may ask.
+const PROBE_KEPT_FOR: Duration = Duration::from_secs(1);
+
+/// What is known of the store: whether it works, and what makes it unsafe.
+#[derive(Debug)]
+pub(super) struct Health {
+    store: Arc<dyn Store>,
+    clock: Clock,
+    latest: Arc<tokio::sync::Mutex<Option<Probed>>>,
+    /// The codes of what makes it unsafe.
+    concerns: std::sync::Mutex<Vec<&'static str>>,
+}
+
+/// What a probe has found: a failure in words that name nothing of the store.
+#[derive(Debug)]
+struct Probed {
+    at: Moment,
+    result: Result<(), String>,
+}
+
+impl Health {
+    pub(super) fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
+        let (latest, concerns) = (Arc::default(), std::sync::Mutex::default());
+        Self { store, clock, latest, concerns }
+    }
+
+    /// What the latest probe has found. However many ask, one is made at a time, and no other one
+    /// soon after it.
+    async fn probed(&self) -> Result<(), String> {
+        let mut latest = Arc::clone(&self.latest).lock_owned().await;
+        if let Some(Probed { at, result }) = &*latest
+            && at.until(self.clock.moment()) < PROBE_KEPT_FOR
+        {
+            return result.clone();
+        }
+        let (store, clock) = (Arc::clone(&self.store), self.clock.clone());
+        // In a task of its own: a caller that hangs up does not have the next one begin another.
+        let probe = tokio::spawn(async move {
+            let result = store.probe().await.map_err(|error| error.to_string());
+            *latest = Some(Probed { at: clock.moment(), result: result.clone() });
+            result
+        });
+        probe.await.unwrap_or_else(|_panicked| Err("the store could not be tried".to_owned()))
+    }
+
+    pub(super) fn has_seen(&self, concerns: &[Concern]) {
+        let codes = concerns.iter().map(|concern| concern.code).collect();
+        *self.concerns.lock().unwrap_or_else(PoisonError::into_inner) = codes;
+    }
+
+    fn concerns(&self) -> Vec<&'static str> {
+        self.concerns.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 /// The process runs.
 pub(super) async fn live() -> &'static str {
@@ -19,10 +78,14 @@ pub(super) async fn ready(State(admin): State<Admin>) -> (StatusCode, String) {
     if admin.0.draining.load(Ordering::Acquire) {
         return not_ready("draining");
     }
-    match admin.0.store.probe().await {
-        Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
-        Err(error) => not_ready(&error.to_string()),
+    if let Err(why) = admin.0.health.probed().await {
+        return not_ready(&why);
     }
+    // What is not safe is no reason to send senders away. The log has the rest of it, which names
+    // servers, users and tables.
+    let concerns = admin.0.health.concerns();
+    let warnings = concerns.iter().map(|code| format!("warning: {code}\n"));
+    (StatusCode::OK, format!("ready\n{}", warnings.collect::<String>()))
 }
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -44,5 +107,77 @@ pub(super) async fn metrics(State(admin): State<Admin>, headers: HeaderMap) -> R
     match page {
         Ok(page) => ([(header::CONTENT_TYPE, kind)], page).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use futures_util::FutureExt as _;
+    use futures_util::future::join_all;
+
+    use super::*;
+    use crate::admin::{Parties, Retentions};
+    use crate::operation::Timestamp;
+    use crate::store::memory::Memory;
+    use crate::telemetry::Metrics;
+
+    /// How many probes were made: each leaves a record that is swept when its time is over.
+    async fn probes(store: &dyn Store, clock: &Clock) -> usize {
+        clock.advance(Duration::from_hours(24));
+        store.sweep(1000).await.unwrap().removed
+    }
+
+    #[tokio::test]
+    async fn however_many_ask_the_store_is_tried_once_a_second() {
+        let clock = Clock::manual(Timestamp(0));
+        let store: Arc<dyn Store> = Arc::new(Memory::new(clock.clone()));
+        let health = Health::new(Arc::clone(&store), clock.clone());
+        let ask = async |count: usize| {
+            let asked = join_all((0..count).map(|_| health.probed())).await;
+            assert_eq!(asked, vec![Ok(()); count]);
+        };
+        ask(100).await;
+        clock.advance(Duration::from_millis(999));
+        ask(100).await;
+        assert_eq!(probes(&*store, &clock).await, 1);
+        ask(100).await;
+        clock.advance(PROBE_KEPT_FOR);
+        ask(1).await;
+        assert_eq!(probes(&*store, &clock).await, 2);
+    }
+
+    #[tokio::test]
+    async fn who_hangs_up_leaves_a_probe_that_others_get() {
+        let clock = Clock::manual(Timestamp(0));
+        let store: Arc<dyn Store> = Arc::new(Memory::new(clock.clone()));
+        let health = Health::new(Arc::clone(&store), clock.clone());
+        assert_eq!(health.probed().now_or_never(), None, "it hangs up");
+        assert!(health.latest.try_lock().is_err(), "the probe goes on");
+        assert_eq!(health.probed().await, Ok(()));
+        assert_eq!(probes(&*store, &clock).await, 1);
+    }
+
+    /// Whoever asks has no token.
+    #[tokio::test]
+    async fn of_what_is_unsafe_nothing_but_the_code_is_told() {
+        let clock = Clock::manual(Timestamp(0));
+        let admin = Admin::new(Parties {
+            store: Arc::new(Memory::new(clock.clone())),
+            metrics: Arc::new(Metrics::new()),
+            clock,
+            token: None,
+            retentions: Retentions { routes: HashMap::new(), otherwise: Duration::ZERO },
+        });
+        let told = async || ready(State(admin.clone())).await;
+        assert_eq!(told().await, (StatusCode::OK, "ready\n".to_owned()));
+        let (text, hint) = ("user `u`".to_owned(), "alter table `t`".to_owned());
+        admin.has_seen(&[Concern { code: "not-durable", text, hint }]);
+        assert_eq!(told().await, (StatusCode::OK, "ready\nwarning: not-durable\n".to_owned()));
+        admin.has_seen(&[]);
+        assert_eq!(told().await, (StatusCode::OK, "ready\n".to_owned()));
+        admin.drain();
+        assert_eq!(told().await.0, StatusCode::SERVICE_UNAVAILABLE);
     }
 }

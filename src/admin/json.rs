@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::operation::{
-    AnswerBody, Attempt, Decision, Key, Operation, Outcome, Reason, State, StoredAnswer, Timestamp,
+    AnswerBody, Attempt, Decision, Key, Operation, Outcome, Reason, State, Step, StoredAnswer,
+    Timestamp,
 };
 
 #[derive(Debug, Serialize)]
@@ -23,6 +24,7 @@ pub(super) struct OperationJson {
     attempts: Vec<AttemptJson>,
     attempts_total: u32,
     decisions: Vec<DecisionJson>,
+    steps: Vec<StepJson>,
 }
 
 #[derive(Debug, Serialize)]
@@ -43,6 +45,7 @@ struct AnswerJson {
 #[derive(Debug, Serialize)]
 struct AttemptJson {
     number: u32,
+    step: Option<String>,
     holder: String,
     started_at: String,
     ended_at: Option<String>,
@@ -50,6 +53,14 @@ struct AttemptJson {
     outcome: Option<&'static str>,
     reason: Option<&'static str>,
     status: Option<u16>,
+    reference: Option<String>,
+    forward_key: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct StepJson {
+    name: String,
+    state: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -98,6 +109,7 @@ impl From<&Operation> for OperationJson {
             attempts: operation.attempts.kept().map(Into::into).collect(),
             attempts_total: operation.attempts.total(),
             decisions: operation.decisions.iter().map(Into::into).collect(),
+            steps: operation.steps.iter().map(Into::into).collect(),
         }
     }
 }
@@ -123,6 +135,7 @@ impl From<&Attempt> for AttemptJson {
     fn from(attempt: &Attempt) -> Self {
         Self {
             number: attempt.number,
+            step: attempt.step.as_deref().map(str::to_owned),
             holder: attempt.holder.to_string(),
             started_at: rfc3339(attempt.started_at),
             ended_at: attempt.ended_at.map(rfc3339),
@@ -130,7 +143,15 @@ impl From<&Attempt> for AttemptJson {
             outcome: attempt.outcome.map(Outcome::as_str),
             reason: attempt.reason.map(Reason::as_str),
             status: attempt.status,
+            reference: attempt.reference.clone(),
+            forward_key: attempt.forward_key.as_deref().map(str::to_owned),
         }
+    }
+}
+
+impl From<&Step> for StepJson {
+    fn from(step: &Step) -> Self {
+        Self { name: step.name.to_string(), state: step.state.as_str() }
     }
 }
 
@@ -147,7 +168,7 @@ impl From<&Decision> for DecisionJson {
 }
 
 /// A time beyond what the calendar holds is shown as its last moment.
-fn rfc3339(at: Timestamp) -> String {
+pub(super) fn rfc3339(at: Timestamp) -> String {
     let millis = i64::try_from(at.0).unwrap_or(i64::MAX);
     jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX).to_string()
 }

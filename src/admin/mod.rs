@@ -1,25 +1,34 @@
-//! The control plane, on its own listener: health, metrics, and what is remembered.
+//! The control plane, on its own listener: health, metrics, what is remembered, and what a person
+//! decides about it.
 
+mod body;
+mod decide;
+mod failures;
+mod guard;
 mod health;
 mod json;
+mod listing;
+mod many;
 mod operations;
 mod problem;
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use http::header;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
 
+use crate::clock::Clock;
 use crate::secret::Secret;
-use crate::store::Store;
+use crate::store::{Concern, Store};
 use crate::telemetry::Metrics;
 
+use failures::Failures;
+use health::Health;
 use problem::Problem;
 
 /// Where the control plane listens, and who may use it.
@@ -29,6 +38,32 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// What every call but `/livez` and `/readyz` must bring; none only on loopback.
     pub token: Option<Secret>,
+    /// How long a decision is remembered where the operation's route is not configured any more.
+    pub retention: Duration,
+}
+
+/// How long a decision is remembered.
+#[derive(Debug, Clone)]
+pub struct Retentions {
+    /// By the name of the route: as long as an outcome there.
+    pub routes: HashMap<Arc<str>, Duration>,
+    /// On any other route, which was configured once.
+    pub otherwise: Duration,
+}
+
+/// What the control plane is made of.
+#[derive(Debug)]
+pub struct Parties {
+    /// What is shown and decided about.
+    pub store: Arc<dyn Store>,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// What failures of callers are counted by, and the time of a call.
+    pub clock: Clock,
+    /// See [`Settings::token`].
+    pub token: Option<Secret>,
+    /// How long decisions are remembered.
+    pub retentions: Retentions,
 }
 
 /// What the control plane knows of the process. Clones are one and the same.
@@ -40,14 +75,39 @@ struct Shared {
     store: Arc<dyn Store>,
     metrics: Arc<Metrics>,
     token: Option<Secret>,
+    failures: Failures,
+    health: Health,
+    /// What the time of a call is limited by.
+    clock: Clock,
+    retentions: Retentions,
     draining: AtomicBool,
 }
 
+impl Retentions {
+    fn of(&self, route: &str) -> Duration {
+        self.routes.get(route).copied().unwrap_or(self.otherwise)
+    }
+}
+
 impl Admin {
-    /// Shows this store and these metrics to whoever has the token.
-    pub fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>, token: Option<Secret>) -> Self {
-        let draining = AtomicBool::new(false);
-        Self(Arc::new(Shared { store, metrics, token, draining }))
+    /// Shows the store and the metrics to whoever has the token, and takes decisions from them.
+    pub fn new(parties: Parties) -> Self {
+        let Parties { store, metrics, clock, token, retentions } = parties;
+        Self(Arc::new(Shared {
+            failures: Failures::new(clock.clone()),
+            health: Health::new(Arc::clone(&store), clock.clone()),
+            draining: AtomicBool::new(false),
+            store,
+            metrics,
+            token,
+            clock,
+            retentions,
+        }))
+    }
+
+    /// What makes the store unsafe now, for whoever asks how it is.
+    pub fn has_seen(&self, concerns: &[Concern]) {
+        self.0.health.has_seen(concerns);
     }
 
     /// From now on the process is not ready.
@@ -59,10 +119,13 @@ impl Admin {
     pub fn router(&self) -> Router {
         let guarded = Router::new()
             .route("/metrics", get(health::metrics))
-            .route("/api/operations/{id}", get(operations::show))
+            .route("/api/operations", get(operations::list))
+            .route("/api/operations/resolve", post(many::resolve))
+            .route("/api/operations/{id}", get(operations::show).delete(decide::forget))
+            .route("/api/operations/{id}/resolve", post(decide::resolve))
             .method_not_allowed_fallback(|| async { Problem::MethodNotAllowed })
             .fallback(|| async { Problem::NotFound })
-            .layer(from_fn_with_state(self.clone(), check_token));
+            .layer(from_fn_with_state(self.clone(), guard::check));
         // Health is asked for by machines that have no token, and tells nothing else.
         Router::new()
             .route("/livez", get(health::live))
@@ -70,19 +133,4 @@ impl Admin {
             .merge(guarded)
             .with_state(self.clone())
     }
-}
-
-async fn check_token(State(admin): State<Admin>, request: Request, next: Next) -> Response {
-    let Some(token) = &admin.0.token else { return next.run(request).await };
-    let given = request.headers().get(header::AUTHORIZATION).map(http::HeaderValue::as_bytes);
-    match given.and_then(bearer) {
-        Some(given) if token.is(given) => next.run(request).await,
-        Some(_) | None => Problem::Unauthorized.into_response(),
-    }
-}
-
-/// The token in `Bearer TOKEN`; the case of the scheme does not count (RFC 9110, 11.1).
-fn bearer(credentials: &[u8]) -> Option<&[u8]> {
-    let (scheme, token) = credentials.split_at_checked(b"Bearer ".len())?;
-    scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
 }

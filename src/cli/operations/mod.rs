@@ -1,0 +1,77 @@
+//! `onceward operations`: what is remembered, and what a person decides about it, through the
+//! admin API of a running process.
+
+mod audit;
+mod client;
+mod error;
+mod forget;
+mod list;
+mod many;
+mod resolve;
+mod show;
+mod shown;
+mod text;
+
+use clap::Subcommand;
+
+use super::output::Ended;
+use client::{Client, Connection};
+use error::Error;
+
+/// List and show operations, and decide about those whose outcome nobody knows
+///
+/// Through the admin API of a running process. Its token, where it asks for one, comes from
+/// `ONCEWARD_ADMIN_TOKEN` or from a file.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  onceward operations list --state uncertain
+  onceward operations show op_92b0ea2075b84f9d734df50ef6b6d935
+  onceward operations resolve op_92b0ea2075b84f9d734df50ef6b6d935 \\
+      --outcome succeeded --reason \"seen in the ledger\"")]
+pub(super) struct Args {
+    #[command(flatten)]
+    connection: Connection,
+    /// Print JSON
+    #[arg(long, global = true, display_order = 100)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List operations, newest first.
+    List(list::Args),
+    /// Show one operation, with its attempts and decisions.
+    Show(show::Args),
+    /// Say how an uncertain or failed operation ended, or many of them.
+    Resolve(resolve::Args),
+    /// Take an operation back: its next copy runs again.
+    Forget(forget::Args),
+    /// List what people decided, newest first.
+    Audit(audit::Args),
+}
+
+pub(super) fn run(args: &Args) -> Ended {
+    match try_run(args) {
+        Ok(ended) => ended,
+        Err(error) => error.into(),
+    }
+}
+
+fn try_run(args: &Args) -> Result<Ended, Error> {
+    let client = Client::open(&args.connection)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(Error::Runtime)?;
+    runtime.block_on(async {
+        let left_to_print = match &args.command {
+            Command::List(list) => list::run(list, &client, args.json).await,
+            Command::Show(show) => show::run(show, &client, args.json).await,
+            Command::Resolve(resolve) => return resolve::run(resolve, &client, args.json).await,
+            Command::Forget(forget) => forget::run(forget, &client, args.json).await,
+            Command::Audit(audit) => audit::run(audit, &client, args.json).await,
+        };
+        left_to_print.map(Ended::done)
+    })
+}

@@ -1,0 +1,132 @@
+//! `onceward operations show`.
+
+use std::fmt::Write as _;
+
+use super::client::Client;
+use super::error::Error;
+use super::shown::{Attempt, Decision, Shown};
+use super::text::{json, plain, table};
+use crate::operation::OperationId;
+
+/// Show one operation, with its attempts and decisions
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: onceward operations show op_92b0ea2075b84f9d734df50ef6b6d935")]
+pub(super) struct Args {
+    /// Its id, as `Onceward-Operation` says it
+    #[arg(value_name = "OPERATION")]
+    operation: OperationId,
+}
+
+pub(super) async fn run(args: &Args, client: &Client, as_json: bool) -> Result<String, Error> {
+    let told = client.show(args.operation).await?;
+    if as_json {
+        return Ok(json(&told, true));
+    }
+    Ok(text(&Shown::read(&told)?))
+}
+
+fn text(shown: &Shown) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        // Writing to a string does not fail.
+        let _written = writeln!(text, "{name:<13}{}", plain(value));
+    };
+    line("operation", &shown.operation);
+    line("state", &shown.state);
+    line("route", &shown.route);
+    line("request", &format!("{} {}", shown.method, shown.path));
+    line("key", &format!("{}: {}", shown.key.from, quoted(&shown.key.parts)));
+    line("fingerprint", shown.fingerprint.as_deref().unwrap_or("none"));
+    line("created", &shown.created_at);
+    if let Some(settled_at) = &shown.settled_at {
+        line("settled", settled_at);
+    }
+    line(if shown.state == "in_flight" { "lease until" } else { "kept until" }, &shown.expires_at);
+    if let Some(lease) = &shown.lease {
+        line("held by", &lease.holder);
+        line("ends at", &lease.ends_at);
+    }
+    if let Some(answer) = &shown.answer {
+        let body = if answer.body_omitted {
+            "its body was not kept".to_owned()
+        } else {
+            format!("{} bytes", answer.body_bytes)
+        };
+        line("answer", &format!("{}, {body}", answer.status));
+    }
+    if !shown.steps.is_empty() {
+        let steps = shown.steps.iter().map(|step| format!("{} {}", step.name, step.state));
+        line("steps", &steps.collect::<Vec<_>>().join(", "));
+    }
+    text.push_str(&attempts(shown));
+    text.push_str(&decisions(&shown.decisions));
+    text
+}
+
+/// A part that could be read as something else is quoted already.
+fn quoted(parts: &[String]) -> String {
+    let quoted = |part: &String| {
+        if part.starts_with('"') { part.clone() } else { format!("\"{part}\"") }
+    };
+    parts.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+fn attempts(shown: &Shown) -> String {
+    let kept = shown.attempts.len();
+    let total = shown.attempts_total;
+    let count = if kept == total as usize {
+        format!("{total} in all")
+    } else {
+        format!("{total} in all, {kept} are kept")
+    };
+    // what no attempt has is not shown
+    let has =
+        |of: fn(&Attempt) -> &Option<String>| shown.attempts.iter().any(|one| of(one).is_some());
+    let some: Vec<&Column> = OPTIONAL.iter().filter(|column| has(column.of)).collect();
+    let mut header = vec!["ATTEMPT", "STARTED", "ENDED", "SENT", "OUTCOME", "REASON", "STATUS"];
+    header.extend(some.iter().map(|column| column.name));
+    header.push("HOLDER");
+    let rows = shown.attempts.iter().map(|one| attempt(one, &some));
+    format!("\nattempts: {count}\n{}", table(&header, rows))
+}
+
+/// What an attempt may have.
+struct Column {
+    name: &'static str,
+    of: fn(&Attempt) -> &Option<String>,
+}
+
+const OPTIONAL: [Column; 3] = [
+    Column { name: "STEP", of: |attempt| &attempt.step },
+    Column { name: "REFERENCE", of: |attempt| &attempt.reference },
+    Column { name: "KEY IN", of: |attempt| &attempt.forward_key },
+];
+
+fn attempt(attempt: &Attempt, some: &[&Column]) -> Vec<String> {
+    let sent = if attempt.sent { "yes" } else { "no" };
+    let mut row = vec![
+        attempt.number.to_string(),
+        attempt.started_at.clone(),
+        attempt.ended_at.clone().unwrap_or_default(),
+        sent.to_owned(),
+        attempt.outcome.clone().unwrap_or_default(),
+        attempt.reason.clone().unwrap_or_default(),
+        attempt.status.map(|status| status.to_string()).unwrap_or_default(),
+    ];
+    row.extend(some.iter().map(|column| (column.of)(attempt).clone().unwrap_or_default()));
+    row.push(attempt.holder.clone());
+    row
+}
+
+fn decisions(decisions: &[Decision]) -> String {
+    if decisions.is_empty() {
+        return "\ndecisions: none\n".to_owned();
+    }
+    let header = ["AT", "BY", "DECISION", "REASON", "REFERENCE"];
+    let rows = decisions.iter().map(|decision| {
+        let reference = decision.reference.clone().unwrap_or_default();
+        let Decision { at, by, kind, reason, .. } = decision.clone();
+        vec![at, by, kind, reason, reference]
+    });
+    format!("\ndecisions:\n{}", table(&header, rows))
+}
