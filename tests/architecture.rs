@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 /// Lowest row first. A module imports from rows before its own, never from its neighbours.
 const ROWS: &[&[&str]] = &[
     &["operation"],
-    &["clock", "secret"],
+    &["clock", "json", "secret"],
     &["telemetry"],
     &["budget"],
-    &["listener", "store", "upstream"],
+    &["provider", "listener", "store", "upstream"],
     &["idempotency"],
     &["admin", "proxy"],
     &["config"],

@@ -202,7 +202,7 @@ fn check_finds_nothing_in_a_good_configuration() {
     for line in ["check --config onceward.toml", "check --config onceward.toml --strict"] {
         assert_eq!(shell.types(line).printed(0), "onceward.toml: no problems, no risks\n");
     }
-    let nothing = json!({ "problems": [], "risks": [] });
+    let nothing = json!({ "problems": [], "risks": [], "notes": [] });
     let printed = shell.types("check --config onceward.toml --json").printed(0);
     assert_eq!(serde_json::from_str::<Value>(&printed).unwrap(), nothing);
 }
@@ -238,7 +238,7 @@ event.id = "/id"
       bad.toml:12: `routes.orders.upstream`: expected a value, found none
         hint: `upstream = "http://127.0.0.1:3000"`
       bad.toml:13: `routes.orders.path`: expected a path such as `/webhooks/orders`, or a prefix such as `/webhooks/*`, without query, fragment or dot segments, found `orders`
-      bad.toml:16: `routes.orders.key.event.id`: expected `header:NAME`, `json:/pointer`, `form:FIELD` or `query:NAME`, with `?` behind it where it may be absent, found `/id`
+      bad.toml:16: `routes.orders.key.event.id`: expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME` or `body`, with `?` behind it where it may be absent, found `/id`
       ONCEWARD_SERVER__DRAIN_DELAY: `server.drain_delay`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found `soon`
     "#);
     let json = shell.types("check --config bad.toml --json").printed(2);
@@ -337,7 +337,7 @@ const CAPTURED: &str = "POST /orders?a=1 HTTP/1.1\r\nHost: hooks.example.com\r\n
 #[test]
 fn explain_says_what_a_request_would_be_taken_for() {
     let shell = Shell::with("onceward.toml", ROUTE).and("captured.http", CAPTURED);
-    let explain = "explain --config onceward.toml --request captured.http";
+    let explain = "explain -c onceward.toml --request captured.http";
     assert_snapshot!(shell.types(explain).printed(0), @r#"
     route        orders
     signature    not-checked
@@ -403,7 +403,7 @@ fn init_writes_a_configuration_that_checks_and_serves() {
     let written = std::fs::read_to_string(shell.path().join("onceward.toml")).unwrap();
     assert_eq!(shell.types("init").printed(0), written);
     assert_eq!(
-        shell.types("check --config onceward.toml --strict").printed(0),
+        shell.types("check -c onceward.toml --strict").printed(0),
         "onceward.toml: no problems, no risks\n"
     );
     let serving = shell.serves("serve --config onceward.toml");
@@ -413,11 +413,77 @@ fn init_writes_a_configuration_that_checks_and_serves() {
     assert_eq!(serving.ends_by(Signal::TERM).0, Some(0));
     // And it is not written over.
     assert_snapshot!(shell.types("init --output onceward.toml").complained(1), @"
-    error: `onceward.toml` was not written
-      because: File exists (os error 17)
+    error: `onceward.toml` exists already, and is left as it is
+      hint: name another file, or move this one away
     ");
     let kept = std::fs::read_to_string(shell.path().join("onceward.toml")).unwrap();
     assert_eq!(kept, written);
+}
+
+#[test]
+fn init_for_a_sender_writes_what_needs_only_its_secret() {
+    let shell = Shell::new();
+    shell.types("init --provider stripe --output onceward.toml").printed(0);
+    let problems = shell.types("check --config onceward.toml").printed(2);
+    assert!(problems.contains("`routes.stripe.secrets.0.env`"), "{problems}");
+    let shell = shell.variable("STRIPE_WEBHOOK_SECRET", "whsec_1");
+    let checked = shell.types("check --config onceward.toml --strict").printed(0);
+    assert!(checked.starts_with("onceward.toml: no problems, no risks, 1 note\n"), "{checked}");
+}
+
+#[test]
+fn a_sender_is_enough_to_serve_without_a_file() {
+    let serve = "serve --upstream http://127.0.0.1:1 --provider stripe";
+    assert_snapshot!(Shell::new().types(serve).complained(2), @"
+    error: the configuration has 1 problem
+      --provider: `routes.default.secrets.0.env`: expected the name of a variable that holds the secret, found one that is not set
+        hint: set `ONCEWARD_SECRET`, or give `--secret-file FILE`
+    ");
+    assert_snapshot!(Shell::new().types(&format!("{serve} --secret-file nowhere")).complained(2), @"
+    error: the configuration has 1 problem
+      --secret-file: `routes.default.secrets.0.file`: expected the path of a file that holds the secret, found one that cannot be read: entity not found
+    ");
+    let secret = Shell::with("secret", "whsec_1\n").anywhere();
+    let serving = secret.serves(&format!("{serve} --secret-file secret"));
+    assert_eq!(get(serving.admin(), "/readyz"), 200);
+    assert_eq!(serving.ends_by(Signal::TERM).0, Some(0));
+}
+
+#[test]
+fn what_is_known_of_a_sender_is_shown() {
+    let shell = Shell::new();
+    let list = shell.types("providers").printed(0);
+    assert!(list.contains("stripe             Stripe (snapshot events, v1)\n"), "{list}");
+    assert_snapshot!(shell.types("providers lemonsqueezy").printed(0), @"
+    Lemon Squeezy
+
+      There is no event id: the body's digest is the key. All retries are over after 2.6 min: copies
+      wait for the outcome, since a refusal would use up a retry.
+
+      key              body + header:x-event-name
+      remembered for   24h
+      a copy waits     8s
+      signature        hmac in X-Signature
+      its secret       Settings > Webhooks > the webhook > signing secret: you choose it
+      done means       200 alone
+      on failure       tries again after 5, 25 and 125 s, and never after that
+      tries again for  3m
+      after statuses   3xx, 4xx, 5xx
+      by hand          dashboard
+
+      Not the event:
+        json:/data/id is the object, of which there are many events
+
+      Not confirmed:
+        whether a retry has the same body to the byte: if not, it is a new operation
+        how long it waits for an answer
+        for how long an event can be resent
+        the signature against an official example
+    ");
+    let known: Value =
+        serde_json::from_str(&shell.types("providers stripe --json").printed(0)).unwrap();
+    assert_eq!((&known["name"], &known["retention"]), (&json!("stripe"), &json!("31d")));
+    assert_snapshot!(shell.types("providers strpe").complained(2), @"error: no provider `strpe` is built in; `onceward providers` lists those that are");
 }
 
 #[test]
@@ -434,7 +500,8 @@ fn completions_and_the_man_page_know_every_command() {
     assert!(pages[5].1.contains(".TH onceward 1"), "{}", pages[5].1);
 }
 
-const COMMANDS: [&str; 6] = ["serve", "demo", "check", "explain", "init", "completions"];
+const COMMANDS: [&str; 8] =
+    ["serve", "demo", "check", "explain", "operations", "providers", "init", "completions"];
 
 #[test]
 fn every_command_has_help_with_an_example() {
@@ -470,6 +537,12 @@ fn wrong_usage_exits_with_2() {
         "explain --config onceward.toml",
         "completions tcsh",
         "init --outptu x",
+        "init --provider strpe",
+        "providers strpe",
+        "providers stripe adyen",
+        "serve --provider stripe",
+        "serve --config onceward.toml --provider stripe",
+        "serve --upstream http://127.0.0.1:1 --secret-file x",
         "serve --config onceward.toml --log-format xml",
     ] {
         assert!(!shell.types(line).complained(2).is_empty(), "{line}");

@@ -1,9 +1,12 @@
 //! What is written down for people is true.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use onceward::config::{Config, Place, Sources};
+use onceward::provider::{Preset, presets, signature};
+use toml::{Table, Value};
 
 fn sources(file: &str) -> Sources {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config").join(file);
@@ -32,6 +35,47 @@ fn the_reference_shows_every_built_in_value() {
     assert_eq!(written.count(), 0);
 }
 
+/// C83: what the documentation has an operator write is what the tests have proved to suffice.
+#[test]
+fn the_page_of_redis_has_the_line_of_its_permissions() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/redis.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains(onceward::store::redis::ACL_LINE));
+}
+
+/// What the example of a cluster mounts can be served.
+#[test]
+fn the_configuration_of_the_cluster_is_right() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/cluster/onceward.toml");
+    let password = [("REDIS_PASSWORD".to_owned(), "secret".to_owned())];
+    let config = Sources::from_file(&file, password).unwrap().check().unwrap();
+    assert_eq!(config.risks(), []);
+}
+
+/// The same of the stores that the reference does not choose.
+#[test]
+fn the_examples_of_shared_stores_show_their_built_in_values() {
+    for store in ["redis", "postgres"] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("onceward.toml");
+        let route = "[routes.orders]\npath = \"/\"\nupstream = \"http://a\"\n";
+        std::fs::write(&file, format!("[store.{store}]\n{route}")).unwrap();
+        let shown = |sources: Sources| -> Vec<String> {
+            let of_store = |key: String| key.starts_with(&format!("store.{store}."));
+            let settings = sources.effective().into_iter();
+            let settings = settings.filter(|setting| of_store(setting.key.to_string()));
+            settings.map(|setting| format!("{} = {}", setting.key, setting.value)).collect()
+        };
+        let variables = || [("DATABASE_URL".to_owned(), "postgres://a/b".to_owned())];
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("config/{store}.toml"));
+        let example = Sources::from_file(&example, variables()).unwrap();
+        let built_in = Sources::from_file(&file, variables()).unwrap();
+        built_in.check().unwrap();
+        example.check().unwrap();
+        assert_eq!(shown(example), shown(built_in));
+    }
+}
+
 #[test]
 fn the_minimal_configuration_is_what_one_flag_gives() {
     let minimal = sources("minimal.toml").check().unwrap();
@@ -49,4 +93,158 @@ fn the_readme_shows_the_minimal_configuration() {
     let (block, _) = behind.split_once("```").unwrap();
     let minimal = std::fs::read_to_string(root.join("config/minimal.toml")).unwrap();
     assert_eq!(block, minimal);
+}
+
+/// The examples of the reference that are commented out can be copied.
+#[test]
+fn what_the_reference_shows_of_senders_is_right() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/onceward.toml");
+    let reference = std::fs::read_to_string(path).unwrap();
+    let (routes, own) = reference.split_once("# [providers.acme]").unwrap();
+    let (_, route) = routes.split_once("\n[routes.orders]").unwrap();
+    let uncommented = |text: &str| text.replace("\n# ", "\n");
+    let of_a_preset =
+        format!("[routes.orders]{}", uncommented(route)).replace("verify = false", "");
+    let of_its_own = format!("[providers.acme]{}", uncommented(own));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for (text, provider) in [
+        (of_a_preset.clone(), "stripe"),
+        (format!("{}\n{of_its_own}", of_a_preset.replace("\"stripe\"", "\"acme\"")), "acme"),
+    ] {
+        std::fs::write(file.path(), text).unwrap();
+        let secret = ("STRIPE_WEBHOOK_SECRET".to_owned(), "whsec_1".to_owned());
+        let routes = Config::from_file(file.path(), [secret]).unwrap().routes;
+        let mut names = routes.iter().filter_map(|route| route.provider.as_deref());
+        assert_eq!(names.next().unwrap().name, provider);
+    }
+}
+
+/// A page for each sender says what its preset says. `UPDATE_DOCS=1 cargo test --test documents`
+/// writes them.
+#[test]
+fn every_sender_has_a_page_that_says_what_its_preset_says() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/providers");
+    let update = std::env::var_os("UPDATE_DOCS").is_some();
+    let mut pages: Vec<(String, String)> =
+        presets().iter().map(|preset| (format!("{}.md", preset.name), page(preset))).collect();
+    pages.push(("README.md".to_owned(), contents()));
+    pages.sort();
+    if update {
+        std::fs::create_dir_all(&folder).unwrap();
+        for (file, page) in &pages {
+            std::fs::write(folder.join(file), page).unwrap();
+        }
+    }
+    let mut written: Vec<(String, String)> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| {
+            let page = std::fs::read_to_string(entry.path()).unwrap();
+            (entry.file_name().into_string().unwrap(), page)
+        })
+        .collect();
+    written.sort();
+    assert!(written == pages, "`UPDATE_DOCS=1 cargo test --test documents` writes the pages");
+}
+
+/// The list of all pages.
+fn contents() -> String {
+    let mut page = "# Senders\n\nEach is a preset: a route that says `provider = \"NAME\"` takes from \
+                    it what it does not say\nitself.\n\n| sender | name | signs |\n| --- | --- | --- |\n"
+        .to_owned();
+    for preset in presets() {
+        let known: Table = preset.toml.parse().unwrap();
+        let (name, title) = (preset.name, known.get("title").and_then(Value::as_str).unwrap());
+        let signs = if known.contains_key("signature") { "yes" } else { "no" };
+        writeln!(page, "| [{title}]({name}.md) | `{name}` | {signs} |").unwrap();
+    }
+    page
+}
+
+/// What to write, what the sender does, and what of it is not confirmed.
+fn page(preset: &Preset) -> String {
+    let known: Table = preset.toml.parse().unwrap();
+    let name = preset.name;
+    let facts = known.get("facts").and_then(Value::as_table).unwrap();
+    let fact = |name: &str| facts.get(name).and_then(Value::as_str);
+    let provider = Config::of_preset(name).unwrap().unwrap().provider.unwrap();
+    let mut page = format!("# {}\n\n", provider.title);
+    let about = preset.toml.lines().map_while(|line| line.strip_prefix('#')).skip(2);
+    let about: Vec<&str> = about.map(str::trim).collect();
+    if !about.is_empty() {
+        write!(page, "{}\n\n", about.join("\n")).unwrap();
+    }
+
+    let signs_url = provider.signature.as_ref().is_some_and(signature::Settings::needs_public_url);
+    page += "## What to write\n\n```toml\n";
+    if signs_url {
+        page += "[server]\npublic_url = \"https://hooks.example.com\"   # as it is registered\n\n";
+    }
+    write!(page, "[routes.{name}]\npath = \"/webhooks/{name}\"\n").unwrap();
+    write!(page, "upstream = \"http://127.0.0.1:3000\"\nprovider = \"{name}\"\n").unwrap();
+    match fact("secret") {
+        Some(secret) => {
+            let variable = name.to_ascii_uppercase().replace('-', "_");
+            write!(page, "secrets = [{{ env = \"{variable}_WEBHOOK_SECRET\" }}]\n```\n\n").unwrap();
+            write!(page, "The secret: {secret}.\n\n").unwrap();
+        }
+        None => page += "```\n\nIts requests have no signature that could be checked.\n\n",
+    }
+
+    page += "## What it does\n\n| | |\n| --- | --- |\n";
+    let lists = |name: &str| items(facts.get(name)).join(", ");
+    for (heading, text) in [
+        ("takes as done", fact("success").unwrap_or_default().to_owned()),
+        ("waits for an answer", fact("patience").unwrap_or("not known").to_owned()),
+        ("on failure", fact("on_failure").unwrap_or_default().to_owned()),
+        ("tries again for", fact("retry_window").unwrap_or_default().to_owned()),
+        ("tries again after", lists("retried")),
+        ("but not after", lists("not_retried")),
+        ("sent again by hand", fact("resend").unwrap_or_default().to_owned()),
+        ("stops sending after", fact("disabled_after").unwrap_or_default().to_owned()),
+        ("largest event", fact("largest_event").unwrap_or_default().to_owned()),
+        ("several events at once", fact("batch").unwrap_or_default().to_owned()),
+    ] {
+        if !text.is_empty() {
+            writeln!(page, "| {heading} | {text} |").unwrap();
+        }
+    }
+
+    write!(page, "\n## What the preset sets\n\n```toml\n{}```\n", settings(preset)).unwrap();
+    if !provider.handshakes.is_empty() {
+        page += "\n## Handshakes\n\nForwarded as they are, without a key, and never answered from the store.\n\n";
+        for handshake in &provider.handshakes {
+            let signed = if handshake.signed { "signed, and verified" } else { "not signed" };
+            writeln!(page, "- {} ({}): {signed}", handshake.name, handshake.method).unwrap();
+        }
+    }
+    for (heading, items) in [
+        ("What is not the event", not_the_event(facts)),
+        ("Worth knowing", items(facts.get("notes"))),
+        ("Not confirmed by the sender", items(facts.get("unconfirmed"))),
+    ] {
+        if !items.is_empty() {
+            write!(page, "\n## {heading}\n\n- {}\n", items.join("\n- ")).unwrap();
+        }
+    }
+    page
+}
+
+/// The part of a preset that are settings of a route.
+fn settings(preset: &Preset) -> String {
+    let lines = preset.toml.lines().skip_while(|line| line.is_empty() || line.starts_with('#'));
+    let lines = lines.filter(|line| !line.starts_with("title = "));
+    let of_the_sender = ["[signature]", "[[handshakes]]", "[facts]"];
+    let lines: Vec<&str> = lines.take_while(|line| !of_the_sender.contains(line)).collect();
+    format!("{}\n", lines.join("\n").trim_end())
+}
+
+fn items(list: Option<&Value>) -> Vec<String> {
+    let items = list.and_then(Value::as_array).into_iter().flatten();
+    items.map(|item| item.as_str().unwrap().to_owned()).collect()
+}
+
+fn not_the_event(facts: &Table) -> Vec<String> {
+    let named = facts.get("not_the_event").and_then(Value::as_table).into_iter().flatten();
+    named.map(|(at, what)| format!("`{at}` is {}", what.as_str().unwrap())).collect()
 }

@@ -1,5 +1,6 @@
 //! The composition root: a configuration in, running listeners and background loops out.
 
+mod concerns;
 mod descriptors;
 
 use std::io;
@@ -11,14 +12,15 @@ use axum::Router;
 use hyper_util::service::TowerToHyperService;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use crate::admin::Admin;
+use crate::admin::{self, Admin, Retentions};
 use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::idempotency::Executor;
 use crate::listener::{self, Listener, Service, Shutdown};
-use crate::proxy::{Parties, Proxy};
-use crate::store::{self, Measured, Store, embedded, memory};
+use crate::provider::signature::{Certificates, CertificatesError, SecretError};
+use crate::proxy::{Parties, Proxy, RouteSettings};
+use crate::store::{self, Measured, Store, embedded, memory, postgres, redis};
 use crate::telemetry::{Metrics, chain};
 use crate::upstream::{TrustStore, TrustedProxies};
 
@@ -54,6 +56,15 @@ pub enum StartError {
     /// The embedded store cannot be opened.
     #[error("the store cannot be opened")]
     Store(#[source] embedded::OpenError),
+    /// A secret cannot be what its sender gives out.
+    #[error("a route's signatures cannot be checked")]
+    Secret(#[source] SecretError),
+    /// Senders' certificates cannot be fetched.
+    #[error("senders' certificates cannot be fetched")]
+    Certificates(#[source] CertificatesError),
+    /// Nothing can be connected to the store's server.
+    #[error("the store cannot be used")]
+    Server(#[source] store::SetupError),
 }
 
 /// How long outcomes may take to be recorded after attempts were ended by force.
@@ -88,6 +99,7 @@ impl App {
             );
         }
         let budget = Budget::new(server.limits.buffered_bytes_max, Arc::clone(&metrics));
+        let retentions = retentions(&routes, admin.retention);
         let executor = Executor::new(
             Arc::clone(&store),
             holder(),
@@ -95,21 +107,31 @@ impl App {
             Arc::clone(&metrics),
             budget.clone(),
         );
+        let certificates = Certificates::new(clock.clone()).map_err(StartError::Certificates)?;
         let parties = Parties {
             executor: Arc::clone(&executor),
             budget,
-            clock,
+            clock: clock.clone(),
             metrics: Arc::clone(&metrics),
             trust: TrustStore::of_this_machine(),
+            certificates,
         };
         let trusted = TrustedProxies(server.trusted_proxies);
-        let proxy = Proxy::new(routes, server.limits, trusted, parties);
+        let proxy =
+            Proxy::new(routes, server.limits, trusted, parties).map_err(StartError::Secret)?;
         let public = bind("server.listen", server.listen, server.listener.clone())?;
         let limits = listener::Limits { connections_max: shares.private, ..server.listener };
         let private = bind("admin.listen", admin.listen, limits)?;
+        let admin = Admin::new(admin::Parties {
+            store: Arc::clone(&store),
+            metrics: Arc::clone(&metrics),
+            clock,
+            token: admin.token,
+            retentions,
+        });
         Ok(Self {
             proxy,
-            admin: Admin::new(Arc::clone(&store), Arc::clone(&metrics), admin.token),
+            admin,
             executor,
             store,
             metrics,
@@ -157,6 +179,11 @@ impl App {
             Arc::clone(&self.metrics),
         ));
         let sweep = tokio::spawn(sweep(Arc::clone(&self.store), Arc::clone(&self.metrics)));
+        let concerns = tokio::spawn(concerns::tell(
+            Arc::clone(&self.store),
+            Arc::clone(&self.metrics),
+            self.admin.clone(),
+        ));
         let close_idle = tokio::spawn(close_idle(self.proxy.clone()));
 
         asked_to_stop.await;
@@ -187,6 +214,7 @@ impl App {
             }
         }
         sweep.abort();
+        concerns.abort();
         close_idle.abort();
         closing.stop(LAST_ANSWERS);
         let _panicked = private.await;
@@ -205,6 +233,12 @@ pub(crate) async fn open(
             tracing::warn!("the store is in memory: what is remembered is lost with this process");
             Ok(Arc::new(memory::Memory::new(clock)))
         }
+        store::Settings::Redis(settings) => {
+            redis::open(&settings, clock).map_err(StartError::Server)
+        }
+        store::Settings::Postgres(settings) => {
+            postgres::open(&settings, clock).map_err(StartError::Server)
+        }
         store::Settings::Embedded(settings) => {
             let opened =
                 tokio::task::spawn_blocking(move || embedded::open(&settings, clock)).await;
@@ -215,6 +249,12 @@ pub(crate) async fn open(
             }
         }
     }
+}
+
+/// How long a decision is remembered: as long as an outcome on the same route.
+fn retentions(routes: &[RouteSettings], otherwise: Duration) -> Retentions {
+    let of_route = |route: &RouteSettings| (route.name.clone(), route.policy.terms.retention);
+    Retentions { routes: routes.iter().map(of_route).collect(), otherwise }
 }
 
 fn bind(

@@ -9,7 +9,7 @@ use super::serve;
 use crate::app;
 use crate::clock::Clock;
 use crate::config::{Effective, Key, Place, Problem, Problems, Risk, Sources};
-use crate::store;
+use crate::store::{self, Concern};
 use crate::telemetry::chain;
 
 /// Checks a configuration without starting
@@ -20,7 +20,7 @@ use crate::telemetry::chain;
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct Args {
     /// The configuration
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     config: PathBuf,
     /// Print every setting with its value and where it comes from
     #[arg(long)]
@@ -46,6 +46,15 @@ struct Report {
 /// A risk, and the place that it comes from.
 type Placed = (Place, Risk);
 
+/// What there is to say of a configuration without problems.
+#[derive(Debug, Default)]
+struct Findings {
+    risks: Vec<Placed>,
+    /// What nothing has to be done about.
+    notes: Vec<Placed>,
+    effective: Vec<Effective>,
+}
+
 pub(super) fn run(args: &Args) -> Ended {
     let Report { text, status } = report(args, serve::environment());
     Ended { status, ..Ended::done(text) }
@@ -54,18 +63,21 @@ pub(super) fn run(args: &Args) -> Ended {
 /// Checks the configuration that `args` name, under these variables.
 fn report(args: &Args, environment: impl IntoIterator<Item = (String, String)>) -> Report {
     match examine(args, environment) {
-        Ok((risks, effective)) => {
-            let status = u8::from(args.strict && !risks.is_empty());
+        Ok(findings) => {
+            let status = u8::from(args.strict && !findings.risks.is_empty());
             let text = if args.json {
-                as_json(&Problems::default(), &risks, args.effective.then_some(&effective))
+                as_json(&Problems::default(), &findings, args.effective)
             } else {
-                as_text(args, &risks, &effective)
+                as_text(args, &findings)
             };
             Report { text, status }
         }
         Err(problems) => {
-            let text =
-                if args.json { as_json(&problems, &[], None) } else { format!("{problems}\n") };
+            let text = if args.json {
+                as_json(&problems, &Findings::default(), false)
+            } else {
+                format!("{problems}\n")
+            };
             Report { text, status: 2 }
         }
     }
@@ -74,35 +86,50 @@ fn report(args: &Args, environment: impl IntoIterator<Item = (String, String)>) 
 fn examine(
     args: &Args,
     environment: impl IntoIterator<Item = (String, String)>,
-) -> Result<(Vec<Placed>, Vec<Effective>), Problems> {
+) -> Result<Findings, Problems> {
     let sources = Sources::from_file(&args.config, environment)?;
     let config = sources.check()?;
-    let risks = config.risks();
+    let (mut risks, notes) = (config.risks(), config.notes());
     if args.probe {
-        probe(config.store).map_err(|found| {
-            let key = Key::of(&["store"]);
+        let key = Key::of(&["store"]);
+        let concerns = probe(config.store).map_err(|found| {
             let place = sources.place(&key);
             let expected = "a store that opens, claims and settles".to_owned();
-            Problem { place, key, expected, found, hint: None }
+            Problem { place, key: key.clone(), expected, found, hint: None }
         })?;
+        risks.extend(concerns.into_iter().map(|Concern { text, hint, .. }| Risk {
+            key: key.clone(),
+            text,
+            hint: hint.into(),
+        }));
     }
-    let placed = risks.into_iter().map(|risk| (sources.place(&risk.key), risk)).collect();
-    Ok((placed, sources.effective()))
+    let placed = |risk: Risk| (sources.place(&risk.key), risk);
+    Ok(Findings {
+        risks: risks.into_iter().map(placed).collect(),
+        notes: notes.into_iter().map(placed).collect(),
+        effective: sources.effective(),
+    })
 }
 
-/// Opens the store and does in it what the proxy would do. Else says what went wrong.
-fn probe(settings: store::Settings) -> Result<(), String> {
+/// Opens the store, does in it what the proxy would do, and asks what makes it unsafe. Else says
+/// what went wrong.
+fn probe(settings: store::Settings) -> Result<Vec<Concern>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let store = app::open(settings, Clock::system()).await.map_err(|error| chain(&error))?;
-        let probed = store.probe().await.map_err(|error| chain(&error));
+        let probed = async {
+            store.probe().await?;
+            store.concerns().await
+        };
+        let probed = probed.await.map_err(|error| chain(&error));
         store.close().await;
         probed
     })
 }
 
-fn as_text(args: &Args, risks: &[Placed], effective: &[Effective]) -> String {
+fn as_text(args: &Args, findings: &Findings) -> String {
+    let Findings { risks, notes, effective } = findings;
     let settings = effective.iter().filter(|_| args.effective);
     let settings: Vec<String> = settings
         .map(|Effective { key, value, place }| format!("{key} = {value}  # {place}\n"))
@@ -114,23 +141,30 @@ fn as_text(args: &Args, risks: &[Placed], effective: &[Effective]) -> String {
         1 => "1 risk".to_owned(),
         count => format!("{count} risks"),
     };
+    let noted = match notes.len() {
+        0 => String::new(),
+        1 => ", 1 note".to_owned(),
+        count => format!(", {count} notes"),
+    };
     let file = args.config.display();
-    let risks: Vec<String> = risks
-        .iter()
-        .map(|(place, Risk { key, text, hint })| {
-            format!("  {place}: `{key}`: {text}\n    hint: {hint}\n")
+    let found: Vec<String> = [("", risks), ("note: ", notes)]
+        .into_iter()
+        .flat_map(|(kind, found)| found.iter().map(move |found| (kind, found)))
+        .map(|(kind, (place, Risk { key, text, hint }))| {
+            format!("  {place}: {kind}`{key}`: {text}\n    hint: {hint}\n")
         })
         .collect();
-    format!("{settings}{blank}{file}: no problems, {count}\n{}", risks.concat())
+    format!("{settings}{blank}{file}: no problems, {count}{noted}\n{}", found.concat())
 }
 
-fn as_json(problems: &Problems, risks: &[Placed], effective: Option<&Vec<Effective>>) -> String {
+fn as_json(problems: &Problems, findings: &Findings, effective: bool) -> String {
     let mut report = json!({
         "problems": problems.iter().map(problem).collect::<Vec<_>>(),
-        "risks": risks.iter().map(risk).collect::<Vec<_>>(),
+        "risks": findings.risks.iter().map(risk).collect::<Vec<_>>(),
+        "notes": findings.notes.iter().map(risk).collect::<Vec<_>>(),
     });
-    if let (Some(effective), Value::Object(report)) = (effective, &mut report) {
-        let settings = effective.iter().map(setting).collect();
+    if let (true, Value::Object(report)) = (effective, &mut report) {
+        let settings = findings.effective.iter().map(setting).collect();
         report.insert("effective".to_owned(), Value::Array(settings));
     }
     format!("{report:#}\n")
@@ -169,6 +203,7 @@ fn place(place: &Place) -> Value {
         Place::File(file) => json!({ "file": file.display().to_string() }),
         Place::Line(file, line) => json!({ "file": file.display().to_string(), "line": line }),
         Place::Variable(name) => json!({ "variable": name }),
+        Place::Preset(name) => json!({ "preset": name }),
         Place::BuiltIn => Value::Null,
     }
 }

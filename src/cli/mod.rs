@@ -5,7 +5,9 @@ mod completions;
 mod demo;
 mod explain;
 mod init;
+mod operations;
 mod output;
+mod providers;
 mod serve;
 
 use std::ffi::OsString;
@@ -15,7 +17,7 @@ use clap::{Parser, Subcommand};
 
 use output::print;
 
-/// An HTTP reverse proxy that forwards each webhook exactly once.
+/// An HTTP reverse proxy that forwards each webhook event once: copies are answered, not forwarded.
 #[derive(Debug, Parser)]
 #[command(name = "onceward", version, max_term_width = 100)]
 #[command(after_help = "Try it: `onceward demo`")]
@@ -34,6 +36,10 @@ enum Command {
     Check(check::Args),
     /// Show what a captured request would be taken for, and why.
     Explain(explain::Args),
+    /// List and show operations, and decide about those whose outcome nobody knows.
+    Operations(operations::Args),
+    /// List the senders that are known, or show what is known of one.
+    Providers(providers::Args),
     /// Write a starting configuration.
     Init(init::Args),
     /// Write completions for a shell, or the man page.
@@ -54,6 +60,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Operations(args) => operations::run(&args),
+        Command::Providers(args) => providers::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Completions(args) => completions::run(&args),
     };

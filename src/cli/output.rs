@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 /// How a command ended, and what it has to say.
@@ -47,10 +47,24 @@ pub(super) fn print(ended: &Ended) -> ExitCode {
     ExitCode::from(ended.status)
 }
 
-/// Prints at once, while a command goes on. A reader that has gone is not told.
-pub(super) fn say(text: &str) {
+/// Prints at once, while a command goes on. Whether somebody still reads it.
+pub(super) fn say(text: &str) -> bool {
     let mut stdout = std::io::stdout();
-    let _closed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_ok()
+}
+
+/// Whether there is a person to ask.
+pub(super) fn can_ask() -> bool {
+    std::io::stdin().is_terminal()
+}
+
+/// Asks the person, beside what is printed. Nothing but a yes is one.
+pub(super) fn ask(question: &str) -> bool {
+    let mut stderr = std::io::stderr();
+    let asked = stderr.write_all(question.as_bytes()).and_then(|()| stderr.flush());
+    let mut answer = String::new();
+    let answered = asked.and_then(|()| std::io::stdin().read_line(&mut answer));
+    answered.is_ok() && matches!(&*answer.trim().to_ascii_lowercase(), "y" | "yes")
 }
 
 /// Prints help, version, or what is wrong with the command line.

@@ -7,7 +7,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::output::Ended;
 use crate::app::App;
-use crate::config::{Config, Problems};
+use crate::config::{Arguments, Config, Problems, SecretIn, Sources};
+use crate::provider::preset;
 use crate::telemetry::{self, Format};
 
 #[derive(Debug, clap::Args)]
@@ -15,6 +16,9 @@ use crate::telemetry::{self, Format};
 Examples:
   onceward serve --config onceward.toml
   onceward serve --upstream http://127.0.0.1:3000
+  ONCEWARD_SECRET=whsec_… onceward serve --upstream http://127.0.0.1:3000 --provider stripe
+
+The secret of a provider that signs is in ONCEWARD_SECRET or in the file of --secret-file.
 
 Signals: the first SIGTERM or SIGINT drains, the second ends at once.")]
 pub(super) struct Args {
@@ -27,9 +31,18 @@ pub(super) struct Args {
     /// Without a file: what is forwarded.
     #[arg(long, value_name = "PATH", default_value = "/*", requires = "upstream")]
     path: String,
+    /// Without a file: who sends; see `onceward providers`.
+    #[arg(long, value_name = "NAME", requires = "upstream", conflicts_with = "config")]
+    provider: Option<String>,
+    /// The file with the provider's secret; without it, the variable `ONCEWARD_SECRET`.
+    #[arg(long, value_name = "FILE", requires = "provider", conflicts_with = "config")]
+    secret_file: Option<PathBuf>,
     #[command(flatten)]
     log: LogArgs,
 }
+
+/// The variable with the secret, where there is no configuration to name another.
+const SECRET: &str = "ONCEWARD_SECRET";
 
 /// How the log is written.
 #[derive(Debug, clap::Args)]
@@ -77,8 +90,18 @@ fn load(args: &Args) -> Result<Config, Problems> {
     match (&args.config, &args.upstream) {
         (Some(file), _) => Config::from_file(file, environment()),
         (None, upstream) => {
-            let upstream = upstream.as_deref().unwrap_or_default();
-            Config::from_upstream(upstream, &args.path, environment())
+            let secret = match (&args.secret_file, args.provider.as_deref().and_then(preset)) {
+                (Some(file), _) => Some(SecretIn::File(file)),
+                (None, Some(preset)) if preset.signs() => Some(SecretIn::Variable(SECRET)),
+                (None, Some(_) | None) => None,
+            };
+            let given = Arguments {
+                upstream: upstream.as_deref().unwrap_or_default(),
+                path: &args.path,
+                provider: args.provider.as_deref(),
+                secret,
+            };
+            Sources::from_arguments(&given, environment())?.check()
         }
     }
 }

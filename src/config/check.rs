@@ -7,12 +7,14 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use figment::value::Value;
+
 use super::leaf::{Count, List, Text};
-use super::problem::{Key, Place, Problem, Problems};
+use super::problem::{Key, Place, Problem, Problems, quoted};
 use super::raw::{Raw, RawAdmin, RawEmbedded, RawLimits, RawServer, RawStore};
 use super::source::Sources;
 use super::value::Size;
-use super::{Config, Server, read, routes, secrets};
+use super::{Config, Server, providers, read, routes, secrets, stores};
 use crate::admin;
 use crate::listener;
 use crate::proxy;
@@ -47,19 +49,21 @@ pub(super) fn check(sources: &Sources) -> Result<Config, Problems> {
 impl Check<'_> {
     fn config(&mut self, raw: Raw) -> Option<Config> {
         let server = self.server(raw.server);
-        let admin = self.admin(raw.admin);
+        let retention = raw.defaults.as_ref().and_then(|shared| shared.retention.as_ref());
+        let retention = retention.map(|Text(retention)| *retention);
+        let admin = self.admin(raw.admin, retention);
         if let (Some(server), Some(admin)) = (&server, &admin) {
             self.two_listeners(server.listen, admin.listen);
         }
-        let store = store_settings(raw.store);
-        let bodies_max = server.as_ref().map(|server| Size(server.limits.buffered_bytes_max));
+        let store = self.store(raw.store);
         routes::defaults(self, raw.defaults);
-        let routes = routes::routes(self, raw.routes, bodies_max);
-        let (server, mut routes) = (server?, routes?);
-        for route in &mut routes {
-            route.public_url = route.public_url.take().or_else(|| server.public_url.clone());
-        }
-        Some(Config { server, admin: admin?, store: store?, routes })
+        let shared = routes::Shared {
+            bodies_max: server.as_ref().map(|server| Size(server.limits.buffered_bytes_max)),
+            public_url: server.as_ref().and_then(|server| server.public_url.clone()),
+            providers: providers::providers(self, raw.providers),
+        };
+        let routes = routes::routes(self, raw.routes, &shared);
+        Some(Config { server: server?, admin: admin?, store: store?, routes: routes? })
     }
 
     fn server(&mut self, raw: Option<RawServer>) -> Option<Server> {
@@ -116,7 +120,11 @@ impl Check<'_> {
         Some((listener, proxy))
     }
 
-    fn admin(&mut self, raw: Option<RawAdmin>) -> Option<admin::Settings> {
+    fn admin(
+        &mut self,
+        raw: Option<RawAdmin>,
+        retention: Option<Duration>,
+    ) -> Option<admin::Settings> {
         let raw = raw?;
         let listen = text(raw.listen);
         let at = Key::of(&["admin"]);
@@ -132,10 +140,22 @@ impl Check<'_> {
             self.report(&at.join("listen"), expected, format!("`{listen}`"), Some(hint));
             return None;
         }
-        match token {
-            None if meant => None,
-            None => Some(admin::Settings { listen, token: None }),
-            Some(token) => Some(admin::Settings { listen, token: Some(token?) }),
+        let (token, retention) = match token {
+            None if meant => return None,
+            None => (None, retention?),
+            Some(token) => (Some(token?), retention?),
+        };
+        Some(admin::Settings { listen, token, retention })
+    }
+
+    /// The sources have kept one.
+    fn store(&mut self, raw: Option<RawStore>) -> Option<store::Settings> {
+        let RawStore { embedded, redis, postgres, memory } = raw?;
+        match (redis, postgres, memory) {
+            (Some(raw), _, _) => stores::redis(self, raw),
+            (None, Some(raw), _) => stores::postgres(self, raw),
+            (None, None, Some(_)) => Some(store::Settings::Memory),
+            (None, None, None) => embedded_settings(embedded?),
         }
     }
 
@@ -156,6 +176,18 @@ impl Check<'_> {
         let (place, key) = self.sources.origin(key);
         let (expected, hint) = (expected.to_owned(), hint.map(str::to_owned));
         self.problems.push(Problem { place, key, expected, found, hint });
+    }
+
+    /// Whether the table at `key` has a `name` that it can be known by.
+    pub(super) fn named(&mut self, key: &Key, name: &str) -> bool {
+        let letter =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+        let good = (1..=64).contains(&name.len()) && name.bytes().all(letter);
+        if !good {
+            let expected = "a name of 1 to 64 letters a to z, digits, `_` and `-`";
+            self.wrong(key, expected, quoted(name));
+        }
+        good
     }
 
     pub(super) fn within<T: PartialOrd>(
@@ -185,20 +217,18 @@ impl Check<'_> {
 
     /// A number or text as it was written, of a setting that holds no secret.
     fn written(&self, key: &Key) -> String {
-        let text = self.sources.value(key).and_then(|value| value.as_str());
-        text.map_or_else(|| "something else".to_owned(), super::problem::quoted)
+        match self.sources.value(key) {
+            Some(Value::String(_, text)) => quoted(text),
+            Some(Value::Num(_, number)) => read::number_text(*number),
+            Some(_) | None => "something else".to_owned(),
+        }
     }
 }
 
-fn store_settings(raw: Option<RawStore>) -> Option<store::Settings> {
-    match raw? {
-        RawStore { memory: Some(_), .. } => Some(store::Settings::Memory),
-        RawStore { embedded, memory: None } => {
-            let RawEmbedded { path, durability } = embedded?;
-            let (path, durability) = (text(path)?, text(durability)?);
-            Some(store::Settings::Embedded(embedded::Settings { path, durability }))
-        }
-    }
+fn embedded_settings(raw: RawEmbedded) -> Option<store::Settings> {
+    let RawEmbedded { path, durability } = raw;
+    let (path, durability) = (text(path)?, text(durability)?);
+    Some(store::Settings::Embedded(embedded::Settings { path, durability }))
 }
 
 pub(super) fn text<T>(value: Option<Text<T>>) -> Option<T> {

@@ -23,6 +23,9 @@ pub(super) fn of(sources: &Sources) -> Vec<Effective> {
     // A variable's text counts as what its setting made of it.
     let (_, tree) = read::read(sources, &mut Problems::default());
     collect(sources, &Key::default(), &tree, &mut settings);
+    // What a route takes from a preset stands at the route.
+    let of_preset = |key: &Key| key.parts().first().is_some_and(|table| table == "providers");
+    settings.retain(|it| !(of_preset(&it.key) && matches!(it.place, Place::Preset(_))));
     settings
 }
 
@@ -31,6 +34,13 @@ fn collect(sources: &Sources, key: &Key, value: &Value, settings: &mut Vec<Effec
         Value::Dict(_, table) if !table.is_empty() => {
             for (name, value) in table {
                 collect(sources, &key.join(name.as_str()), value, settings);
+            }
+        }
+        Value::Array(_, items)
+            if !key.is_secret() && items.iter().any(|item| item.as_dict().is_some()) =>
+        {
+            for (index, item) in items.iter().enumerate() {
+                collect(sources, &key.join(index.to_string()), item, settings);
             }
         }
         Value::Dict(..)

@@ -24,16 +24,19 @@ impl Layer {
         Self { name, settings: Dict::new(), places: BTreeMap::new(), whole }
     }
 
-    /// Where this layer says `key`, and under which name: there, for all routes, or in a table
-    /// around it.
-    pub(super) fn origin(&self, key: &Key) -> (Place, Key) {
+    /// Where this layer says `key`, and under which name: there, for the route's provider, for all
+    /// routes, or in a table around it.
+    pub(super) fn origin(&self, key: &Key, provider: Option<&str>) -> (Place, Key) {
         for table in key.and_around() {
             if let Some(place) = self.places.get(&table) {
                 return (place.clone(), key.clone());
             }
-            let shared = table.in_defaults().and_then(|shared| self.places.get(&shared));
-            if let (Some(place), Some(shared)) = (shared, key.in_defaults()) {
-                return (place.clone(), shared);
+            let of_provider = |key: &Key| key.in_provider(provider?);
+            for shared in [&of_provider as &dyn Fn(&Key) -> Option<Key>, &Key::in_defaults] {
+                let place = shared(&table).and_then(|table| self.places.get(&table));
+                if let (Some(place), Some(key)) = (place, shared(key)) {
+                    return (place.clone(), key);
+                }
             }
         }
         (self.whole.clone(), key.clone())

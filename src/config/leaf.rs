@@ -6,6 +6,8 @@ use std::marker::PhantomData;
 use http::StatusCode;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor};
 
+use crate::provider::Expected;
+
 /// A value that is written as text.
 pub(super) trait Written: Sized {
     /// What is asked for, to complete `expected …`.
@@ -27,18 +29,25 @@ pub(super) struct Count(pub(super) u32);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RetryStatus(pub(super) StatusCode);
 
+/// What a part of a handshake has to be.
+#[derive(Debug)]
+pub(super) struct Wanted(pub(super) Expected);
+
 /// A list. An item that was reported as a problem is none; TOML itself knows no such item.
 #[derive(Debug)]
 pub(super) struct List<T>(Vec<Option<Text<T>>>);
 
 impl<T> List<T> {
-    /// What is asked for, to complete `expected …`.
-    pub(super) const EXPECTED: &'static str = "a list of texts";
-
     /// All items; none if one was reported as a problem.
     pub(super) fn complete(self) -> Option<Vec<T>> {
         self.0.into_iter().map(|item| item.map(|Text(value)| value)).collect()
     }
+}
+
+/// What a list says of a text in its place. Nothing else complains of the length of a text, so that
+/// the reader knows by it where a variable may hold a list that is written with commas.
+pub(super) fn text_for_a_list<E: Error>(list: &dyn serde::de::Expected) -> E {
+    E::invalid_length(1, list)
 }
 
 impl<'de, T: Written> Deserialize<'de> for Text<T> {
@@ -110,6 +119,34 @@ impl Visitor<'_> for RetryStatusVisitor {
     }
 }
 
+impl<'de> Deserialize<'de> for Wanted {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WantedVisitor).map(Self)
+    }
+}
+
+struct WantedVisitor;
+
+impl Visitor<'_> for WantedVisitor {
+    type Value = Expected;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text, a whole number, `*` for any text or `0-9` for digits")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Expected, E> {
+        Ok(match text {
+            "*" => Expected::Some,
+            "0-9" => Expected::Digits,
+            text => Expected::Text(text.to_owned()),
+        })
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Expected, E> {
+        Ok(Expected::Number(number))
+    }
+}
+
 impl<'de, T: Written> Deserialize<'de> for List<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_seq(ListVisitor(PhantomData)).map(Self)
@@ -122,7 +159,11 @@ impl<'de, T: Written> Visitor<'de> for ListVisitor<T> {
     type Value = Vec<Option<Text<T>>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(List::<T>::EXPECTED)
+        f.write_str("a list of texts")
+    }
+
+    fn visit_str<E: Error>(self, _text: &str) -> Result<Self::Value, E> {
+        Err(text_for_a_list(&self))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {

@@ -6,29 +6,39 @@
 //! 2. the file;
 //! 3. variables such as `ONCEWARD_SERVER__LISTEN`: what begins with `ONCEWARD_` and has `__`
 //!    further on;
-//! 4. `--upstream` and `--path`, where there is no file.
+//! 4. `--upstream` and the like, where there is no file.
 //!
-//! Then a route takes what it does not say itself from `[defaults]`, setting by setting. Tables are
-//! merged; lists are replaced.
+//! Then a route takes what it does not say itself from its provider, and then from `[defaults]`,
+//! setting by setting. Tables are merged; lists are replaced.
 //!
 //! `raw` is what was written, [`Config`] what it means: the second cannot be invalid.
 
+mod arguments;
 mod check;
 mod effective;
 mod environment;
 mod file;
+mod inherit;
 mod layer;
 mod leaf;
+mod lookup;
 mod problem;
+mod providers;
 mod raw;
+mod raw_provider;
 mod read;
 mod risk;
 mod routes;
 mod secrets;
+mod sender;
+mod sender_risk;
 mod source;
+mod steps;
+mod stores;
 mod url;
 mod value;
 
+pub use arguments::{Arguments, SecretIn};
 pub use effective::Effective;
 pub use problem::{Key, Place, Problem, Problems};
 pub use risk::Risk;
@@ -43,6 +53,7 @@ use ipnet::IpNet;
 
 use crate::admin;
 use crate::listener;
+use crate::provider;
 use crate::proxy;
 use crate::store;
 
@@ -101,12 +112,32 @@ impl Config {
         path: &str,
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, Problems> {
-        Sources::from_upstream(upstream, path, environment)?.check()
+        let given = Arguments { upstream, path, provider: None, secret: None };
+        Sources::from_arguments(&given, environment)?.check()
+    }
+
+    /// A route as a preset makes it, its signature unchecked; none if there is no such preset.
+    pub fn of_preset(name: &str) -> Option<Result<proxy::RouteSettings, Problems>> {
+        let preset = provider::preset(name)?;
+        let given = Arguments {
+            upstream: "http://127.0.0.1:3000",
+            path: "/*",
+            provider: Some(preset.name),
+            secret: None,
+        };
+        let unchecked = ("ONCEWARD_ROUTES__DEFAULT__VERIFY".to_owned(), "false".to_owned());
+        let config = Sources::from_arguments(&given, [unchecked]).and_then(|it| it.check());
+        config.map(|config| config.routes.into_iter().next()).transpose()
     }
 
     /// What is allowed, but may not be meant.
     pub fn risks(&self) -> Vec<Risk> {
         risk::of(self)
+    }
+
+    /// What is worth knowing, though nothing has to be done about it.
+    pub fn notes(&self) -> Vec<Risk> {
+        risk::notes(self)
     }
 }
 

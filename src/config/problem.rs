@@ -42,21 +42,39 @@ impl Key {
             .map(|parts| Self(parts.to_vec()))
     }
 
-    /// Where a route's setting stands if the route has none of its own.
+    /// Where a route's setting stands if neither the route nor its provider has one of its own.
     pub(super) fn in_defaults(&self) -> Option<Self> {
+        self.of_a_route().map(|rest| Self([&["defaults".to_owned()], rest].concat()))
+    }
+
+    /// Where a route's setting stands if this provider gave it.
+    pub(super) fn in_provider(&self, provider: &str) -> Option<Self> {
+        let table = ["providers".to_owned(), provider.to_owned()];
+        self.of_a_route().map(|rest| Self([&table, rest].concat()))
+    }
+
+    fn of_a_route(&self) -> Option<&[String]> {
         match self.0.as_slice() {
-            [routes, _, rest @ ..] if routes == "routes" && !rest.is_empty() => {
-                let mut parts = vec!["defaults".to_owned()];
-                parts.extend_from_slice(rest);
-                Some(Self(parts))
-            }
+            [routes, _, rest @ ..] if routes == "routes" && !rest.is_empty() => Some(rest),
             _ => None,
         }
     }
 
     /// Whether the setting holds a secret, or may hold one that somebody wrote in the wrong shape.
     pub fn is_secret(&self) -> bool {
-        matches!(self.0.as_slice(), [admin, token, ..] if admin == "admin" && token == "token")
+        const SECRETS: [&[&str]; 7] = [
+            &["admin", "token"],
+            &["routes", "*", "secrets"],
+            &["defaults", "secrets"],
+            &["store", "redis", "urls"],
+            &["store", "redis", "password"],
+            &["store", "postgres", "url"],
+            &["store", "postgres", "listen_url"],
+        ];
+        SECRETS.iter().any(|secret| {
+            self.0.len() >= secret.len()
+                && self.0.iter().zip(*secret).all(|(own, part)| *part == "*" || own == part)
+        }) || self.0.windows(2).any(|pair| *pair == ["lookup", "headers"])
     }
 }
 
@@ -86,6 +104,8 @@ pub enum Place {
     Line(Arc<Path>, usize),
     /// A variable of the environment.
     Variable(String),
+    /// What is known of a sender.
+    Preset(&'static str),
     /// Nobody said anything.
     BuiltIn,
 }
@@ -97,6 +117,7 @@ impl fmt::Display for Place {
             Self::File(file) => write!(f, "{}", file.display()),
             Self::Line(file, line) => write!(f, "{}:{line}", file.display()),
             Self::Variable(name) => f.write_str(name),
+            Self::Preset(name) => write!(f, "preset {name}"),
             Self::BuiltIn => f.write_str("built-in"),
         }
     }
@@ -121,8 +142,11 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
             Place::BuiltIn => {}
-            place
-            @ (Place::Argument(_) | Place::File(_) | Place::Line(..) | Place::Variable(_)) => {
+            place @ (Place::Argument(_)
+            | Place::File(_)
+            | Place::Line(..)
+            | Place::Variable(_)
+            | Place::Preset(_)) => {
                 write!(f, "{place}: ")?;
             }
         }

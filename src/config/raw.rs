@@ -13,10 +13,14 @@ use ipnet::IpNet;
 use serde::Deserialize;
 
 use super::leaf::{Count, List, RetryStatus, Text};
+use super::lookup::RawLookup;
+use super::raw_provider::RawProvider;
+use super::steps::RawSteps;
+use super::stores::{RawPostgres, RawRedis};
 use super::url::{Host, PublicUrl};
 use super::value::{InFlightWord, Over, Size, UncertainWord};
-use crate::idempotency::WhenStoreFails;
-use crate::proxy::{PathPattern, Pointer, Selector, WhenKeyMissing};
+use crate::idempotency::{Reference, Remember, WhenStoreFails};
+use crate::proxy::{Mode, PathPattern, Pointer, Selector, WhenKeyMissing};
 use crate::store::embedded::Durability;
 use crate::upstream::{StatusRange, Target};
 
@@ -27,6 +31,7 @@ pub(super) struct Raw {
     pub(super) admin: Option<RawAdmin>,
     pub(super) store: Option<RawStore>,
     pub(super) defaults: Option<RawRoute>,
+    pub(super) providers: Option<BTreeMap<String, Option<RawProvider>>>,
     pub(super) routes: Option<BTreeMap<String, Option<RawRoute>>>,
 }
 
@@ -72,6 +77,8 @@ pub(super) struct RawSecret {
 #[serde(deny_unknown_fields, expecting = "a table such as `[store.embedded]`")]
 pub(super) struct RawStore {
     pub(super) embedded: Option<RawEmbedded>,
+    pub(super) redis: Option<RawRedis>,
+    pub(super) postgres: Option<RawPostgres>,
     pub(super) memory: Option<RawMemory>,
 }
 
@@ -86,13 +93,21 @@ pub(super) struct RawEmbedded {
 #[serde(deny_unknown_fields, expecting = "an empty table")]
 pub(super) struct RawMemory {}
 
-/// A route, and `[defaults]`, which may not have the first three.
+/// A route, and `[defaults]`, which may not have the first six.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawRoute {
     pub(super) host: Option<Text<Option<Host>>>,
     pub(super) path: Option<Text<PathPattern>>,
     pub(super) upstream: Option<Text<Target>>,
+    pub(super) steps: Option<RawSteps>,
+    pub(super) steps_at_once: Option<bool>,
+    pub(super) answer_from: Option<Text<String>>,
+    pub(super) provider: Option<Text<String>>,
+    pub(super) secrets: Option<Vec<Option<RawSecret>>>,
+    pub(super) verify: Option<bool>,
+    pub(super) tolerance: Option<Text<Option<Duration>>>,
+    pub(super) mode: Option<Text<Mode>>,
     pub(super) public_url: Option<Text<Option<PublicUrl>>>,
     pub(super) methods: Option<List<Method>>,
     pub(super) retention: Option<Text<Duration>>,
@@ -118,12 +133,14 @@ pub(super) struct RawRoute {
     pub(super) key: Option<RawKey>,
     pub(super) fingerprint: Option<RawFingerprint>,
     pub(super) outcome: Option<RawOutcome>,
+    pub(super) lookup: Option<RawLookup>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawReplay {
     pub(super) body_bytes_max: Option<Text<Size>>,
+    pub(super) remember: Option<Text<Remember>>,
     pub(super) drop_headers: Option<List<HeaderName>>,
 }
 
@@ -156,4 +173,5 @@ pub(super) struct RawFingerprint {
 pub(super) struct RawOutcome {
     pub(super) succeeded: Option<List<StatusRange>>,
     pub(super) uncertain: Option<List<StatusRange>>,
+    pub(super) reference: Option<Text<Reference>>,
 }

@@ -8,7 +8,6 @@ use figment::value::{Empty, Num, Tag, Value};
 use serde::Deserialize;
 
 use super::file;
-use super::leaf::List;
 use super::problem::{Key, Problem, Problems, quoted};
 use super::raw::Raw;
 use super::source::Sources;
@@ -41,6 +40,12 @@ fn step_over(
     problems: &mut Problems,
 ) -> Option<()> {
     let (place, written_as) = sources.origin(key);
+    // A list item or table that may not be missing: what is around it goes, too.
+    if let Some(Value::Empty(..)) = find(tree, key) {
+        let (_, around) = key.parts().split_last()?;
+        *find(tree, &Key::from_parts(around.to_vec()))? = Value::Empty(Tag::Default, Empty::None);
+        return Some(());
+    }
     let (expected, found) = match kind {
         Kind::UnknownField(name, known) => {
             let hint = hint(&name, known);
@@ -56,12 +61,22 @@ fn step_over(
         Kind::InvalidType(_, expected) => {
             let value = find(tree, key)?;
             if sources.is_variable(key)
-                && let Some(typed) = typed(value, &expected)
+                && let Some(typed) = typed(value)
             {
                 *value = typed;
                 return Some(());
             }
             (in_toml_words(expected), found(sources, key, false))
+        }
+        Kind::InvalidLength(_, expected) if find(tree, key)?.as_str().is_some() => {
+            let value = find(tree, key)?;
+            if sources.is_variable(key)
+                && let Some(list) = list(value)
+            {
+                *value = list;
+                return Some(());
+            }
+            (expected, found(sources, key, false))
         }
         Kind::InvalidValue(_, expected) => (expected, found(sources, key, true)),
         Kind::Message(_)
@@ -79,16 +94,24 @@ fn step_over(
     Some(())
 }
 
-/// Reads a variable's text as what the setting wants: a list may be written with commas.
-fn typed(value: &Value, expected: &str) -> Option<Value> {
+/// Reads a variable's text as the list that the setting wants. It may be written with commas.
+fn list(value: &Value) -> Option<Value> {
     let Value::String(tag, text) = value else {
         return None;
     };
-    if expected == List::<String>::EXPECTED && !text.trim_start().starts_with('[') {
-        let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-        let items = items.map(|item| Value::String(*tag, item.to_owned()));
-        return Some(Value::Array(*tag, items.collect()));
+    if text.trim_start().starts_with('[') {
+        return typed(value);
     }
+    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    let items = items.map(|item| Value::String(*tag, item.to_owned()));
+    Some(Value::Array(*tag, items.collect()))
+}
+
+/// Reads a variable's text as the number, boolean or table that the setting wants.
+fn typed(value: &Value) -> Option<Value> {
+    let Value::String(tag, text) = value else {
+        return None;
+    };
     file::value(text.trim(), *tag).filter(|typed| typed.as_str().is_none())
 }
 
@@ -119,7 +142,7 @@ fn part_of_variable(sources: &Sources, key: &Key) -> String {
     }
 }
 
-fn number_text(number: Num) -> String {
+pub(super) fn number_text(number: Num) -> String {
     number.to_i128().map_or_else(|| "a number".to_owned(), |number| format!("the number {number}"))
 }
 
@@ -127,6 +150,7 @@ fn in_toml_words(expected: String) -> String {
     match expected.as_str() {
         "a map" => "tables such as `[routes.orders]`".to_owned(),
         "a boolean" => "`true` or `false`".to_owned(),
+        "a sequence" => "a list".to_owned(),
         _ => expected,
     }
 }
@@ -158,18 +182,21 @@ fn take_out(tree: &mut Value, key: &Key) -> Option<()> {
 
 fn hint(name: &str, known: &[&str]) -> String {
     const LISTED_MAX: usize = 10;
-    let nearest = known.iter().map(|known| (distance(name, known), known)).min();
-    match nearest {
-        Some((distance, nearest)) if distance <= 1 + nearest.len() / 5 => {
-            format!("did you mean `{nearest}`?")
-        }
-        Some(_) if known.len() <= LISTED_MAX => {
+    match nearest(name, known.iter().copied()) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None if known.is_empty() => "this table has no keys".to_owned(),
+        None if known.len() <= LISTED_MAX => {
             let known: Vec<String> = known.iter().map(|known| format!("`{known}`")).collect();
             format!("known here: {}", known.join(", "))
         }
-        Some(_) => "`config/onceward.toml` lists all keys".to_owned(),
-        None => "this table has no keys".to_owned(),
+        None => "`config/onceward.toml` lists all keys".to_owned(),
     }
+}
+
+/// The name that was most likely meant.
+pub(super) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let (distance, nearest) = known.map(|known| (distance(name, known), known)).min()?;
+    (distance <= 1 + nearest.len() / 5).then_some(nearest)
 }
 
 /// How many letters have to be changed, added or taken away.

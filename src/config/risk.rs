@@ -1,10 +1,12 @@
 //! What is allowed, but may not be meant.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use super::Config;
 use super::problem::Key;
-use crate::idempotency::{WhenInFlight, WhenStoreFails};
+use super::{Config, sender_risk};
+use crate::idempotency::{StepPolicy, WhenInFlight, WhenStoreFails};
+use crate::operation::state::IfUncertain;
 use crate::proxy::{RouteSettings, WhenKeyMissing};
 use crate::store::{self, embedded::Durability};
 
@@ -16,7 +18,7 @@ pub struct Risk {
     /// What may happen.
     pub text: String,
     /// What would help.
-    pub hint: &'static str,
+    pub hint: Cow<'static, str>,
 }
 
 /// A third of the lease has to have room for one renewal that takes as long as a store may take.
@@ -31,8 +33,15 @@ pub(super) fn of(config: &Config) -> Vec<Risk> {
         risks.extend(of_waiting(&at, route));
         risks.extend(of_terms(&at, route));
         risks.extend(of_gaps(&at, route));
+        risks.extend(sender_risk::risks(&at, route));
+        risks.extend(of_lookup(&at, route));
     }
     risks
+}
+
+pub(super) fn notes(config: &Config) -> Vec<Risk> {
+    let of = |route: &RouteSettings| sender_risk::notes(&Key::of(&["routes", &route.name]), route);
+    config.routes.iter().flat_map(of).collect()
 }
 
 fn of_trust(config: &Config) -> Option<Risk> {
@@ -40,7 +49,7 @@ fn of_trust(config: &Config) -> Option<Risk> {
     everybody.then(|| Risk {
         key: Key::of(&["server", "trusted_proxies"]),
         text: "every sender can claim any address in `X-Forwarded-For`".to_owned(),
-        hint: "name the networks of your own proxies",
+        hint: "name the networks of your own proxies".into(),
     })
 }
 
@@ -50,21 +59,27 @@ fn of_store(store: &store::Settings) -> Option<Risk> {
             key: Key::of(&["store", "memory"]),
             text: "every operation is forgotten at exit, so that a later copy runs again"
                 .to_owned(),
-            hint: "`[store.embedded]` remembers",
+            hint: "`[store.embedded]` remembers".into(),
         }),
+        // what is risky about a server is asked of itself
+        store::Settings::Redis(_) | store::Settings::Postgres(_) => None,
         store::Settings::Embedded(embedded) => match embedded.durability {
             Durability::Sync => None,
             Durability::Os => Some(Risk {
                 key: Key::of(&["store", "embedded", "durability"]),
                 text: "if the machine crashes, the last operations may be forgotten and run again"
                     .to_owned(),
-                hint: "`durability = \"sync\"` survives that",
+                hint: "`durability = \"sync\"` survives that".into(),
             }),
         },
     }
 }
 
 fn of_waiting(at: &Key, route: &RouteSettings) -> Option<Risk> {
+    // Of a sender that is known it is said in its own words.
+    if route.provider.as_ref().is_some_and(|sender| sender.facts.patience.is_some()) {
+        return None;
+    }
     match (route.policy.when_in_flight, route.policy.answer_within) {
         (WhenInFlight::Wait { .. }, None) => Some(Risk {
             key: at.join("answer_within"),
@@ -72,7 +87,7 @@ fn of_waiting(at: &Key, route: &RouteSettings) -> Option<Risk> {
                 "unset: a copy waits up to {:?}, and most senders hang up sooner",
                 route.policy.terms.attempt_timeout
             ),
-            hint: "set it below the patience of the sender, such as `\"8s\"`",
+            hint: "set it below the patience of the sender, such as `\"8s\"`".into(),
         }),
         (WhenInFlight::Wait { .. }, Some(_)) | (WhenInFlight::Refuse, _) => None,
     }
@@ -85,17 +100,33 @@ fn of_terms(at: &Key, route: &RouteSettings) -> Vec<Risk> {
         risks.push(Risk {
             key: at.join("lease"),
             text: "one renewal that takes the store 2s leaves no room for another".to_owned(),
-            hint: "`6s` or more",
+            hint: "`6s` or more".into(),
         });
     }
     if terms.hold_for < terms.attempt_timeout {
         risks.push(Risk {
             key: at.join("hold_for"),
             text: "an operation is given free while the upstream may still work on it".to_owned(),
-            hint: "make it longer than `attempt_timeout`",
+            hint: "make it longer than `attempt_timeout`".into(),
         });
     }
     risks
+}
+
+fn of_lookup(at: &Key, route: &RouteSettings) -> Option<Risk> {
+    let used = |if_uncertain| matches!(if_uncertain, IfUncertain::LookedUp { .. });
+    let idle = match &route.steps {
+        None => route.policy.lookup.is_some() && !used(route.policy.if_uncertain),
+        Some(steps) => {
+            let some = |step: &StepPolicy| step.lookup.is_some() && !used(step.if_uncertain);
+            steps.steps.iter().any(some)
+        }
+    };
+    idle.then(|| Risk {
+        key: at.join("lookup").join("url"),
+        text: "nobody is asked there: `when_uncertain` is not `lookup`".to_owned(),
+        hint: "`when_uncertain = \"lookup\"` asks there".into(),
+    })
 }
 
 fn of_gaps(at: &Key, route: &RouteSettings) -> Vec<Risk> {
@@ -105,15 +136,17 @@ fn of_gaps(at: &Key, route: &RouteSettings) -> Vec<Risk> {
         WhenStoreFails::Forward => risks.push(Risk {
             key: at.join("when_store_fails"),
             text: "while the store fails, every copy is forwarded".to_owned(),
-            hint: "`\"refuse\"` lets the sender try again later",
+            hint: "`\"refuse\"` lets the sender try again later".into(),
         }),
     }
     match route.when_key_missing {
         WhenKeyMissing::Refuse | WhenKeyMissing::HashBody => {}
+        // A preset that says so has its reason.
+        WhenKeyMissing::Forward if route.provider.is_some() => {}
         WhenKeyMissing::Forward => risks.push(Risk {
             key: at.join("when_key_missing"),
             text: "without a key every copy is forwarded".to_owned(),
-            hint: "`\"refuse\"`, or `\"hash-body\"` where copies are equal to the byte",
+            hint: "`\"refuse\"`, or `\"hash-body\"` where copies are equal to the byte".into(),
         }),
     }
     risks

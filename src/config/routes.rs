@@ -4,15 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderName;
+use http::{HeaderName, Uri};
 
 use super::check::{Check, count, text};
-use super::leaf::{List, RetryStatus, Text};
+use super::inherit::OF_A_ROUTE_ALONE;
+use super::leaf::{Count, List, RetryStatus, Text};
+use super::lookup::lookup;
 use super::problem::{Key, quoted};
+use super::providers::Providers;
 use super::raw::{RawEvent, RawFingerprint, RawKey, RawOutcome, RawReplay, RawRoute};
+use super::sender::{self, Sender};
+use super::steps;
 use super::value::{InFlightWord, Over, Size, UncertainWord};
-use crate::idempotency::{Policy, WhenInFlight};
+use crate::idempotency::{Policy, Remember, StepsPolicy, WhenInFlight};
 use crate::operation::Terms;
+use crate::operation::state::IfUncertain;
 use crate::proxy::{
     EventRule, FingerprintOver, FingerprintRule, KeyRule, PathPattern, RouteSettings,
 };
@@ -29,21 +35,28 @@ const LEASE_MAX: Duration = Duration::from_hours(1);
 pub(super) fn defaults(check: &mut Check<'_>, raw: Option<RawRoute>) {
     let at = Key::of(&["defaults"]);
     if let Some(raw) = raw {
-        let of_a_route = [raw.host.is_some(), raw.path.is_some(), raw.upstream.is_some()];
-        for (name, given) in ["host", "path", "upstream"].into_iter().zip(of_a_route) {
-            if given {
-                check.wrong(&at.join(name), "it in a route", "it for all of them".to_owned());
+        for key in OF_A_ROUTE_ALONE.map(|name| at.join(name)) {
+            if check.sources.value(&key).is_some() {
+                check.wrong(&key, "it in a route", "it for all of them".to_owned());
             }
         }
         settings(check, &at, "defaults", Entry::default(), raw);
     }
 }
 
+/// What a route has from elsewhere.
+pub(super) struct Shared {
+    pub(super) bodies_max: Option<Size>,
+    /// For those without one of their own.
+    pub(super) public_url: Option<Uri>,
+    pub(super) providers: Providers,
+}
+
 /// Checks each route, and that no two are the same.
 pub(super) fn routes(
     check: &mut Check<'_>,
     raw: Option<BTreeMap<String, Option<RawRoute>>>,
-    bodies_max: Option<Size>,
+    shared: &Shared,
 ) -> Option<Vec<RouteSettings>> {
     let at = Key::of(&["routes"]);
     let raw = raw.unwrap_or_default();
@@ -54,7 +67,7 @@ pub(super) fn routes(
     }
     same_place(check, &at, &raw);
     raw.into_iter()
-        .map(|(name, raw)| route(check, &at.join(name.as_str()), &name, raw?, bodies_max))
+        .map(|(name, raw)| route(check, &at.join(name.as_str()), &name, raw?, shared))
         .collect::<Vec<Option<_>>>()
         .into_iter()
         .collect()
@@ -82,20 +95,18 @@ fn route(
     at: &Key,
     name: &str,
     mut raw: RawRoute,
-    bodies_max: Option<Size>,
+    shared: &Shared,
 ) -> Option<RouteSettings> {
-    let named = is_name(name);
-    if !named {
-        let expected = "a name of 1 to 64 letters a to z, digits, `_` and `-`";
-        check.wrong(at, expected, quoted(name));
-    }
-    let entry = Entry {
-        host: text(raw.host.take()).flatten().map(|host| host.0),
-        path: needed(check, at, "path", text(raw.path.take())),
-        target: needed(check, at, "upstream", text(raw.upstream.take())),
-    };
+    let named = check.named(at, name);
+    let public_url = text(raw.public_url.take()).flatten().map(|url| url.0);
+    let public_url = public_url.or_else(|| shared.public_url.clone());
+    let sender = sender::sender(check, at, &mut raw, &shared.providers, public_url.as_ref());
+    let host = text(raw.host.take()).flatten().map(|host| host.0);
+    let path = needed(check, at, "path", text(raw.path.take()));
+    let (target, steps) = steps::receivers(check, at, &mut raw);
+    let entry = Entry { sender, public_url, host, path, target, steps };
     let request_bytes_max = raw.request_bytes_max.as_ref().map(|size| size.0);
-    if let (Some(request), Some(all)) = (request_bytes_max, bodies_max)
+    if let (Some(request), Some(all)) = (request_bytes_max, shared.bodies_max)
         && request > all
     {
         let found = "more, so that no such body could ever be read".to_owned();
@@ -105,26 +116,29 @@ fn route(
     settings(check, at, name, entry, raw).filter(|_| named)
 }
 
-fn is_name(name: &str) -> bool {
-    let letter =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
-    (1..=64).contains(&name.len()) && name.bytes().all(letter)
-}
-
 /// What `[defaults]` cannot have.
 #[derive(Default)]
 struct Entry {
+    sender: Option<Sender>,
+    public_url: Option<Uri>,
     host: Option<String>,
     path: Option<PathPattern>,
     target: Option<Target>,
+    steps: Option<StepsPolicy>,
 }
 
 /// A setting without a built-in value. If it stands there, it has been reported.
-fn needed<T>(check: &mut Check<'_>, at: &Key, name: &str, value: Option<T>) -> Option<T> {
+pub(super) fn needed<T>(
+    check: &mut Check<'_>,
+    at: &Key,
+    name: &str,
+    value: Option<T>,
+) -> Option<T> {
     let key = at.join(name);
     if value.is_none() && check.sources.value(&key).is_none() {
         let hint = match name {
             "path" => "`path = \"/webhooks/orders\"`",
+            "name" => "`name = \"ledger\"`",
             _ => "`upstream = \"http://127.0.0.1:3000\"`",
         };
         check.report(&key, "a value", "none".to_owned(), Some(hint));
@@ -151,21 +165,16 @@ fn settings(
     let fingerprint = raw.fingerprint.take();
     let fingerprint = fingerprint.and_then(|raw| fingerprint_rule(check, at, raw));
     let (keepalive, preserve_host) = (text(raw.keepalive.take()), raw.preserve_host);
-    let (when_key_missing, forward_key) =
-        (text(raw.when_key_missing.take()), text(raw.forward_key.take()));
+    let when_key_missing = text(raw.when_key_missing.take());
     let (in_flight, uncertain) = (raw.in_flight_status, raw.uncertain_status);
-    let when_uncertain = text(raw.when_uncertain.take());
-    let public_url = text(raw.public_url.take()).flatten().map(|url| url.0);
-    // Nothing is retried under `hold`; what is written must be a number all the same.
-    let _attempts_max = count(raw.attempts_max.take())?;
+    let (mode, tolerance) = (text(raw.mode.take()), text(raw.tolerance.take()).flatten());
     let policy = policy(check, at, raw);
-    // There is one way so far, and the policy has no name for it.
-    let UncertainWord::Hold = when_uncertain?;
+    let sender = entry.sender?;
     Some(RouteSettings {
         name: Arc::from(name),
         host: entry.host,
         path: entry.path?,
-        public_url,
+        public_url: entry.public_url,
         methods: methods?,
         upstream: upstream::Settings {
             target: entry.target?,
@@ -173,6 +182,11 @@ fn settings(
             keepalive: keepalive?,
             preserve_host: preserve_host?,
         },
+        steps: entry.steps,
+        mode: mode?,
+        provider: sender.provider,
+        secrets: sender.secrets,
+        tolerance,
         key: key?,
         fingerprint: fingerprint?,
         policy: policy?,
@@ -180,11 +194,10 @@ fn settings(
         uncertain_status: uncertain.map(|RetryStatus(status)| status)?,
         request_bytes_max: request_bytes_max?.0,
         when_key_missing: when_key_missing?,
-        forward_key: forward_key?,
     })
 }
 
-fn policy(check: &mut Check<'_>, at: &Key, raw: RawRoute) -> Option<Policy> {
+fn policy(check: &mut Check<'_>, at: &Key, mut raw: RawRoute) -> Option<Policy> {
     let leases = LEASE_MIN..=LEASE_MAX;
     let lease = check.within(
         &at.join("lease"),
@@ -206,7 +219,26 @@ fn policy(check: &mut Check<'_>, at: &Key, raw: RawRoute) -> Option<Policy> {
             count(raw.waiters_max).map(|waiters_max| WhenInFlight::Wait { waiters_max })
         }
     };
+    let remember = raw.replay.as_mut().and_then(|replay| text(replay.remember.take()));
+    // each route may have its own look-up, and each step
+    let of_others =
+        *at == Key::of(&["defaults"]) || check.sources.value(&at.join("steps")).is_some();
+    let when_uncertain = match text(raw.when_uncertain) {
+        Some(UncertainWord::LookUp) if of_others => Some(UncertainWord::Hold),
+        word => word,
+    };
+    let wanted = matches!(when_uncertain, Some(UncertainWord::LookUp));
+    let lookup = lookup(check, at, raw.lookup, wanted).ok();
+    let asked_for = lookup.as_ref().and_then(|lookup| Some(lookup.as_ref()?.timeout));
+    let if_uncertain = match remember {
+        // Nobody could say later which event was meant: it is free once it must have ended.
+        Some(Remember::InFlight) => Some(IfUncertain::Retried { attempts_max: u32::MAX }),
+        Some(Remember::Retention) | None => {
+            if_uncertain(when_uncertain, raw.attempts_max, asked_for)
+        }
+    };
     let (body_bytes_max, drop_headers) = raw.replay.map(|raw| replay(check, at, raw)).unzip();
+    let reference = raw.outcome.as_mut().and_then(|raw| text(raw.reference.take()));
     let outcome = raw.outcome.and_then(|raw| outcome_rule(check, at, raw));
     Some(Policy {
         terms: Terms {
@@ -217,12 +249,36 @@ fn policy(check: &mut Check<'_>, at: &Key, raw: RawRoute) -> Option<Policy> {
         },
         answer_within: answer_within?,
         when_in_flight: when_in_flight?,
+        if_uncertain: if_uncertain?,
+        lookup: lookup?,
+        reference,
+        forward_key: text(raw.forward_key)?,
+        remember: remember?,
         when_store_fails: text(raw.when_store_fails)?,
         in_flight_max: count(raw.in_flight_max)?,
         outcome: outcome?,
         body_bytes_max: body_bytes_max.flatten()?.0,
         drop_headers: drop_headers.flatten()?,
     })
+}
+
+/// What a look-up's lease has beyond its timeout, for the store's two calls around it.
+const LOOKUP_ROOM: Duration = Duration::from_secs(5);
+
+pub(super) fn if_uncertain(
+    word: Option<UncertainWord>,
+    attempts_max: Option<Count>,
+    asked_for: Option<Duration>,
+) -> Option<IfUncertain> {
+    let attempts_max = attempts_max.map(|Count(number)| number);
+    match word? {
+        UncertainWord::Hold => Some(IfUncertain::Held),
+        UncertainWord::Retry => Some(IfUncertain::Retried { attempts_max: attempts_max? }),
+        UncertainWord::LookUp => Some(IfUncertain::LookedUp {
+            attempts_max: attempts_max?,
+            lease: asked_for?.saturating_add(LOOKUP_ROOM),
+        }),
+    }
 }
 
 fn replay(
@@ -274,7 +330,11 @@ fn fingerprint_over(check: &mut Check<'_>, at: &Key, over: Vec<Over>) -> Option<
     parts.map(FingerprintOver::Parts)
 }
 
-fn outcome_rule(check: &mut Check<'_>, at: &Key, raw: RawOutcome) -> Option<OutcomeRule> {
+pub(super) fn outcome_rule(
+    check: &mut Check<'_>,
+    at: &Key,
+    raw: RawOutcome,
+) -> Option<OutcomeRule> {
     let succeeded = some_of(check, &at.join("outcome").join("succeeded"), raw.succeeded);
     let uncertain = raw.uncertain.and_then(List::complete);
     Some(OutcomeRule { succeeded: succeeded?, uncertain: uncertain? })

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::check::{Check, text};
 use super::file;
-use super::problem::Key;
+use super::problem::{Key, Place};
 use super::raw::RawSecret;
 use crate::secret::Secret;
 
@@ -36,7 +36,17 @@ fn from_variable(check: &mut Check<'_>, key: &Key, name: &str) -> Option<Secret>
         Some("") => "one that is empty",
         Some(value) => return Some(Secret::new(value.to_owned())),
     };
-    check.wrong(&key.join("env"), "the name of a variable that holds the secret", found.to_owned());
+    // The name stands for a secret only where somebody wrote it.
+    let hint = match check.sources.place(key) {
+        Place::Argument(_) => Some("set `ONCEWARD_SECRET`, or give `--secret-file FILE`"),
+        Place::File(_)
+        | Place::Line(..)
+        | Place::Variable(_)
+        | Place::Preset(_)
+        | Place::BuiltIn => None,
+    };
+    let expected = "the name of a variable that holds the secret";
+    check.report(&key.join("env"), expected, found.to_owned(), hint);
     None
 }
 

@@ -1,4 +1,5 @@
-//! The sources of a configuration, one over the other: built-in, file, environment, arguments.
+//! The sources of a configuration, one over the other: presets, built-in, file, environment,
+//! arguments.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,16 +7,21 @@ use std::path::Path;
 use figment::value::{Dict, Tag, Value};
 use figment::{Figment, Profile, Provider};
 
+use super::arguments::Arguments;
 use super::environment::Environment;
 use super::file;
+use super::inherit;
 use super::layer::Layer;
 use super::problem::{Key, Place, Problem, Problems};
 
 /// The reference file is where the built-in values come from, so that it cannot be wrong.
 const REFERENCE: &str = include_str!("../../config/onceward.toml");
 
-/// What only a route may say.
-const OF_A_ROUTE_ALONE: [&str; 3] = ["host", "path", "upstream"];
+/// Stores that the reference does not choose, and where their built-in values come from.
+const OTHER_STORES: [(&str, &str); 2] = [
+    ("redis", include_str!("../../config/redis.toml")),
+    ("postgres", include_str!("../../config/postgres.toml")),
+];
 
 /// What was written, by whomever, not yet checked.
 #[derive(Debug)]
@@ -24,7 +30,7 @@ pub struct Sources {
     layers: Vec<Layer>,
     /// Knows which layer a value of `tree` is of.
     figment: Figment,
-    /// All layers merged, and each route with what it takes from `[defaults]`.
+    /// All layers merged, and each route with what it takes from its provider and `[defaults]`.
     tree: Value,
     pub(super) environment: Environment,
     /// What was found while merging.
@@ -42,38 +48,36 @@ impl Sources {
         let routes = file.table("routes").into_iter().flat_map(Dict::keys).cloned().collect();
         let environment = Environment::new(environment);
         let variables = environment.layer("environment", &routes);
-        Ok(Self::merge(vec![built_in()?, file, variables], environment))
+        Self::merge(vec![built_in()?, file, variables], environment)
     }
 
-    /// One route named `default` to `upstream`, and the variables of the environment.
-    pub fn from_upstream(
-        upstream: &str,
-        path: &str,
+    /// One route named `default`, as these arguments say, and the variables of the environment.
+    pub fn from_arguments(
+        given: &Arguments<'_>,
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, Problems> {
         let environment = Environment::new(environment);
         let routes = BTreeSet::from(["default".to_owned()]);
         let variables = environment.layer("environment", &routes);
-        let mut arguments = Layer::empty("arguments", Place::BuiltIn);
-        for (name, option, text) in [("path", "--path", path), ("upstream", "--upstream", upstream)]
-        {
-            let key = Key::of(&["routes", "default", name]);
-            let value = Value::String(Tag::Default, text.to_owned());
-            arguments.set(&key, value, &Place::Argument(option));
-        }
-        Ok(Self::merge(vec![built_in()?, variables, arguments], environment))
+        Self::merge(vec![built_in()?, variables, given.layer()], environment)
     }
 
-    fn merge(mut layers: Vec<Layer>, environment: Environment) -> Self {
+    fn merge(mut layers: Vec<Layer>, environment: Environment) -> Result<Self, Problems> {
+        // Above the built-in values, with which they have nothing in common.
+        let presets = inherit::presets(&layers)?;
+        layers.splice(1..1, presets);
         let mut problems = Problems::default();
-        keep_one_store(&mut layers, &mut problems);
+        let chosen = keep_one_store(&mut layers, &mut problems);
+        if let (Some(lowest), Some(chosen)) = (layers.first_mut(), chosen) {
+            fill_in_store(lowest, &chosen);
+        }
         let figment = layers.iter().fold(Figment::new(), Figment::merge);
         // Every layer gives its data without fail; it has been read before.
         let mut merged = figment.data().unwrap_or_default();
         let mut tree = merged.remove(&Profile::Default).unwrap_or_default();
-        apply_defaults(&mut tree);
+        inherit::apply(&mut tree);
         let tree = Value::Dict(Tag::Default, tree);
-        Self { layers, figment, tree, environment, problems }
+        Ok(Self { layers, figment, tree, environment, problems })
     }
 
     pub(super) const fn tree(&self) -> &Value {
@@ -97,7 +101,8 @@ impl Sources {
         self.origin(key).0
     }
 
-    /// The same, with the name that the setting has there: a route's may be of `[defaults]`.
+    /// The same, with the name that the setting has there: a route's may be of its provider or of
+    /// `[defaults]`.
     pub(super) fn origin(&self, key: &Key) -> (Place, Key) {
         // An item of a list that a variable holds as text is a place inside that text.
         match key.and_around().find_map(|key| self.value(&key)) {
@@ -109,7 +114,18 @@ impl Sources {
     fn origin_of(&self, key: &Key, tag: Tag) -> (Place, Key) {
         let name = self.figment.get_metadata(tag).map(|metadata| metadata.name.as_ref());
         let layer = self.layers.iter().find(|layer| Some(layer.name) == name);
-        layer.map_or_else(|| (Place::BuiltIn, key.clone()), |layer| layer.origin(key))
+        let provider = self.provider_of(key);
+        layer.map_or_else(|| (Place::BuiltIn, key.clone()), |layer| layer.origin(key, provider))
+    }
+
+    /// The provider of the route that a key is of.
+    fn provider_of(&self, key: &Key) -> Option<&str> {
+        let [_, route, _, ..] = key.parts() else {
+            return None;
+        };
+        self.value(&Key::of(&["routes", route]))
+            .and_then(Value::as_dict)
+            .and_then(inherit::named_by)
     }
 
     /// The lowest layer that has the table, or one around it: most likely the file.
@@ -118,7 +134,8 @@ impl Sources {
             |table: Key| self.layers.iter().find_map(|layer| layer.places.get(&table).cloned());
         let wholes = self.layers.iter().map(|layer| layer.whole.clone());
         let mut places = key.and_around().filter_map(in_layers).chain(wholes);
-        places.find(|place| *place != Place::BuiltIn).unwrap_or(Place::BuiltIn)
+        let written = |place: &Place| !matches!(place, Place::BuiltIn | Place::Preset(_));
+        places.find(written).unwrap_or(Place::BuiltIn)
     }
 
     /// Whether a value was written in the environment, where everything is text.
@@ -137,7 +154,7 @@ fn built_in() -> Result<Layer, Problems> {
 }
 
 /// The highest layer that names a store wins; a layer that names two is not understood.
-fn keep_one_store(layers: &mut [Layer], problems: &mut Problems) {
+fn keep_one_store(layers: &mut [Layer], problems: &mut Problems) -> Option<String> {
     let mut chosen: Option<String> = None;
     for layer in layers.iter_mut().rev() {
         let names: Vec<String> =
@@ -145,7 +162,7 @@ fn keep_one_store(layers: &mut [Layer], problems: &mut Problems) {
         if let [first, .., last] = names.as_slice() {
             let key = Key::of(&["store", last]);
             problems.push(Problem {
-                place: layer.origin(&key).0,
+                place: layer.origin(&key, None).0,
                 expected: "one store".to_owned(),
                 found: format!("`[store.{first}]` beside it"),
                 hint: Some("keep one of them".to_owned()),
@@ -161,38 +178,16 @@ fn keep_one_store(layers: &mut [Layer], problems: &mut Problems) {
             }
         }
     }
+    chosen
 }
 
-/// Gives each route what it does not say itself, setting by setting.
-fn apply_defaults(tree: &mut Dict) {
-    let mut defaults = tree.get("defaults").and_then(Value::as_dict).cloned().unwrap_or_default();
-    defaults.retain(|name, _| !OF_A_ROUTE_ALONE.contains(&name.as_str()));
-    if let Some(Value::Dict(_, routes)) = tree.get_mut("routes") {
-        for (name, route) in routes {
-            if let Value::Dict(_, route) = route {
-                fill(route, &defaults);
-                fill(route, &source_of_events(name));
-            }
-        }
-    }
-}
-
-/// The one built-in value that is not the same for all routes.
-fn source_of_events(route: &str) -> Dict {
-    let table = |name: &str, value| Dict::from([(name.to_owned(), value)]);
-    let source = table("source", Value::String(Tag::Default, route.to_owned()));
-    let event = table("event", Value::Dict(Tag::Default, source));
-    table("key", Value::Dict(Tag::Default, event))
-}
-
-fn fill(own: &mut Dict, lower: &Dict) {
-    for (name, value) in lower {
-        match (own.get_mut(name), value) {
-            (None, value) => {
-                own.insert(name.clone(), value.clone());
-            }
-            (Some(Value::Dict(_, own)), Value::Dict(_, lower)) => fill(own, lower),
-            (Some(_), _) => {}
-        }
+/// Gives the built-in values of a store that the reference does not choose.
+fn fill_in_store(built_in: &mut Layer, chosen: &str) {
+    let Some((name, text)) = OTHER_STORES.iter().find(|(name, _)| *name == chosen) else { return };
+    // A test proves that they parse.
+    let example = file::parse("built-in", Path::new("built-in"), text);
+    let table = example.ok().and_then(|mut example| example.table_mut("store")?.remove(*name));
+    if let (Some(stores), Some(table)) = (built_in.table_mut("store"), table) {
+        stores.insert((*name).to_owned(), table);
     }
 }

@@ -8,8 +8,8 @@ use http::{HeaderName, Method};
 use ipnet::IpNet;
 
 use super::leaf::Written;
-use crate::idempotency::WhenStoreFails;
-use crate::proxy::{Pointer, Selector, WhenKeyMissing};
+use crate::idempotency::{Remember, WhenStoreFails};
+use crate::proxy::{Mode, Pointer, Selector, WhenKeyMissing};
 use crate::store::embedded::Durability;
 use crate::upstream::StatusRange;
 
@@ -127,8 +127,8 @@ impl Written for Method {
 }
 
 impl Written for Selector {
-    const EXPECTED: &'static str = "`header:NAME`, `json:/pointer`, `form:FIELD` or `query:NAME`, \
-                                    with `?` behind it where it may be absent";
+    const EXPECTED: &'static str = "`header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME` or \
+                                    `body`, with `?` behind it where it may be absent";
 
     fn read(text: &str) -> Option<Self> {
         text.parse().ok()
@@ -204,13 +204,20 @@ impl Written for InFlightWord {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum UncertainWord {
     Hold,
+    LookUp,
+    Retry,
 }
 
 impl Written for UncertainWord {
-    const EXPECTED: &'static str = "`hold`";
+    const EXPECTED: &'static str = "`hold`, `lookup` or `retry`";
 
     fn read(text: &str) -> Option<Self> {
-        (text == "hold").then_some(Self::Hold)
+        match text {
+            "hold" => Some(Self::Hold),
+            "lookup" => Some(Self::LookUp),
+            "retry" => Some(Self::Retry),
+            _ => None,
+        }
     }
 }
 
@@ -222,6 +229,31 @@ impl Written for WhenKeyMissing {
             "refuse" => Some(Self::Refuse),
             "forward" => Some(Self::Forward),
             "hash-body" => Some(Self::HashBody),
+            _ => None,
+        }
+    }
+}
+
+impl Written for Mode {
+    const EXPECTED: &'static str = "`enforce`, `observe` or `pass`";
+
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "enforce" => Some(Self::Enforce),
+            "observe" => Some(Self::Observe),
+            "pass" => Some(Self::Pass),
+            _ => None,
+        }
+    }
+}
+
+impl Written for Remember {
+    const EXPECTED: &'static str = "`retention` or `in-flight`";
+
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "retention" => Some(Self::Retention),
+            "in-flight" => Some(Self::InFlight),
             _ => None,
         }
     }

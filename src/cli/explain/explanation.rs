@@ -6,7 +6,8 @@ use http::request::Parts;
 use serde::Serialize;
 
 use crate::operation::{Asked, Key};
-use crate::proxy::{Compared, Identity, RequestView, RouteSettings, Rules, identify};
+use crate::provider::signature;
+use crate::proxy::{Compared, Identity, Mode, Opened, RequestView, RouteSettings, Rules, identify};
 use crate::telemetry::Disposition;
 
 /// Why a request would be refused.
@@ -31,6 +32,9 @@ pub(super) struct Explanation {
     fingerprint: Option<String>,
     /// `executed` stands for a claim: what the store holds may make it anything else.
     disposition: &'static str,
+    /// What it would be if the route did more than observe.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observed: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<Refused>,
     /// What the fingerprint is over, and the members that it leaves out.
@@ -38,11 +42,48 @@ pub(super) struct Explanation {
     compared: (String, String),
 }
 
+/// What came of the check of the sender's signature.
 #[derive(Debug, Serialize)]
-struct Signature {
+pub(super) struct Signature {
     verdict: &'static str,
-    reason: Option<&'static str>,
+    reason: Option<String>,
 }
+
+/// What is known of who sent a request.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) signature: Signature,
+    /// It is a handshake of its provider.
+    pub(super) is_handshake: bool,
+    /// Why it would be refused.
+    pub(super) refused: Option<Refused>,
+}
+
+impl Sent {
+    /// By what its sender's check has told.
+    pub(super) fn of(opened: Result<Opened, signature::Refused>) -> Self {
+        match opened {
+            Ok(Opened { verified, is_handshake }) => {
+                let verdict = if verified.is_some() { "valid" } else { NOT_CHECKED };
+                let signature = Signature { verdict, reason: None };
+                Self { signature, is_handshake, refused: None }
+            }
+            Err(why) => {
+                let (detail, verdict) = (why.to_string(), why.name());
+                let (verdict, code) = match why {
+                    signature::Refused::Missing(_) => (verdict, "signature-missing"),
+                    signature::Refused::Invalid(_) => (verdict, "signature-invalid"),
+                    signature::Refused::Stale { .. } => (verdict, "signature-stale"),
+                    signature::Refused::Undecided(_) => (NOT_CHECKED, "signature-undecided"),
+                };
+                let signature = Signature { verdict, reason: Some(detail.clone()) };
+                Self { signature, is_handshake: false, refused: Some(Refused { code, detail }) }
+            }
+        }
+    }
+}
+
+const NOT_CHECKED: &str = "not-checked";
 
 impl Explanation {
     /// A request that no route takes.
@@ -50,14 +91,38 @@ impl Explanation {
         Self { refusal: Some(refused), ..Self::new(Disposition::Refused) }
     }
 
-    /// A request that this route takes.
-    pub(super) fn of(route: &RouteSettings, head: &Parts, body: &[u8]) -> Self {
-        let explanation = match taken(route, head, body) {
+    /// A request that this route takes, and what is known of who sent it.
+    pub(super) fn of(route: &RouteSettings, sent: Sent, head: &Parts, body: &[u8]) -> Self {
+        let Sent { signature, is_handshake, refused } = sent;
+        let too_long = too_long(route, body);
+        let goes_on = route.mode == Mode::Observe && too_long.is_none();
+        let found = match too_long {
+            Some(refused) => Err(refused),
+            None if is_handshake => Ok(Identity::Passed),
+            None => taken(route, head, body),
+        };
+        let explanation = match found {
+            // Who may not enter is not told what it would have found; who asks here may know.
             Ok(Identity::Keyed(identified)) => Self::of_asked(route, &identified.asked),
             Ok(Identity::Passed) => Self::new(Disposition::Passed),
             Err(refused) => Self::of_refused(refused),
         };
-        Self { route: Some(route.name.to_string()), ..explanation }
+        let explanation = match refused {
+            Some(refused) => Self {
+                disposition: Disposition::Refused.as_str(),
+                refusal: Some(refused),
+                ..explanation
+            },
+            None => explanation,
+        };
+        let explanation = if goes_on {
+            let (observed, disposition) = (Some(explanation.disposition), Disposition::Passed);
+            Self { disposition: disposition.as_str(), observed, ..explanation }
+        } else {
+            explanation
+        };
+        let provider = route.provider.as_ref().map(|provider| provider.name.clone());
+        Self { route: Some(route.name.to_string()), provider, signature, ..explanation }
     }
 
     fn of_asked(route: &RouteSettings, asked: &Asked) -> Self {
@@ -74,11 +139,12 @@ impl Explanation {
         Self {
             route: None,
             provider: None,
-            signature: Signature { verdict: "not-checked", reason: None },
+            signature: Signature { verdict: NOT_CHECKED, reason: None },
             key: None,
             operation: None,
             fingerprint: None,
             disposition: disposition.as_str(),
+            observed: None,
             refusal: None,
             compared: Default::default(),
         }
@@ -90,11 +156,17 @@ impl Explanation {
     }
 }
 
+fn too_long(route: &RouteSettings, body: &[u8]) -> Option<Refused> {
+    (body.len() > route.request_bytes_max).then(|| {
+        let detail = format!("the body is longer than {} bytes", route.request_bytes_max);
+        Refused { code: "body-too-large", detail }
+    })
+}
+
 /// What the steps before the claim make of it.
 fn taken(route: &RouteSettings, head: &Parts, body: &[u8]) -> Result<Identity, Refused> {
-    if body.len() > route.request_bytes_max {
-        let detail = format!("the body is longer than {} bytes", route.request_bytes_max);
-        return Err(Refused { code: "body-too-large", detail });
+    if route.mode == Mode::Pass {
+        return Ok(Identity::Passed);
     }
     let identity = identify(&Rules::from(route), &RequestView::of(head, body));
     identity.map_err(|error| Refused { code: error.code(), detail: error.to_string() })
@@ -120,7 +192,15 @@ fn in_words(compared: Compared<'_>) -> (String, String) {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "route        {}", self.route.as_deref().unwrap_or("none"))?;
-        writeln!(f, "signature    {}", self.signature.verdict)?;
+        if let Some(provider) = &self.provider {
+            writeln!(f, "provider     {provider}")?;
+        }
+        write!(f, "signature    {}", self.signature.verdict)?;
+        match &self.signature.reason {
+            // It may quote what the request holds.
+            Some(reason) => writeln!(f, ": {}", reason.escape_debug())?,
+            None => writeln!(f)?,
+        }
         if let Some(key) = &self.key {
             let mut parts = String::new();
             for part in &key.parts {
@@ -135,7 +215,12 @@ impl fmt::Display for Explanation {
             writeln!(f, "fingerprint  {fingerprint} over {over}")?;
             writeln!(f, "ignored      {ignored}")?;
         }
-        write!(f, "disposition  {}", self.disposition)?;
+        if let Some(observed) = self.observed {
+            writeln!(f, "disposition  {}: the route only observes", self.disposition)?;
+            write!(f, "observed     {observed}")?;
+        } else {
+            write!(f, "disposition  {}", self.disposition)?;
+        }
         match (&self.refusal, &self.operation) {
             (Some(refused), _) => writeln!(f, ": {}, {}", refused.code, refused.detail),
             (None, Some(_)) => writeln!(f, ", unless the store knows it"),

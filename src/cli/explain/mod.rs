@@ -10,10 +10,13 @@ use http::request::Parts;
 
 use super::output::Ended;
 use super::serve;
+use crate::clock::Clock;
 use crate::config::Config;
-use crate::proxy::{self, RouteSettings};
+use crate::operation::Timestamp;
+use crate::provider::signature::{self, Certificates, CertificatesError, SecretError};
+use crate::proxy::{self, Mode, Opened, RouteSettings, Sender};
 use captured::CapturedError;
-use explanation::{Explanation, Refused};
+use explanation::{Explanation, Refused, Sent};
 
 /// Show what a captured request would be taken for, and why
 ///
@@ -21,7 +24,9 @@ use explanation::{Explanation, Refused};
 /// forwarded, and no store is asked.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example: onceward explain --config onceward.toml --request captured.http
+Examples:
+  onceward explain --config onceward.toml --request captured.http
+  onceward explain --config onceward.toml --request captured.http --at 2026-11-29T12:00:00Z
 
 The captured request is the head and body of HTTP/1.1:
   POST /webhooks/orders HTTP/1.1
@@ -31,14 +36,25 @@ The captured request is the head and body of HTTP/1.1:
   {\"id\":\"evt_1\",\"type\":\"paid\"}")]
 pub(super) struct Args {
     /// The configuration
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     pub(super) config: PathBuf,
     /// The captured request
     #[arg(long, value_name = "CAPTURED")]
     pub(super) request: PathBuf,
+    /// When it arrived, for the timestamp of its signature; else now. RFC 3339
+    #[arg(long, value_name = "TIME")]
+    pub(super) at: Option<jiff::Timestamp>,
+    /// Take this file for the certificate at a URL, instead of fetching it
+    #[arg(long, value_name = "URL=FILE", value_parser = certificate)]
+    pub(super) certificate: Vec<(String, PathBuf)>,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
+}
+
+fn certificate(text: &str) -> Result<(String, PathBuf), &'static str> {
+    let (url, file) = text.rsplit_once('=').ok_or("expected URL=FILE")?;
+    Ok((url.to_owned(), file.into()))
 }
 
 /// Why nothing could be explained. Exit status 2.
@@ -50,6 +66,15 @@ pub(super) enum ExplainError {
     /// It is not a captured request.
     #[error("`{}` is not a captured request", .0.display())]
     NotARequest(PathBuf, #[source] CapturedError),
+    /// No certificate can be used.
+    #[error("senders' certificates cannot be used")]
+    Certificates(#[from] CertificatesError),
+    /// A secret cannot be what its sender gives out.
+    #[error("the route's signatures cannot be checked")]
+    Secret(#[from] SecretError),
+    /// Nothing can be run.
+    #[error("the check of the signature cannot be run")]
+    Runtime(#[source] io::Error),
     /// The explanation cannot be written as JSON.
     #[error("cannot write JSON")]
     Json(#[from] serde_json::Error),
@@ -84,10 +109,39 @@ pub(super) fn explain<'r>(
     let no_request = |error| ExplainError::NotARequest(args.request.clone(), error);
     let (parts, body) = captured::read(&captured).map_err(no_request)?.into_parts();
     let explanation = match choose(&parts) {
-        Ok(route) => Explanation::of(route, &parts, &body),
+        Ok(route) => {
+            let sent = Sent::of(opened(args, route, &parts, &body)?);
+            Explanation::of(route, sent, &parts, &body)
+        }
         Err(refused) => Explanation::of_refused(refused),
     };
     if args.json { Ok(explanation.to_json()?) } else { Ok(explanation.to_string()) }
+}
+
+/// Checks who sent it, at the time that was asked for.
+fn opened(
+    args: &Args,
+    route: &RouteSettings,
+    head: &Parts,
+    body: &[u8],
+) -> Result<Result<Opened, signature::Refused>, ExplainError> {
+    // What the proxy does not look at is not looked at here.
+    if route.mode == Mode::Pass || body.len() > route.request_bytes_max {
+        return Ok(Ok(Opened::default()));
+    }
+    let clock = Clock::system();
+    let read = |(url, file): &(String, PathBuf)| {
+        let pem = std::fs::read(file);
+        Ok((url.clone(), pem.map_err(|error| ExplainError::Unreadable(file.clone(), error))?))
+    };
+    let trusted: Vec<_> = args.certificate.iter().map(read).collect::<Result<_, ExplainError>>()?;
+    let certificates = Certificates::with_trusted(clock.clone(), trusted)?;
+    let Some(sender) = Sender::of(route, &certificates)? else { return Ok(Ok(Opened::default())) };
+    let millis = args.at.map(|at| u64::try_from(at.as_millisecond()).unwrap_or(0));
+    let now = millis.map_or_else(|| clock.wall(), Timestamp);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(ExplainError::Runtime)?;
+    Ok(runtime.block_on(sender.open(head, body, now)))
 }
 
 #[cfg(test)]

@@ -7,10 +7,11 @@ use http::{HeaderName, Method, StatusCode};
 use insta::assert_snapshot;
 
 use super::*;
-use crate::idempotency::{Policy, WhenInFlight, WhenStoreFails};
+use crate::idempotency::{Policy, Remember, WhenInFlight, WhenStoreFails};
 use crate::operation::Terms;
+use crate::operation::state::IfUncertain;
 use crate::proxy::{EventRule, FingerprintOver, FingerprintRule, KeyRule};
-use crate::proxy::{PathPattern, WhenKeyMissing};
+use crate::proxy::{Mode, PathPattern, WhenKeyMissing};
 use crate::upstream::{OutcomeRule, Scheme, Settings, Target};
 
 fn orders() -> RouteSettings {
@@ -32,6 +33,11 @@ fn orders() -> RouteSettings {
             keepalive: minute,
             preserve_host: true,
         },
+        steps: None,
+        mode: Mode::Enforce,
+        provider: None,
+        secrets: Vec::new(),
+        tolerance: None,
         key: KeyRule {
             headers: vec![HeaderName::from_static("x-idempotency-key")],
             event: EventRule { source: "orders".to_owned(), id, kind },
@@ -50,6 +56,11 @@ fn orders() -> RouteSettings {
             },
             answer_within: None,
             when_in_flight: WhenInFlight::Refuse,
+            if_uncertain: IfUncertain::Held,
+            lookup: None,
+            reference: None,
+            forward_key: None,
+            remember: Remember::Retention,
             when_store_fails: WhenStoreFails::Refuse,
             in_flight_max: 1,
             outcome: OutcomeRule { succeeded: Vec::new(), uncertain: Vec::new() },
@@ -60,14 +71,14 @@ fn orders() -> RouteSettings {
         uncertain_status: StatusCode::SERVICE_UNAVAILABLE,
         request_bytes_max: 64,
         when_key_missing: WhenKeyMissing::Refuse,
-        forward_key: None,
     }
 }
 
 fn explained(captured: &str, json: bool) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), captured).unwrap();
-    let args = Args { config: PathBuf::new(), request: file.path().to_owned(), json };
+    let (config, request) = (PathBuf::new(), file.path().to_owned());
+    let args = Args { config, request, at: None, certificate: Vec::new(), json };
     let route = orders();
     let choose = |parts: &Parts| {
         if parts.uri.path() == "/orders" {
@@ -160,6 +171,8 @@ fn a_file_that_is_no_request_is_an_error_that_names_it() {
     let args = |request: &std::path::Path| Args {
         config: PathBuf::new(),
         request: request.to_owned(),
+        at: None,
+        certificate: Vec::new(),
         json: false,
     };
     let file = tempfile::NamedTempFile::new().unwrap();

@@ -1,0 +1,220 @@
+//! `onceward providers`: the senders that are known, and what is known of each.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::output::Ended;
+use crate::provider::{Preset, preset, presets};
+
+/// List the senders that are known, or show what is known of one
+///
+/// A route takes from `provider = "NAME"` whatever it does not say itself.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: onceward providers stripe")]
+pub(super) struct Args {
+    /// One of them
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// No preset has this name.
+#[derive(Debug, thiserror::Error)]
+#[error("no provider `{0}` is built in; `onceward providers` lists those that are")]
+pub(super) struct Unknown(String);
+
+impl Unknown {
+    pub(super) fn named(name: &str) -> Self {
+        Self(name.escape_debug().to_string())
+    }
+}
+
+/// Why nothing is shown. Exit status 2.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Unknown(#[from] Unknown),
+    /// A test proves that every preset is TOML.
+    #[error("a preset is not TOML")]
+    Preset(#[from] toml::de::Error),
+}
+
+pub(super) fn run(args: &Args) -> Ended {
+    let shown = match &args.name {
+        None => list(args.json),
+        Some(name) => match preset(name) {
+            Some(preset) => one(preset, args.json),
+            None => Err(Unknown::named(name).into()),
+        },
+    };
+    match shown {
+        Ok(text) => Ended::done(text),
+        Err(error) => Ended { status: 2, ..Ended::failed(&error) },
+    }
+}
+
+fn list(as_json: bool) -> Result<String, Error> {
+    let mut lines = String::new();
+    let mut listed = Vec::new();
+    for preset in presets() {
+        let known = known(preset)?;
+        let title = text(&known, "/title").unwrap_or(preset.name);
+        // Nothing can go wrong with a `String`.
+        let _written = writeln!(lines, "{:<18} {title}", preset.name);
+        listed.push(json!({ "name": preset.name, "title": title, "signs": preset.signs() }));
+    }
+    if as_json {
+        return Ok(format!("{:#}\n", json!({ "providers": listed })));
+    }
+    let count = listed.len();
+    Ok(format!("{lines}\n{count} senders; `onceward providers NAME` shows what is known of one\n"))
+}
+
+fn one(preset: &Preset, as_json: bool) -> Result<String, Error> {
+    let mut known = known(preset)?;
+    if as_json {
+        if let Value::Object(known) = &mut known {
+            known.insert("name".to_owned(), json!(preset.name));
+        }
+        return Ok(format!("{known:#}\n"));
+    }
+    let title = text(&known, "/title").unwrap_or(preset.name);
+    let mut page = format!("{title}\n\n");
+    for line in about(preset) {
+        let _written = writeln!(page, "{line}");
+    }
+    for (name, value) in rows(&known) {
+        let _written = writeln!(page, "  {name:<16} {value}");
+    }
+    let own = |pointer| list_of(&known, pointer).into_iter().map(str::to_owned).collect();
+    let lists: [(_, Vec<String>); 3] = [
+        ("Not the event", not_the_event(&known)),
+        ("Worth knowing", own("/facts/notes")),
+        ("Not confirmed", own(UNCONFIRMED)),
+    ];
+    for (heading, items) in lists.into_iter().filter(|(_, items)| !items.is_empty()) {
+        let _written = write!(page, "\n  {heading}:\n    {}\n", items.join("\n    "));
+    }
+    Ok(page)
+}
+
+const UNCONFIRMED: &str = "/facts/unconfirmed";
+
+fn known(preset: &Preset) -> Result<Value, Error> {
+    Ok(toml::from_str(preset.toml)?)
+}
+
+/// What stands above the settings, but for the title.
+fn about(preset: &Preset) -> Vec<String> {
+    let lines = preset.toml.lines().map_while(|line| line.strip_prefix('#'));
+    let mut lines: Vec<String> = lines.skip(2).map(|line| format!("  {}", line.trim())).collect();
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines
+}
+
+fn rows(known: &Value) -> Vec<(&'static str, String)> {
+    let own = |pointer| text(known, pointer).map(str::to_owned);
+    let signature = match (own("/signature/scheme"), own("/signature/header")) {
+        (None, _) => "none".to_owned(),
+        (Some(scheme), None) => scheme,
+        (Some(scheme), Some(header)) => format!("{scheme} in {header}"),
+    };
+    [
+        ("key", Some(key(known))),
+        ("without a key", own("/when_key_missing")),
+        ("remembered for", own("/retention")),
+        ("replayed", own("/replay/remember").map(|_| "only to copies in flight".to_owned())),
+        ("a copy waits", own("/answer_within")),
+        ("signature", Some(signature)),
+        ("tolerance", own("/signature/tolerance")),
+        ("its secret", own("/facts/secret")),
+        ("handshakes", joined(&handshakes(known))),
+        ("done means", own("/facts/success")),
+        ("it waits", own("/facts/patience")),
+        ("on failure", own("/facts/on_failure")),
+        ("tries again for", own("/facts/retry_window")),
+        ("after statuses", joined(&list_of(known, "/facts/retried"))),
+        ("but not after", joined(&list_of(known, "/facts/not_retried"))),
+        ("by hand", own("/facts/resend")),
+        ("by hand for", own("/facts/resend_window")),
+        ("stops after", own("/facts/disabled_after")),
+        ("largest event", own("/facts/largest_event")),
+        ("batches", own("/facts/batch")),
+        ("changes", joined(&list_of(known, "/fingerprint/ignore"))),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name, value?)))
+    .collect()
+}
+
+fn key(known: &Value) -> String {
+    let headers = list_of(known, "/key/header");
+    let headers = headers.into_iter().map(|name| format!("header:{name}")).collect::<Vec<_>>();
+    let event = ["/key/event/id", "/key/event/type"].map(|pointer| text(known, pointer));
+    let event = event.into_iter().flatten().collect::<Vec<_>>().join(" + ");
+    let scope = list_of(known, "/key/scope").join(" + ");
+    let first =
+        if headers.is_empty() { event } else { format!("{}, else {event}", headers.join(" or ")) };
+    if scope.is_empty() { first } else { format!("{first}; within {scope}") }
+}
+
+fn handshakes(known: &Value) -> Vec<String> {
+    let handshakes = known.get("handshakes").and_then(Value::as_array).into_iter().flatten();
+    let shown = |handshake: &Value| {
+        let signed = handshake.get("signed").and_then(Value::as_bool).unwrap_or(true);
+        let name = text(handshake, "/name").unwrap_or("handshake");
+        format!("{name} ({})", if signed { "signed" } else { "not signed" })
+    };
+    handshakes.map(shown).collect()
+}
+
+fn not_the_event(known: &Value) -> Vec<String> {
+    let named = known.pointer("/facts/not_the_event").and_then(Value::as_object);
+    let shown = |(at, what): (&String, &Value)| format!("{at} is {}", what.as_str().unwrap_or(""));
+    named.into_iter().flatten().map(shown).collect()
+}
+
+fn text<'k>(known: &'k Value, pointer: &str) -> Option<&'k str> {
+    known.pointer(pointer).and_then(Value::as_str)
+}
+
+fn list_of<'k>(known: &'k Value, pointer: &str) -> Vec<&'k str> {
+    let items = known.pointer(pointer).and_then(Value::as_array);
+    items.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn joined<T: AsRef<str>>(items: &[T]) -> Option<String> {
+    let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
+    (!items.is_empty()).then(|| items.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_can_be_shown_as_text_and_as_json() {
+        for preset in presets() {
+            let page = one(preset, false).unwrap();
+            assert!(page.contains("\n  key  "), "{page}");
+            assert!(page.lines().all(|line| line.trim_end() == line), "{page}");
+            let known: Value = serde_json::from_str(&one(preset, true).unwrap()).unwrap();
+            assert_eq!(known["name"], preset.name);
+            let unconfirmed = !list_of(&known, UNCONFIRMED).is_empty();
+            assert_eq!(page.contains("Not confirmed:"), unconfirmed, "{page}");
+        }
+    }
+
+    #[test]
+    fn the_list_has_them_all() {
+        let text = list(false).unwrap();
+        assert!(text.contains("\nstripe             Stripe (snapshot events, v1)\n"), "{text}");
+        let listed: Value = serde_json::from_str(&list(true).unwrap()).unwrap();
+        assert_eq!(listed["providers"].as_array().unwrap().len(), presets().len());
+    }
+}

@@ -1,0 +1,161 @@
+//! Providers: raw -> `Provider`. Their route settings are checked where a route takes them.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use http::{HeaderName, Method};
+
+use super::check::{Check, text};
+use super::leaf::{List, Wanted};
+use super::problem::{Key, quoted};
+use super::raw_provider::{RawFacts, RawHandshake, RawProvider};
+use crate::provider::{Content, Expected, Facts, Handshake, Provider, signature};
+use crate::upstream::StatusRange;
+
+/// The providers that a route may name; none: one with a problem.
+pub(super) type Providers = BTreeMap<String, Option<Arc<Provider>>>;
+
+/// Reads what is known of each sender.
+pub(super) fn providers(
+    check: &mut Check<'_>,
+    raw: Option<BTreeMap<String, Option<RawProvider>>>,
+) -> Providers {
+    let at = Key::of(&["providers"]);
+    let mut read = |(name, raw): (String, Option<RawProvider>)| {
+        let at = at.join(name.as_str());
+        let named = check.named(&at, &name);
+        let provider = raw.and_then(|raw| provider(check, &at, &name, raw));
+        (name, provider.filter(|_| named).map(Arc::new))
+    };
+    raw.unwrap_or_default().into_iter().map(&mut read).collect()
+}
+
+fn provider(check: &mut Check<'_>, at: &Key, name: &str, raw: RawProvider) -> Option<Provider> {
+    let title = text(raw.title).unwrap_or_else(|| name.to_owned());
+    let signature = match raw.signature {
+        Some(written) => signature(check, &at.join("signature"), written).map(Some),
+        // One that could not be read has been reported.
+        None => check.sources.value(&at.join("signature")).is_none().then_some(None),
+    };
+    let at = at.join("handshakes");
+    let handshakes = raw.handshakes.unwrap_or_default().into_iter().enumerate();
+    let handshakes: Vec<Option<Handshake>> = handshakes
+        .map(|(index, raw)| handshake(check, &at.join(index.to_string()), raw?))
+        .collect();
+    let facts = facts(raw.facts.unwrap_or_default());
+    Some(Provider {
+        name: name.to_owned(),
+        title,
+        signature: signature?,
+        handshakes: handshakes.into_iter().collect::<Option<_>>()?,
+        facts,
+    })
+}
+
+fn signature(
+    check: &mut Check<'_>,
+    at: &Key,
+    written: signature::Written,
+) -> Option<signature::Settings> {
+    match written.settings() {
+        Ok(settings) => Some(settings),
+        Err(mistakes) => {
+            for signature::Mistake { key, expected, found } in mistakes {
+                let key = key.split('.').fold(at.clone(), |key, part| key.join(part));
+                check.wrong(&key, &expected, found);
+            }
+            None
+        }
+    }
+}
+
+fn handshake(check: &mut Check<'_>, at: &Key, raw: RawHandshake) -> Option<Handshake> {
+    let method = raw.method.map_or(Some(Method::POST), |method| text(Some(method)));
+    let headers = headers(check, &at.join("header"), raw.header);
+    let query = wanted(raw.query);
+    let content = content(check, at, raw.empty_body == Some(true), raw.json, raw.form);
+    let recognisable = headers.as_ref().is_none_or(|headers| !headers.is_empty())
+        || query.as_ref().is_none_or(|query| !query.is_empty())
+        || matches!(content, Some(Content::Json(_) | Content::Form(_)) | None);
+    if !recognisable {
+        // Otherwise every request would be one, and none would be an event.
+        let expected = "at least one of `header`, `query`, `json` and `form`";
+        check.wrong(at, expected, "none".to_owned());
+        return None;
+    }
+    Some(Handshake {
+        name: text(raw.name).unwrap_or_else(|| "handshake".to_owned()),
+        method: method?,
+        headers: headers?,
+        query: query?,
+        content: content?,
+        signed: raw.signed.unwrap_or(true),
+    })
+}
+
+type RawParts = Option<BTreeMap<String, Option<Wanted>>>;
+
+fn headers(check: &mut Check<'_>, at: &Key, raw: RawParts) -> Option<Vec<(HeaderName, Expected)>> {
+    let mut header = |(name, expected): (String, Expected)| {
+        let parsed = name.parse().ok();
+        if parsed.is_none() {
+            check.wrong(&at.join(name.as_str()), "the name of a header", quoted(&name));
+        }
+        Some((parsed?, expected))
+    };
+    let headers: Vec<Option<_>> = wanted(raw)?.into_iter().map(&mut header).collect();
+    headers.into_iter().collect()
+}
+
+fn content(
+    check: &mut Check<'_>,
+    at: &Key,
+    empty: bool,
+    json: RawParts,
+    form: RawParts,
+) -> Option<Content> {
+    let (json, form) = (json.filter(|it| !it.is_empty()), form.filter(|it| !it.is_empty()));
+    match (json, form, empty) {
+        (None, None, false) => Some(Content::Any),
+        (None, None, true) => Some(Content::Empty),
+        (json @ Some(_), None, false) => wanted(json).map(Content::Json),
+        (None, form @ Some(_), false) => wanted(form).map(Content::Form),
+        (Some(_), Some(_), _) | (Some(_), None, true) | (None, Some(_), true) => {
+            let expected = "one of `json`, `form` and `empty_body`";
+            check.wrong(at, expected, "several".to_owned());
+            None
+        }
+    }
+}
+
+/// None if one of them has been reported.
+fn wanted(raw: RawParts) -> Option<BTreeMap<String, Expected>> {
+    let parts = raw.unwrap_or_default().into_iter();
+    parts.map(|(name, value)| value.map(|Wanted(expected)| (name, expected))).collect()
+}
+
+fn facts(raw: RawFacts) -> Facts {
+    let named = raw.not_the_event.unwrap_or_default().into_iter();
+    Facts {
+        success: text(raw.success),
+        patience: text(raw.patience),
+        on_failure: text(raw.on_failure),
+        retry_window: text(raw.retry_window),
+        retried: raw.retried.and_then(List::complete).map(statuses),
+        not_retried: raw.not_retried.and_then(List::complete).map(statuses).unwrap_or_default(),
+        resend: text(raw.resend),
+        resend_window: text(raw.resend_window),
+        disabled_after: text(raw.disabled_after),
+        largest_event_bytes: text(raw.largest_event).map(|size| size.0),
+        batch: text(raw.batch),
+        secret: text(raw.secret),
+        not_the_event: named.filter_map(|(at, what)| Some((at, text(what)?))).collect(),
+        notes: raw.notes.and_then(List::complete).unwrap_or_default(),
+        unconfirmed: raw.unconfirmed.and_then(List::complete).unwrap_or_default(),
+    }
+}
+
+fn statuses(ranges: Vec<StatusRange>) -> Vec<RangeInclusive<u16>> {
+    ranges.into_iter().map(|range| range.first..=range.last).collect()
+}

@@ -1,0 +1,264 @@
+//! What a route does that its sender will not take well, as far as the sender is known.
+
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::problem::Key;
+use super::risk::Risk;
+use crate::idempotency::{Remember, WhenInFlight};
+use crate::provider::{Content, Facts, Handshake, Provider};
+use crate::proxy::{Mode, RouteSettings, WhenKeyMissing};
+
+/// What should have been decided, not overlooked.
+pub(super) fn risks(at: &Key, route: &RouteSettings) -> Vec<Risk> {
+    let Some(sender) = route.provider.as_deref() else {
+        return Vec::new();
+    };
+    let facts = &sender.facts;
+    [
+        unverified(at, route, sender),
+        unguarded(at, route, sender),
+        forgotten(at, route, sender),
+        impatient(at, route, sender),
+        ended_by(at, "in_flight_status", route.in_flight_status, facts),
+        ended_by(at, "uncertain_status", route.uncertain_status, facts),
+        disabled(at, route, facts),
+        too_large(at, route, sender),
+        not_the_event(at, route, facts),
+        not_shared(at, route),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// What is worth knowing and cannot be helped.
+pub(super) fn notes(at: &Key, route: &RouteSettings) -> Vec<Risk> {
+    let observing = (route.mode == Mode::Observe).then(|| Risk {
+        key: at.join("mode"),
+        text: "every copy is forwarded; what would have become of it is reported".to_owned(),
+        hint: "`mode = \"enforce\"` forwards each event once".into(),
+    });
+    let Some(sender) = route.provider.as_deref() else {
+        return observing.into_iter().collect();
+    };
+    [
+        observing,
+        unsigned(at, sender),
+        nothing_remembered(at, route, sender),
+        without_key(at, route, sender),
+        resent_by_hand(at, route, sender),
+        never_again(at, sender),
+        unconfirmed(at, sender),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn unverified(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
+    (sender.signature.is_some() && route.secrets.is_empty()).then(|| Risk {
+        key: at.join("verify"),
+        text: format!("who knows the URL can send what looks like an event of {}", sender.title),
+        hint: "give its `secrets`".into(),
+    })
+}
+
+/// What is not signed has to be the handshake and nothing else, or it is a way around the signature.
+fn unguarded(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
+    let with_body = |handshake: &&Handshake| {
+        let any_event = match handshake.content {
+            Content::Any => !handshake.method.is_safe(),
+            Content::Json(_) => true,
+            Content::Empty | Content::Form(_) => false,
+        };
+        any_event && !handshake.signed
+    };
+    let handshake =
+        sender.handshakes.iter().find(with_body).filter(|_| !route.secrets.is_empty())?;
+    Some(Risk {
+        key: at.join("provider"),
+        text: format!(
+            "what looks like the handshake `{}` is forwarded unverified, whatever else is in it",
+            handshake.name
+        ),
+        hint: "`signed = true`, or describe all of its body by `form` or `empty_body`".into(),
+    })
+}
+
+/// C93
+fn forgotten(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
+    let window = sender.facts.retry_window.filter(|_| is_remembered(route))?;
+    (route.policy.terms.retention <= window).then(|| Risk {
+        key: at.join("retention"),
+        text: format!(
+            "{} tries again for {}: a later copy runs again",
+            sender.title,
+            short(window)
+        ),
+        hint: "make it longer, or leave it to the preset".into(),
+    })
+}
+
+/// C12
+fn impatient(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
+    let patience = sender.facts.patience?;
+    let policy = &route.policy;
+    let waits = policy.answer_within.unwrap_or(policy.terms.attempt_timeout);
+    (waits >= patience).then(|| Risk {
+        key: at.join("answer_within"),
+        text: format!("{} hangs up after {}", sender.title, short(patience)),
+        hint: "make it shorter, or leave it to the preset".into(),
+    })
+}
+
+/// C04. Where nothing is ever sent again, no status could help.
+fn ended_by(at: &Key, setting: &str, status: StatusCode, facts: &Facts) -> Option<Risk> {
+    let ended = facts.retries_after(status.as_u16()) == Some(false) && !facts.never_retries();
+    ended.then(|| Risk {
+        key: at.join(setting),
+        text: format!(
+            "the sender does not try again after a {}: if the attempt fails, the event is lost",
+            status.as_u16()
+        ),
+        hint: "`503`, or leave it to the preset".into(),
+    })
+}
+
+fn disabled(at: &Key, route: &RouteSettings, facts: &Facts) -> Option<Risk> {
+    let limit = facts.disabled_after.as_deref().filter(|_| !facts.never_retries())?;
+    (route.policy.when_in_flight == WhenInFlight::Refuse).then(|| Risk {
+        key: at.join("when_in_flight"),
+        text: format!("a refused copy is a failure to the sender, which stops after: {limit}"),
+        hint: "`\"wait\"` answers it with the outcome".into(),
+    })
+}
+
+fn too_large(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
+    let largest = sender.facts.largest_event_bytes?;
+    (route.request_bytes_max < largest).then(|| Risk {
+        key: at.join("request_bytes_max"),
+        text: format!("an event of {} may have {largest} bytes", sender.title),
+        hint: "make it larger, or leave it to the preset".into(),
+    })
+}
+
+/// C15, C20, C22
+fn not_the_event(at: &Key, route: &RouteSettings, facts: &Facts) -> Option<Risk> {
+    let id = ("event", route.key.event.id.to_string());
+    let headers = route.key.headers.iter().map(|name| ("header", format!("header:{name}")));
+    let mut named = headers.chain([id]).filter(|_| is_remembered(route));
+    named.find_map(|(setting, selector)| {
+        let what = facts.not_the_event.get(selector.trim_end_matches('?'))?;
+        Some(Risk {
+            key: at.join("key").join(setting),
+            text: format!("`{selector}` is {what}: what has the same is taken for a copy"),
+            hint: "leave the key to the preset".into(),
+        })
+    })
+}
+
+fn not_shared(at: &Key, route: &RouteSettings) -> Option<Risk> {
+    let refuses = route.policy.when_in_flight == WhenInFlight::Refuse;
+    (refuses && !is_remembered(route)).then(|| Risk {
+        key: at.join("when_in_flight"),
+        text: "a copy is refused, and when it comes again, it runs again".to_owned(),
+        hint: "under `remember = \"in-flight\"` only a copy that waits shares the outcome".into(),
+    })
+}
+
+fn unsigned(at: &Key, sender: &Provider) -> Option<Risk> {
+    sender.signature.is_none().then(|| Risk {
+        key: at.join("provider"),
+        text: format!("no signature of {} can be checked", sender.title),
+        hint: "have it send a secret in a header, and check that with a `[signature]`".into(),
+    })
+}
+
+fn nothing_remembered(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
+    (!is_remembered(route)).then(|| Risk {
+        key: at.join("replay").join("remember"),
+        text: format!(
+            "two events of {} may look the same: copies at the same moment share one attempt, a \
+             later one is forwarded",
+            sender.title
+        ),
+        hint: "the application has to know an event that it has had".into(),
+    })
+}
+
+fn without_key(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
+    (route.when_key_missing == WhenKeyMissing::Forward).then(|| Risk {
+        key: at.join("when_key_missing"),
+        text: format!("of {} every copy without a key is forwarded", sender.title),
+        hint: "the application has to know an event that it has had".into(),
+    })
+}
+
+fn resent_by_hand(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
+    let window = sender.facts.resend_window.filter(|_| is_remembered(route))?;
+    (route.policy.terms.retention <= window).then(|| Risk {
+        key: at.join("retention"),
+        text: format!(
+            "a person can have {} send an event again for {}: it then runs again",
+            sender.title,
+            short(window)
+        ),
+        hint: "make it longer if that is not meant".into(),
+    })
+}
+
+fn never_again(at: &Key, sender: &Provider) -> Option<Risk> {
+    sender.facts.never_retries().then(|| Risk {
+        key: at.join("provider"),
+        text: format!(
+            "{} does not try again: what fails is lost unless a person sends it again",
+            sender.title
+        ),
+        hint: "watch for failed attempts".into(),
+    })
+}
+
+fn unconfirmed(at: &Key, sender: &Provider) -> Option<Risk> {
+    let facts = &sender.facts.unconfirmed;
+    (!facts.is_empty()).then(|| Risk {
+        key: at.join("provider"),
+        text: format!("of {} it is not confirmed: {}", sender.title, facts.join("; ")),
+        hint: "try it with `mode = \"observe\"` first".into(),
+    })
+}
+
+fn is_remembered(route: &RouteSettings) -> bool {
+    match route.policy.remember {
+        Remember::Retention => true,
+        Remember::InFlight => false,
+    }
+}
+
+/// In the largest unit that keeps it whole.
+fn short(duration: Duration) -> String {
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+    let millis = duration.as_millis();
+    let whole = units.into_iter().find(|(unit, _)| millis > 0 && millis.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{millis}ms"), |(unit, name)| format!("{}{name}", millis / unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_short_and_whole() {
+        for (millis, text) in [
+            (0, "0ms"),
+            (1_500, "1500ms"),
+            (8_000, "8s"),
+            (90_000, "90s"),
+            (79 * 3_600_000, "79h"),
+            (31 * 86_400_000, "31d"),
+        ] {
+            assert_eq!(short(Duration::from_millis(millis)), text);
+        }
+    }
+}

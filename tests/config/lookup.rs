@@ -1,0 +1,64 @@
+//! How the upstream is asked what became of an attempt.
+
+use std::time::Duration;
+
+use insta::assert_snapshot;
+
+use super::Written;
+
+fn with_lookup(of_route: &str, of_lookup: &str) -> Written {
+    Written::file(&format!(
+        "[routes.orders]\npath = \"/orders\"\nupstream = \"http://a\"\n{of_route}\n\
+         [routes.orders.lookup]\n{of_lookup}\n"
+    ))
+}
+
+const LOOKED_UP: &str = "when_uncertain = \"lookup\"";
+
+#[test]
+fn a_look_up_is_read_whole() {
+    let lookup = "url = \"http://a/events/{key}\"\ntimeout = \"2s\"\nreference = \"json:/id\"\n\
+                  done_when = { \"json:/status\" = \"done\", \"json:/n\" = 1, \"json:/ok\" = true }\n\
+                  headers = { authorization = { env = \"LOOKUP_TOKEN\" }, x-plain = \"yes\" }";
+    let written = with_lookup(LOOKED_UP, lookup).variable("LOOKUP_TOKEN", "Bearer s3cret");
+    let config = written.config().unwrap();
+    let policy = &config.routes[0].policy;
+    let lookup = policy.lookup.as_ref().unwrap();
+    assert_eq!(lookup.url.to_string(), "http://a/events/{key}");
+    assert_eq!((lookup.timeout, lookup.done_when.len()), (Duration::from_secs(2), 3));
+    assert_eq!(lookup.headers["authorization"], "Bearer s3cret");
+    assert!(!format!("{config:?}").contains("s3cret"));
+    let shown = format!("{:?}", written.sources().unwrap().effective());
+    assert!(!shown.contains("LOOKUP_TOKEN") && !shown.contains("s3cret"), "{shown}");
+    assert_eq!(written.risks(), "");
+}
+
+#[test]
+fn a_look_up_without_a_url_is_a_problem_and_one_that_nobody_makes_a_risk() {
+    assert_snapshot!(with_lookup(LOOKED_UP, "").problems(), @r#"
+    the configuration has 1 problem
+      onceward.toml:5: `routes.orders.lookup.url`: expected a value, where `when_uncertain` is `lookup`, found none
+        hint: `url = "http://127.0.0.1:3000/events/{key}"`
+    "#);
+    assert_snapshot!(with_lookup("", "url = \"http://a/{key}\"").risks(), @"routes.orders.lookup.url: nobody is asked there: `when_uncertain` is not `lookup`");
+}
+
+#[test]
+fn what_is_wrong_with_a_look_up_is_said() {
+    let lookup = "url = \"http://{key}/\"\ntimeout = \"2m\"\nreference = \"id\"\n\
+                  done_when = { status = \"done\", \"json:/*/n\" = 1, \"json:/ok\" = [] }\n\
+                  headers = { host = \"h\", x-list = [], x-line = \"a\\nb\", x-none = { env = \"NONE\" } }";
+    assert_snapshot!(with_lookup(LOOKED_UP, lookup).problems(), @r#"
+    the configuration has 10 problems
+      onceward.toml:6: `routes.orders.lookup.url`: expected an `http` or `https` URL such as `http://127.0.0.1:3000/events/{key}`, without user and fragment, with `{key}`, `{operation}` and `{event_id}` in path and query alone, found `http://{key}/`
+      onceward.toml:7: `routes.orders.lookup.timeout`: expected a duration from `1ms` to `1m`, found `2m`
+      onceward.toml:8: `routes.orders.lookup.reference`: expected `header:NAME` or `json:/pointer` without `*`, found `id`
+      onceward.toml:9: `routes.orders.lookup.done_when."json:/*/n"`: expected a JSON member such as `json:/status`, without `*`, found `json:/*/n`
+      onceward.toml:9: `routes.orders.lookup.done_when."json:/ok"`: expected a text, a whole number, `true` or `false`, found a list
+      onceward.toml:9: `routes.orders.lookup.done_when.status`: expected a JSON member such as `json:/status`, without `*`, found `status`
+      onceward.toml:10: `routes.orders.lookup.headers.host`: expected the name of a header that the connection does not need, found `host`
+      onceward.toml:10: `routes.orders.lookup.headers.x-line`: expected the value of a header, found one with other characters
+      onceward.toml:10: `routes.orders.lookup.headers.x-list`: expected a text, `{ env = "NAME" }` or `{ file = "path" }`, found a list
+      onceward.toml:10: `routes.orders.lookup.headers.x-none.env`: expected the name of a variable that holds the secret, found one that is not set
+    "#);
+}

@@ -1,0 +1,93 @@
+//! Configuration, as an operator meets it: what is written, and what is said of it.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod layers;
+mod lookup;
+mod problems;
+mod reader;
+mod risks;
+mod secrets;
+mod senders;
+mod steps;
+mod stores;
+mod values;
+
+use onceward::config::{Config, Problems, Sources};
+use onceward::proxy::RouteSettings;
+use tempfile::TempDir;
+
+/// A configuration file and an environment.
+struct Written {
+    directory: TempDir,
+    variables: Vec<(String, String)>,
+}
+
+impl Written {
+    fn file(text: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("onceward.toml"), text).unwrap();
+        Self { directory, variables: Vec::new() }
+    }
+
+    /// The file, and a route that is right.
+    fn beside_a_route(text: &str) -> Self {
+        Self::file(&format!(
+            "{text}\n[routes.orders]\npath = \"/orders\"\nupstream = \"http://a\"\n"
+        ))
+    }
+
+    fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn sources(&self) -> Result<Sources, Problems> {
+        let path = self.directory.path().join("onceward.toml");
+        Sources::from_file(&path, self.variables.clone())
+    }
+
+    fn config(&self) -> Result<Config, Problems> {
+        self.sources()?.check()
+    }
+
+    /// What is said, with the path of the file as an operator would have typed it.
+    fn problems(&self) -> String {
+        self.typed(&self.config().unwrap_err().to_string())
+    }
+
+    fn risks(&self) -> String {
+        let lines = self.config().unwrap().risks().into_iter();
+        lines.map(|risk| format!("{}: {}\n", risk.key, risk.text)).collect::<Vec<_>>().concat()
+    }
+
+    fn notes(&self) -> String {
+        let lines = self.config().unwrap().notes().into_iter();
+        lines.map(|note| format!("{}: {}\n", note.key, note.text)).collect::<Vec<_>>().concat()
+    }
+
+    fn effective(&self) -> String {
+        let lines = self.sources().unwrap().effective().into_iter();
+        let lines = lines.map(|line| format!("{} = {}  # {}\n", line.key, line.value, line.place));
+        self.typed(&lines.collect::<Vec<_>>().concat())
+    }
+
+    fn typed(&self, text: &str) -> String {
+        text.replace(&format!("{}/", self.directory.path().display()), "")
+    }
+
+    fn route(&self, name: &str) -> RouteSettings {
+        let routes = self.config().unwrap().routes;
+        routes.into_iter().find(|route| &*route.name == name).unwrap()
+    }
+}
+
+/// The file with one route of this provider.
+fn from(provider: &str, more: &str) -> Written {
+    Written::file(&format!(
+        "[routes.hooks]\npath = \"/hooks\"\nupstream = \"http://a\"\nprovider = \"{provider}\"\n{more}"
+    ))
+    .variable("SECRET", "whsec_canary")
+}
+
+/// What a sender that signs needs beside its name.
+const WITH_SECRET: &str = "secrets = [{ env = \"SECRET\" }]\n";

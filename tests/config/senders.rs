@@ -1,0 +1,212 @@
+//! Routes that take what they do not say from what is known of their sender.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use insta::assert_snapshot;
+use onceward::proxy::Mode;
+
+use super::{WITH_SECRET, Written, from};
+
+#[test]
+fn a_provider_is_all_that_a_route_has_to_say() {
+    let route = from("stripe", WITH_SECRET).route("hooks");
+    assert_eq!(route.key.event.id.to_string(), "json:/id");
+    assert_eq!(route.key.event.source, "hooks");
+    assert!(route.key.headers.is_empty());
+    assert_eq!(route.policy.terms.retention, Duration::from_hours(31 * 24));
+    assert_eq!(route.in_flight_status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(route.provider.unwrap().name, "stripe");
+    assert_eq!(route.secrets.len(), 1);
+    assert_eq!((route.mode, route.tolerance), (Mode::Enforce, None));
+}
+
+/// A preset changes defaults only: whatever the route says itself wins.
+#[test]
+fn a_route_is_above_its_preset_and_the_preset_above_the_defaults() {
+    let more = "retention = \"40d\"\nkey.scope = []\n[routes.hooks.replay]\ndrop_headers = [\"x\"]\n\
+                [defaults]\nretention = \"1h\"\nanswer_within = \"1s\"\nlease = \"20s\"\nforward_key = \"x-key\"\n";
+    let text = format!("{WITH_SECRET}{more}");
+    let effective = from("stripe", &text)
+        .variable("ONCEWARD_ROUTES__HOOKS__UNCERTAIN_STATUS", "429")
+        .effective();
+    for line in [
+        "routes.hooks.retention = \"40d\"  # onceward.toml:6",
+        "routes.hooks.key.scope = []  # onceward.toml:7",
+        "routes.hooks.key.event.id = \"json:/id\"  # preset stripe",
+        "routes.hooks.key.header = []  # preset stripe",
+        "routes.hooks.answer_within = \"8s\"  # preset stripe",
+        "routes.hooks.uncertain_status = 429  # ONCEWARD_ROUTES__HOOKS__UNCERTAIN_STATUS",
+        "routes.hooks.lease = \"20s\"  # onceward.toml:13",
+        "routes.hooks.forward_key = \"x-key\"  # onceward.toml:14",
+        "routes.hooks.waiters_max = 32  # built-in",
+        "routes.hooks.secrets = ***  # onceward.toml:5",
+    ] {
+        // A number in a variable is shown as the setting reads it.
+        assert!(effective.lines().any(|found| found == line), "no `{line}` in\n{effective}");
+    }
+    assert!(!effective.contains("providers."), "{effective}");
+}
+
+#[test]
+fn a_provider_of_ones_own_is_used_by_name() {
+    let own = r#"secrets = [{ env = "SECRET" }]
+[providers.acme]
+title = "Acme"
+retention = "3d"
+key.event = { id = "header:x-acme-id", type = "json:/kind" }
+signature = { scheme = "hmac", header = "x-acme-signature" }
+[[providers.acme.handshakes]]
+json = { kind = "ping" }
+[providers.acme.facts]
+patience = "4s"
+"#;
+    let written = from("acme", own);
+    let route = written.route("hooks");
+    let provider = route.provider.unwrap();
+    assert_eq!((provider.title.as_str(), provider.handshakes.len()), ("Acme", 1));
+    assert_eq!(provider.facts.patience, Some(Duration::from_secs(4)));
+    assert!(provider.signature.is_some());
+    assert_eq!(route.key.event.id.to_string(), "header:x-acme-id");
+    let effective = written.effective();
+    for line in [
+        "routes.hooks.retention = \"3d\"  # onceward.toml:8",
+        "routes.hooks.key.event.type = \"json:/kind\"  # onceward.toml:9",
+        "routes.hooks.key.header = [\"x-idempotency-key\", \"idempotency-key\"]  # built-in",
+    ] {
+        assert!(effective.lines().any(|found| found == line), "no `{line}` in\n{effective}");
+    }
+}
+
+#[test]
+fn a_preset_can_be_changed_setting_by_setting() {
+    let own = format!("{WITH_SECRET}[providers.stripe]\nretention = \"60d\"\n");
+    let route = from("stripe", &own).route("hooks");
+    assert_eq!(route.policy.terms.retention, Duration::from_hours(60 * 24));
+    assert_eq!(route.key.event.id.to_string(), "json:/id");
+}
+
+#[test]
+fn an_unknown_provider_has_a_suggestion() {
+    assert_snapshot!(from("strpe", WITH_SECRET).problems(), @"
+    the configuration has 1 problem
+      onceward.toml:4: `routes.hooks.provider`: expected the name of a provider, found `strpe`
+        hint: did you mean `stripe`?
+    ");
+    assert_snapshot!(from("unheard-of", "").problems(), @"
+    the configuration has 1 problem
+      onceward.toml:4: `routes.hooks.provider`: expected the name of a provider, found `unheard-of`
+        hint: `onceward providers` lists them; `[providers.NAME]` makes another
+    ");
+}
+
+/// C48
+#[test]
+fn a_provider_that_signs_needs_a_secret_or_an_admission_that_it_has_none() {
+    assert_snapshot!(from("stripe-thin", "").problems(), @r#"
+    the configuration has 1 problem
+      onceward.toml:1: `routes.hooks.secrets`: expected the signing secret of `stripe-thin`, found none
+        hint: `secrets = [{ env = "STRIPE_THIN_WEBHOOK_SECRET" }]`; without a check: `verify = false`
+    "#);
+    assert_snapshot!(from("paypal", "secrets = []\n").problems(), @r#"
+    the configuration has 1 problem
+      onceward.toml:5: `routes.hooks.secrets`: expected the id of the webhook of `paypal`, found none
+        hint: `secrets = [{ env = "PAYPAL_WEBHOOK_SECRET" }]`; without a check: `verify = false`
+    "#);
+    let unchecked = from("stripe", "verify = false\n").route("hooks");
+    assert!(unchecked.secrets.is_empty() && unchecked.provider.is_some());
+    assert!(from("chargebee", "").route("hooks").secrets.is_empty());
+}
+
+#[test]
+fn secrets_that_nobody_could_use_are_a_problem() {
+    assert_snapshot!(from("chargebee", WITH_SECRET).problems(), @"
+    the configuration has 1 problem
+      onceward.toml:5: `routes.hooks.secrets`: expected a `provider` that signs, found `chargebee`, which does not sign
+    ");
+    assert_snapshot!(from("adyen", WITH_SECRET).problems(), @"
+    the configuration has 1 problem
+      onceward.toml:5: `routes.hooks.secrets.0`: expected hexadecimal, found a secret that is not
+    ");
+    let file = "[routes.a]\npath = \"/\"\nupstream = \"http://a\"\nsecrets = [\"whsec_canary\"]\n";
+    assert_snapshot!(Written::file(file).problems(), @r#"
+    the configuration has 2 problems
+      onceward.toml:4: `routes.a.secrets`: expected a `provider` that signs, found no provider
+      onceward.toml:4: `routes.a.secrets.0`: expected `{ env = "NAME" }` or `{ file = "path" }`, found a string
+    "#);
+    assert_snapshot!(from("stripe", "secrets = { env = \"SECRET\" }\n").problems(), @"
+    the configuration has 1 problem
+      onceward.toml:5: `routes.hooks.secrets`: expected a list, found a table
+    ");
+}
+
+/// C45
+#[test]
+fn what_signs_the_url_needs_to_know_it() {
+    assert_snapshot!(from("square", WITH_SECRET).problems(), @r#"
+    the configuration has 1 problem
+      onceward.toml:1: `routes.hooks.public_url`: expected the URL as senders see it, which `square` signs, found none
+        hint: `public_url = "https://hooks.example.com"` here or in `[server]`
+    "#);
+    let own = format!("{WITH_SECRET}public_url = \"https://hooks.example.com\"\n");
+    assert!(from("square", &own).route("hooks").public_url.is_some());
+    let shared = format!("{WITH_SECRET}[server]\npublic_url = \"https://hooks.example.com\"\n");
+    assert!(from("square", &shared).route("hooks").public_url.is_some());
+    assert!(from("square", "verify = false\n").route("hooks").public_url.is_none());
+}
+
+#[test]
+fn mistakes_in_a_provider_have_their_place() {
+    let own = r#"[routes.orders]
+path = "/"
+upstream = "http://a"
+[defaults]
+provider = "stripe"
+[providers.acme]
+retention = "soon"
+upstream = "http://b"
+signature = { scheme = "hmca" }
+[[providers.acme.handshakes]]
+signed = false
+[[providers.acme.handshakes]]
+header = { "x y" = "ping" }
+[[providers.acme.handshakes]]
+json = { type = "ping" }
+empty_body = true
+[providers.acme.facts]
+patience = 4
+"#;
+    assert_snapshot!(Written::file(own).problems(), @r#"
+    the configuration has 8 problems
+      onceward.toml:5: `defaults.provider`: expected it in a route, found it for all of them
+      onceward.toml:7: `providers.acme.retention`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found `soon`
+      onceward.toml:8: `providers.acme.upstream`: expected a known key, found `upstream`
+        hint: `config/onceward.toml` lists all keys
+      onceward.toml:9: `providers.acme.signature.scheme`: expected `hmac`, `ed25519`, `ecdsa-p256`, `token`, `standard-webhooks`, `twilio`, `hubspot`, `adyen-items`, `braintree`, `mailgun`, `paypal` or `sns`, found `hmca`
+      onceward.toml:10: `providers.acme.handshakes.0`: expected at least one of `header`, `query`, `json` and `form`, found none
+      onceward.toml:13: `providers.acme.handshakes.1.header."x y"`: expected the name of a header, found `x y`
+      onceward.toml:14: `providers.acme.handshakes.2`: expected one of `json`, `form` and `empty_body`, found several
+      onceward.toml:18: `providers.acme.facts.patience`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found the number 4
+    "#);
+    let signed = "[providers.acme.signature]\nscheme = \"hmac\"\nheader = \"x\"\nsigned = [1]\n";
+    assert_snapshot!(Written::beside_a_route(signed).problems(), @"
+    the configuration has 1 problem
+      onceward.toml:4: `providers.acme.signature.signed.0`: expected a string, found the number 1
+    ");
+}
+
+/// As a route's is: what names a provider names nothing else by accident.
+#[test]
+fn a_provider_has_a_name_as_a_route_has() {
+    let own = "[providers.Acme]\ntitle = \"Acme\"\n[providers.\"a b\"]\ntitle = \"AB\"\n";
+    assert_snapshot!(Written::beside_a_route(own).problems(), @r#"
+    the configuration has 2 problems
+      onceward.toml:1: `providers.Acme`: expected a name of 1 to 64 letters a to z, digits, `_` and `-`, found `Acme`
+      onceward.toml:3: `providers."a b"`: expected a name of 1 to 64 letters a to z, digits, `_` and `-`, found `a b`
+    "#);
+    let named = "[providers.Acme]\ntitle = \"Acme\"\n";
+    assert_snapshot!(from("Acme", named).problems(), @"
+    the configuration has 1 problem
+      onceward.toml:5: `providers.Acme`: expected a name of 1 to 64 letters a to z, digits, `_` and `-`, found `Acme`
+    ");
+}

@@ -1,0 +1,88 @@
+//! The store: which one it is, and what is written of it.
+
+use insta::assert_snapshot;
+use onceward::store;
+
+use super::Written;
+
+#[test]
+fn two_stores_in_one_layer_are_a_problem() {
+    assert_snapshot!(Written::beside_a_route("[store.embedded]\n[store.memory]\n").problems(), @"
+    the configuration has 1 problem
+      onceward.toml:2: `store.memory`: expected one store, found `[store.embedded]` beside it
+        hint: keep one of them
+    ");
+}
+
+#[test]
+fn the_highest_layer_that_names_a_store_wins() {
+    let embedded = "[store.embedded]\npath = \"here\"";
+    let path = |written: Written| match written.config().unwrap().store {
+        store::Settings::Embedded(settings) => Some(settings.path.display().to_string()),
+        store::Settings::Memory | store::Settings::Redis(_) | store::Settings::Postgres(_) => None,
+    };
+    assert_eq!(path(Written::beside_a_route("")).as_deref(), Some("onceward-data"));
+    assert_eq!(path(Written::beside_a_route(embedded)).as_deref(), Some("here"));
+    assert_eq!(path(Written::beside_a_route("[store.memory]")), None);
+    let moved =
+        Written::beside_a_route(embedded).variable("ONCEWARD_STORE__EMBEDDED__PATH", "there");
+    assert_eq!(path(moved).as_deref(), Some("there"));
+    let memory = Written::beside_a_route(embedded).variable("ONCEWARD_STORE__MEMORY", "{}");
+    assert_eq!(path(memory), None);
+    let back = Written::beside_a_route("[store.memory]")
+        .variable("ONCEWARD_STORE__EMBEDDED__DURABILITY", "os");
+    assert_eq!(path(back).as_deref(), Some("onceward-data"));
+}
+
+#[test]
+fn a_shared_store_is_read_with_its_secrets() {
+    let text = r#"[store.redis]
+urls = ["redis://a:26379", { env = "OTHER" }]
+mode = "sentinel"
+master = "mymaster"
+password = { env = "PASSWORD" }
+"#;
+    let written = Written::beside_a_route(text);
+    let written = written.variable("OTHER", "redis://b:26379").variable("PASSWORD", "hunter2");
+    let store::Settings::Redis(redis) = written.config().unwrap().store else { panic!() };
+    assert_eq!(redis.mode, store::redis::Mode::Sentinel { master: "mymaster".to_owned() });
+    assert_eq!((redis.urls.len(), redis.replica_acks), (2, 0));
+    assert!(redis.password.unwrap().is(b"hunter2"));
+    let effective = written.effective();
+    assert!(effective.contains("store.redis.urls = ***"), "{effective}");
+    assert!(!effective.contains("hunter2"), "{effective}");
+}
+
+#[test]
+fn what_is_wrong_with_a_shared_store_is_said_at_once() {
+    let text = r#"[store.redis]
+urls = []
+mode = "sentinel"
+prefix = "a{b}"
+replica_acks = -1
+certificate = "client.pem"
+password = { env = "NOT_SET" }
+"#;
+    assert_snapshot!(Written::beside_a_route(text).problems(), @"
+    the configuration has 6 problems
+      onceward.toml:1: `store.redis.key`: expected a path beside `certificate`, found nothing
+      onceward.toml:1: `store.redis.master`: expected the name that the sentinels monitor, such as `mymaster`, found nothing
+      onceward.toml:2: `store.redis.urls`: expected at least one URL, found none
+      onceward.toml:4: `store.redis.prefix`: expected letters, digits, `-`, `_`, `.` and `:`, 64 at most, found `a{b}`
+      onceward.toml:5: `store.redis.replica_acks`: expected a whole number from 0 to 255, found the number -1
+      onceward.toml:7: `store.redis.password.env`: expected the name of a variable that holds the secret, found one that is not set
+    ");
+    let text = r#"[store.postgres]
+url = { env = "NOT_SET" }
+schema = "a-b"
+connections_max = 1
+timeout = "0s"
+"#;
+    assert_snapshot!(Written::beside_a_route(text).problems(), @"
+    the configuration has 4 problems
+      onceward.toml:2: `store.postgres.url.env`: expected the name of a variable that holds the secret, found one that is not set
+      onceward.toml:3: `store.postgres.schema`: expected a name of letters, digits and `_`, 48 at most, found `a-b`
+      onceward.toml:4: `store.postgres.connections_max`: expected a whole number from 2 to 10000, found the number 1
+      onceward.toml:5: `store.postgres.timeout`: expected a duration above zero, found `0s`
+    ");
+}

@@ -1,0 +1,63 @@
+//! What a variable of the environment is read as.
+
+use std::path::Path;
+
+use http::StatusCode;
+use insta::assert_snapshot;
+use onceward::idempotency::WhenInFlight;
+use onceward::store;
+
+use super::Written;
+
+#[test]
+fn a_variable_is_read_as_what_its_setting_wants() {
+    let written =
+        Written::beside_a_route("[routes.my-hooks]\npath = \"/my\"\nupstream = \"http://a\"")
+            .variable("ONCEWARD_ROUTES__ORDERS__WAITERS_MAX", "7")
+            .variable("ONCEWARD_ROUTES__ORDERS__WHEN_IN_FLIGHT", "wait")
+            .variable("ONCEWARD_ROUTES__ORDERS__PRESERVE_HOST", "false")
+            .variable("ONCEWARD_ROUTES__ORDERS__METHODS", "POST, PUT")
+            .variable("ONCEWARD_ROUTES__ORDERS__KEY__HEADER", "[\"x-a\"]")
+            .variable("ONCEWARD_ROUTES__ORDERS__KEY__EVENT__SOURCE", "12345")
+            .variable("ONCEWARD_ROUTES__MY_HOOKS__UNCERTAIN_STATUS", "429")
+            .variable("ONCEWARD_STORE__EMBEDDED__PATH", "12345")
+            .variable("ONCEWARD_ADMIN_TOKEN", "left alone")
+            .variable("ONCEWARD_LOG", "left alone");
+    let route = written.route("orders");
+    assert_eq!(route.policy.when_in_flight, WhenInFlight::Wait { waiters_max: 7 });
+    assert!(!route.upstream.preserve_host);
+    assert_eq!(route.methods, ["POST", "PUT"]);
+    assert_eq!(route.key.headers, ["x-a"]);
+    assert_eq!(route.key.event.source, "12345");
+    assert_eq!(written.route("my-hooks").uncertain_status, StatusCode::TOO_MANY_REQUESTS);
+    let store::Settings::Embedded(store) = written.config().unwrap().store else { panic!() };
+    assert_eq!(store.path, Path::new("12345"));
+}
+
+/// A list is known as one by its kind, whatever it is a list of.
+#[test]
+fn a_list_in_a_variable_may_be_written_with_commas() {
+    let urls = |urls: &str| {
+        let written = Written::beside_a_route("").variable("ONCEWARD_STORE__REDIS__URLS", urls);
+        let store::Settings::Redis(redis) = written.config().unwrap().store else { panic!() };
+        redis.urls.len()
+    };
+    assert_eq!(urls("redis://a:6379"), 1);
+    assert_eq!(urls("redis://a:6379, redis://b:6379"), 2);
+    assert_eq!(urls("[\"redis://a:6379\", \"redis://b:6379\"]"), 2);
+    let networks = "10.0.0.0/8,fd00::/8";
+    let written =
+        Written::beside_a_route("").variable("ONCEWARD_SERVER__TRUSTED_PROXIES", networks);
+    assert_eq!(written.config().unwrap().server.trusted_proxies.len(), 2);
+}
+
+#[test]
+fn a_list_in_a_file_is_a_list_of_toml() {
+    let file = "[server]\ntrusted_proxies = \"10.0.0.0/8, fd00::/8\"\n\
+                [store.redis]\nurls = \"redis://u:hunter2@a\"\n";
+    assert_snapshot!(Written::beside_a_route(file).problems(), @"
+    the configuration has 2 problems
+      onceward.toml:2: `server.trusted_proxies`: expected a list of texts, found a string
+      onceward.toml:4: `store.redis.urls`: expected a list of URLs, found a string
+    ");
+}
