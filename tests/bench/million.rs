@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use http::StatusCode;
 use onceward::clock::Clock;
-use onceward::operation::state::{ClaimRequest, Claimed, Ending, IfInFlight, Settlement};
+use onceward::operation::state::{
+    ClaimRequest, Claimed, Ending, IfInFlight, IfSucceeded, IfUncertain, Settlement,
+};
 use onceward::operation::{
     AnswerBody, Asked, ClaimId, FingerprintDigest, Key, KeyKind, OperationId, OperationIdParts,
     Outcome, Reason, StoredAnswer, Terms,
@@ -84,6 +86,7 @@ async fn remember(store: &dyn Store, key: &str) {
         sent: true,
         status: Some(200),
         answer: Some(Arc::new(answer)),
+        reference: None,
     };
     let ClaimRequest { asked, claim_id, holder, terms, .. } = request;
     let settlement = Settlement { asked, claim_id, attempt, holder, terms, ending };
@@ -119,6 +122,11 @@ fn request(key: &str) -> ClaimRequest {
         },
         may_grant: true,
         if_in_flight: IfInFlight::Refused,
+        if_uncertain: IfUncertain::Held,
+        may_look_up: true,
+        if_succeeded: IfSucceeded::Replayed,
+        forward_key: None,
+        plan: None,
     }
 }
 

@@ -12,9 +12,17 @@ mod claiming;
 mod deciding;
 mod embedded;
 mod lasting;
+mod listing;
+mod looking_up;
 mod memory;
 mod model;
+mod postgres;
+mod redis;
+mod redis_faults;
+mod redis_many;
+mod redis_tls;
 mod settling;
+mod stepping;
 mod support;
 mod waiting;
 
@@ -29,6 +37,10 @@ pub(super) trait Harness: Sized + Send + Sync {
     fn start() -> impl Future<Output = Self> + Send;
     /// The store.
     fn store(&self) -> Arc<dyn Store>;
+    /// The same as another process has it, where several may; it hears of ends.
+    fn another(&self) -> impl Future<Output = Arc<dyn Store>> + Send {
+        async { self.store() }
+    }
     /// Time passes on the store's clock.
     fn pass(&self, time: Duration) -> impl Future<Output = ()> + Send;
 }
@@ -73,6 +85,26 @@ macro_rules! contract {
                     s2_an_operator_is_refused_what_is_in_flight_or_done
                     s3_a_forgotten_operation_runs_again_and_keeps_its_log
                     s8_a_probe_leaves_nothing_behind;
+                listing:
+                    a_list_is_newest_first
+                    pages_join_without_a_gap_or_a_double
+                    a_list_of_one_route_holds_no_other
+                    a_list_of_one_state_counts_what_time_has_done
+                    what_is_past_its_retention_is_not_listed;
+                looking_up:
+                    s1_of_fifty_racers_one_looks_up_and_the_others_meet_it_in_flight
+                    s1_a_look_up_that_nobody_ends_makes_way_for_another
+                    s2_a_finding_that_is_sent_twice_is_recorded_once
+                    s2_a_finding_after_a_late_settle_changes_nothing
+                    s10_a_waiter_learns_of_the_end_of_a_look_up;
+                stepping:
+                    s1_a_copy_begins_what_has_not_succeeded_and_nothing_else
+                    s1_steps_at_once_begin_together_and_end_each_on_its_own
+                    s2_the_end_of_a_step_that_is_sent_twice_is_recorded_once
+                    s2_the_end_of_a_step_that_somebody_decided_changes_nothing
+                    s2_a_step_whose_record_is_lost_writes_it_anew
+                    s3_a_forgotten_event_runs_all_its_steps_again
+                    s5_a_lease_that_ran_out_leaves_uncertain_the_step_that_had_begun;
                 waiting:
                     s10_a_waiter_learns_of_the_end
                     s10_an_end_between_the_watch_and_the_wait_is_not_missed
@@ -95,4 +127,6 @@ macro_rules! promises {
 contract! {
     on_memory: memory::InMemory;
    on_embedded: embedded::OnDisk;
+    on_redis: redis::OnRedis;
+    on_postgres: postgres::OnPostgres;
 }

@@ -1,11 +1,13 @@
-//! The store on disk answers every sequence of calls as the one in memory does.
+//! Every other store answers every sequence of calls as the one in memory does.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use onceward::operation::state::{ClaimRequest, Claimed, IfInFlight, Verdict};
+use onceward::operation::state::{
+    ClaimRequest, Claimed, Conclusion, Finding, IfInFlight, IfUncertain, Verdict,
+};
 use onceward::operation::{Asked, Outcome};
 use onceward::store::Store;
 use proptest::prelude::*;
@@ -14,17 +16,21 @@ use proptest::test_runner::TestRunner;
 use super::Harness;
 use super::embedded::OnDisk;
 use super::memory::InMemory;
+use super::redis::OnRedis;
 use super::support::{
-    HOLD_FOR, LEASE, RETENTION, answer, claim_on, end_of, order_with_body, resolved_as, sweep_all,
+    HOLD_FOR, LEASE, RETENTION, answer, claim_on, end_of, end_of_step, order_with_body, plan_of,
+    resolved_as, sweep_all,
 };
 
 /// One thing that happens. Operations and earlier claims are named by small numbers.
 #[derive(Debug, Clone)]
 enum Call {
-    Claim { key: u8, other_body: bool, may_grant: bool, waits: bool },
+    Claim { key: u8, other_body: bool, may_grant: bool, waits: bool, asks: bool },
     ClaimAgain { claim: usize },
+    Conclude { claim: usize, finding: Finding },
     Renew { claim: usize },
     Settle { claim: usize, outcome: Outcome },
+    Advance { claim: usize, step: &'static str, outcome: Outcome },
     Withdraw { claim: usize },
     Resolve { key: u8, succeeded: bool },
     Forget { key: u8 },
@@ -47,14 +53,19 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
         1 => Just(hold_for),
     ];
     let call = prop_oneof![
-        6 => (key.clone(), prop::bool::weighted(0.1), prop::bool::weighted(0.9), any::<bool>())
-            .prop_map(|(key, other_body, may_grant, waits)| {
-                Call::Claim { key, other_body, may_grant, waits }
+        6 => (key.clone(), prop::bool::weighted(0.1), prop::bool::weighted(0.9), any::<bool>(),
+            any::<bool>())
+            .prop_map(|(key, other_body, may_grant, waits, asks)| {
+                Call::Claim { key, other_body, may_grant, waits, asks }
             }),
+        2 => (claim.clone(), prop::sample::select(&Finding::ALL[..]))
+            .prop_map(|(claim, finding)| Call::Conclude { claim, finding }),
         1 => claim.clone().prop_map(|claim| Call::ClaimAgain { claim }),
         1 => claim.clone().prop_map(|claim| Call::Renew { claim }),
-        4 => (claim.clone(), outcome)
+        4 => (claim.clone(), outcome.clone())
             .prop_map(|(claim, outcome)| Call::Settle { claim, outcome }),
+        6 => (claim.clone(), prop::sample::select(&STEPS[..]), outcome)
+            .prop_map(|(claim, step, outcome)| Call::Advance { claim, step, outcome }),
         1 => claim.prop_map(|claim| Call::Withdraw { claim }),
         1 => (key.clone(), any::<bool>())
             .prop_map(|(key, succeeded)| Call::Resolve { key, succeeded }),
@@ -64,6 +75,8 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     ];
     prop::collection::vec(call, 1..60)
 }
+
+const STEPS: [&str; 2] = ["ledger", "mail"];
 
 /// Makes one call, and says in words what came of it.
 async fn make(
@@ -78,27 +91,44 @@ async fn make(
     let told = match call {
         Call::Claim { .. } => {
             let claimed = store.claim(new).await.unwrap();
-            let granted =
-                if let Claimed::Granted { attempt } = claimed { Some(attempt) } else { None };
+            let granted = match claimed {
+                Claimed::Granted { attempt }
+                | Claimed::Begun { attempt, .. }
+                | Claimed::LookUp { attempt, .. } => Some(attempt),
+                Claimed::Free
+                | Claimed::Succeeded { .. }
+                | Claimed::InFlight { .. }
+                | Claimed::Uncertain { .. }
+                | Claimed::Mismatched { .. } => None,
+            };
             return (format!("{claimed:?}"), granted);
         }
-        Call::ClaimAgain { claim } => match newest_first(claim) {
-            Some((request, _)) => format!("{:?}", store.claim(request).await.unwrap()),
+        Call::ClaimAgain { claim } => {
+            let Some((request, _)) = newest_first(claim) else { return Default::default() };
+            format!("{:?}", store.claim(request).await.unwrap())
+        }
+        Call::Conclude { claim, finding } => match newest_first(claim) {
+            Some((request, _)) => concluded(&*store, request, *finding).await,
             None => String::new(),
         },
-        Call::Renew { claim } => match newest_first(claim) {
-            Some((request, _)) => {
-                let (id, claim_id) = (request.asked.id, request.claim_id);
-                format!("{:?}", store.renew(id, claim_id, LEASE).await.unwrap())
-            }
-            None => String::new(),
-        },
+        Call::Renew { claim } => {
+            let Some((request, _)) = newest_first(claim) else { return Default::default() };
+            let (id, claim_id) = (request.asked.id, request.claim_id);
+            format!("{:?}", store.renew(id, claim_id, LEASE).await.unwrap())
+        }
         Call::Settle { claim, outcome } => match newest_first(claim) {
             Some((request, attempt)) => {
                 let end = end_of(request, *attempt, *outcome);
                 format!("{:?}", store.settle(&end).await.unwrap())
             }
             None => String::new(),
+        },
+        Call::Advance { claim, step, outcome } => match newest_first(claim) {
+            Some((request, attempt)) if request.plan.is_some() => {
+                let end = end_of_step(request, *attempt, step, *outcome);
+                format!("{:?}", store.advance(&end).await.unwrap())
+            }
+            Some(_) | None => String::new(),
         },
         Call::Withdraw { claim } => match newest_first(claim) {
             Some((request, _)) => {
@@ -109,10 +139,8 @@ async fn make(
             None => String::new(),
         },
         Call::Resolve { key, succeeded } => {
-            let verdict =
-                if *succeeded { Verdict::Succeeded(Some(answer())) } else { Verdict::Failed };
             let id = keyed(round, *key, "{}").id;
-            format!("{:?}", store.resolve(id, &resolved_as(verdict)).await.unwrap())
+            format!("{:?}", store.resolve(id, &resolved_as(verdict(*succeeded))).await.unwrap())
         }
         Call::Forget { key } => {
             let id = keyed(round, *key, "{}").id;
@@ -125,6 +153,18 @@ async fn make(
         }
     };
     (told, None)
+}
+
+fn verdict(succeeded: bool) -> Verdict {
+    if succeeded { Verdict::Succeeded(Some(answer())) } else { Verdict::Failed }
+}
+
+/// What comes of a look-up that was granted, or was not.
+async fn concluded(store: &dyn Store, request: &ClaimRequest, finding: Finding) -> String {
+    let step = request.plan.as_ref().map(|plan| Arc::clone(&plan.steps[0].name));
+    let (request, reason, reference) = (request.clone(), "as told".to_owned(), None);
+    let conclusion = Conclusion { request, step, finding, reason, reference };
+    format!("{:?}", store.conclude(&conclusion).await.unwrap())
 }
 
 /// Everything that can be read.
@@ -144,17 +184,30 @@ fn keyed(round: u32, key: u8, body: &str) -> Arc<Asked> {
 
 /// What a call claims, if it does.
 fn claim_of(call: &Call, round: u32) -> ClaimRequest {
-    let Call::Claim { key, other_body, may_grant, waits } = call else {
+    let Call::Claim { key, other_body, may_grant, waits, asks } = call else {
         return claim_on(&keyed(round, 0, "{}"));
     };
     let body = if *other_body { "other" } else { "{}" };
     let if_in_flight = if *waits { IfInFlight::Waits } else { IfInFlight::Refused };
+    let lease = LEASE / 2;
+    let if_uncertain = match asks {
+        true => IfUncertain::LookedUp { attempts_max: 3, lease },
+        false => IfUncertain::Held,
+    };
     let may_grant = *may_grant;
-    ClaimRequest { may_grant, if_in_flight, ..claim_on(&keyed(round, *key, body)) }
+    // one operation has no steps, one has them in order, one at once
+    let plan = (*key > 0).then(|| plan_of(&STEPS, *key == 2, if_uncertain));
+    ClaimRequest {
+        may_grant,
+        if_in_flight,
+        if_uncertain,
+        plan,
+        ..claim_on(&keyed(round, *key, body))
+    }
 }
 
 async fn answers_agree(
-    (memory, disk): (&InMemory, &OnDisk),
+    (memory, other): (&InMemory, &impl Harness),
     round: u32,
     calls: Vec<Call>,
 ) -> Result<(), TestCaseError> {
@@ -162,26 +215,38 @@ async fn answers_agree(
     for call in calls {
         let new = claim_of(&call, round);
         let expected = make(&call, memory, &claims, &new, round).await;
-        let found = make(&call, disk, &claims, &new, round).await;
+        let found = make(&call, other, &claims, &new, round).await;
         prop_assert_eq!(&found, &expected, "{:?}", call);
         if let Some(attempt) = expected.1 {
             claims.push((new, attempt));
         }
         let expected = seen(&*memory.store(), round).await;
-        prop_assert_eq!(seen(&*disk.store(), round).await, expected, "after {:?}", call);
+        prop_assert_eq!(seen(&*other.store(), round).await, expected, "after {:?}", call);
     }
     Ok(())
 }
 
-#[test]
-fn the_store_on_disk_answers_as_the_one_in_memory() {
+fn all_answers_agree<H: Harness>(cases: u32, start: impl Future<Output = H>) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let stores = runtime.block_on(async { (InMemory::start().await, OnDisk::unsynced()) });
+    let stores = runtime.block_on(async { (InMemory::start().await, start.await) });
     let rounds = AtomicU32::new(0);
-    let config = ProptestConfig { cases: 256, failure_persistence: None, ..Default::default() };
+    let config = ProptestConfig { cases, failure_persistence: None, ..Default::default() };
     let agreed = TestRunner::new(config).run(&calls(), |calls| {
         let round = rounds.fetch_add(1, Ordering::Relaxed);
         runtime.block_on(answers_agree((&stores.0, &stores.1), round, calls))
     });
+    // a server's process is one of the runtime's
+    let _runtime = runtime.enter();
+    drop(stores);
     agreed.unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn the_store_on_disk_answers_as_the_one_in_memory() {
+    all_answers_agree(256, async { OnDisk::unsynced() });
+}
+
+#[test]
+fn the_store_on_redis_answers_as_the_one_in_memory() {
+    all_answers_agree(64, OnRedis::start());
 }

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use http::StatusCode;
 use onceward::operation::state::{
-    ClaimRequest, Claimed, Ending, IfInFlight, Resolution, Settled, Settlement, Verdict,
+    ClaimRequest, Claimed, Ending, IfInFlight, IfSucceeded, IfUncertain, Resolution, Settled,
+    Settlement, StepEnd, Verdict,
 };
 use onceward::operation::{
     AnswerBody, Asked, ClaimId, FingerprintDigest, Key, KeyKind, OperationId, OperationIdParts,
-    Outcome, Reason, StoredAnswer, Terms,
+    Outcome, Plan, PlannedStep, Reason, StoredAnswer, Terms,
 };
 use onceward::store::Store;
 
@@ -64,6 +65,11 @@ pub(super) fn claim_on(asked: &Arc<Asked>) -> ClaimRequest {
         },
         may_grant: true,
         if_in_flight: IfInFlight::Refused,
+        if_uncertain: IfUncertain::Held,
+        may_look_up: true,
+        if_succeeded: IfSucceeded::Replayed,
+        forward_key: None,
+        plan: None,
     }
 }
 
@@ -110,8 +116,35 @@ pub(super) fn end_of(request: &ClaimRequest, attempt: u32, outcome: Outcome) -> 
             sent: true,
             status: succeeded.then_some(201),
             answer: succeeded.then(answer),
+            reference: None,
         },
     }
+}
+
+/// Steps of these names.
+pub(super) fn plan_of(names: &[&str], at_once: bool, if_uncertain: IfUncertain) -> Arc<Plan> {
+    let planned = |name: &&str| PlannedStep {
+        name: (*name).into(),
+        attempt_timeout: ATTEMPT_TIMEOUT,
+        if_uncertain,
+        forward_key: None,
+    };
+    let steps: Vec<_> = names.iter().map(planned).collect();
+    let answer_from = Arc::clone(&steps.last().unwrap().name);
+    Arc::new(Plan { steps, at_once, answer_from })
+}
+
+/// The end of a step of the attempt that was granted to a claim.
+pub(super) fn end_of_step(
+    request: &ClaimRequest,
+    attempt: u32,
+    step: &str,
+    outcome: Outcome,
+) -> StepEnd {
+    let Settlement { asked, claim_id, attempt, holder, terms, ending } =
+        end_of(request, attempt, outcome);
+    let (plan, step) = (request.plan.clone().unwrap(), step.into());
+    StepEnd { asked, claim_id, attempt, holder, terms, plan, step, ending }
 }
 
 /// Claims a free operation and settles it.
@@ -134,6 +167,7 @@ pub(super) fn resolved_as(verdict: Verdict) -> Resolution {
         reason: "looked it up".to_owned(),
         reference: Some("payment 7".to_owned()),
         attempt: None,
+        state: None,
         retention: RETENTION,
     }
 }

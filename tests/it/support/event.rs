@@ -32,6 +32,46 @@ impl Event {
         self
     }
 
+    /// Sets a header in place of whatever it has of this name.
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+        self.header(name, value)
+    }
+
+    pub fn without(mut self, name: &str) -> Self {
+        self.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+        self
+    }
+
+    /// The value of a header that it has.
+    pub fn value(&self, name: &str) -> String {
+        let found = self.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
+        found.expect("the header is there").1.clone()
+    }
+
+    /// The value of a field of its form.
+    pub fn field(&self, name: &str) -> String {
+        let mut fields = form_urlencoded::parse(&self.body);
+        fields.find(|(other, _)| other == name).expect("the field is there").1.into_owned()
+    }
+
+    /// The same with its JSON changed.
+    pub fn rewritten(mut self, change: impl FnOnce(&mut Value)) -> Self {
+        let mut body = serde_json::from_slice(&self.body).unwrap();
+        change(&mut body);
+        self.body = body.to_string().into_bytes();
+        self
+    }
+
+    /// Lines of headers, a blank line and the body.
+    pub fn written(text: &str) -> Self {
+        let (head, body) = text
+            .split_once("\n\n")
+            .unwrap_or_else(|| text.strip_prefix('\n').map_or((text, ""), |body| ("", body)));
+        let lines = head.lines().map(|line| line.split_once(": ").unwrap());
+        lines.fold(Self::bytes(body), |event, (name, value)| event.header(name, value))
+    }
+
     pub fn keyed(self, key: &str) -> Self {
         self.header("x-idempotency-key", key)
     }

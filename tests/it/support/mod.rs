@@ -1,17 +1,30 @@
 //! The harness: a receiver that does as it is told, the proxy as a process, and senders.
 
+mod authority;
 mod bare;
 mod disk;
 mod event;
+mod inside;
 mod onceward;
+mod postgres;
 mod raw;
 mod receiver;
+mod redis;
+mod redis_groups;
 mod reply;
+mod server_clock;
+pub mod signing;
 
+pub use authority::{Authority, Signed};
 pub use bare::{Bare, BareReceiver};
 pub use disk::Fault;
 pub use event::{Event, event};
-pub use onceward::Onceward;
+pub use inside::Inside;
+pub use onceward::{Builder, Onceward};
+pub use postgres::{PASSWORD, PgBouncer, PostgresServer, give};
 pub use raw::RawSender;
 pub use receiver::{Act, Answer, Gate, Receiver, Seen};
+pub use redis::{RedisServer, free_port, settings};
+pub use redis_groups::{Guarded, RedisCluster, Replicated, until};
 pub use reply::Reply;
+pub use server_clock::ServerClock;

@@ -22,6 +22,7 @@ pub struct Builder {
     server: String,
     limits: String,
     admin: String,
+    store: Option<String>,
     defaults: String,
     routes: String,
     variables: Vec<(&'static str, String)>,
@@ -44,6 +45,12 @@ impl Builder {
     /// Settings of `[admin]`.
     pub fn admin(mut self, toml: &str) -> Self {
         self.admin = format!("{}\n{toml}", self.admin);
+        self
+    }
+
+    /// Another store than one of its own on disk.
+    pub fn store(mut self, toml: &str) -> Self {
+        self.store = Some(toml.to_owned());
         self
     }
 
@@ -72,8 +79,11 @@ impl Builder {
     }
 
     fn toml(&self, directory: &Path) -> String {
-        let store = directory.join("store");
-        let store = format!("[store.embedded]\npath = \"{}\"", store.display());
+        let embedded = || {
+            let path = directory.join("store");
+            format!("[store.embedded]\npath = \"{}\"", path.display())
+        };
+        let store = self.store.clone().unwrap_or_else(embedded);
         format!(
             "[server]\nlisten = \"127.0.0.1:0\"\n{}\n[server.limits]\n{}\n\
              [admin]\nlisten = \"127.0.0.1:0\"\n{}\n{store}\n[defaults]\n{}\n{}\n",
@@ -92,12 +102,7 @@ impl Builder {
         let log: Arc<Mutex<Vec<Value>>> = Arc::default();
         let (child, listening, reading) = spawn(&file, &self.variables, Arc::clone(&log)).await;
         let [address, admin] = listening;
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .redirect(Policy::none())
-            .retry(reqwest::retry::never())
-            .build()
-            .unwrap();
+        let client = client();
         let (builder, directory) = (self, Some(directory));
         Onceward { builder, directory, child, address, admin, log, reading, client }
     }
@@ -129,11 +134,23 @@ impl Onceward {
             server: String::new(),
             limits: String::new(),
             admin: String::new(),
+            store: None,
             defaults: String::new(),
             routes: format!("[routes.hooks]\npath = \"/hooks/*\"\nupstream = \"{url}\"\n"),
             variables: Vec::new(),
             expected: Vec::new(),
         }
+    }
+
+    /// One route `hooks` to several receivers: each one's name, and further settings of the step.
+    pub fn in_front_of_steps(steps: &[(&str, &Receiver, &str)]) -> Builder {
+        let one = |(name, receiver, more): &(&str, &Receiver, &str)| {
+            let url = receiver.url();
+            format!("[[routes.hooks.steps]]\nname = \"{name}\"\nupstream = \"{url}\"\n{more}\n")
+        };
+        let steps: String = steps.iter().map(one).collect();
+        let routes = format!("[routes.hooks]\npath = \"/hooks/*\"\n{steps}");
+        Builder { routes, ..Self::in_front_of_url("") }
     }
 
     /// Sends an event and waits for the answer.
@@ -142,13 +159,7 @@ impl Onceward {
     }
 
     pub async fn try_sends(&self, event: Event) -> Result<Reply, reqwest::Error> {
-        let url = format!("http://{}{}", self.address, event.path);
-        let method = event.method.parse().unwrap();
-        let mut request = self.client.request(method, url).body(event.body);
-        for (name, value) in event.headers {
-            request = request.header(name, value);
-        }
-        Ok(Reply::of(request.send().await?).await)
+        send(&self.client, self.address, event).await
     }
 
     /// Sends copies of an event at the same moment.
@@ -197,8 +208,7 @@ impl Onceward {
     pub async fn metric(&self, line: &str) -> f64 {
         let url = format!("http://{}/metrics", self.admin);
         let page = self.client.get(url).send().await.unwrap().text().await.unwrap();
-        let found = page.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(' '));
-        found.map_or(0.0, |value| value.parse().unwrap())
+        metric(&page, line)
     }
 
     /// Waits until a line of the metrics has come to this value, or beyond it.
@@ -303,6 +313,37 @@ impl Drop for Onceward {
             assert!(unexpected.is_empty(), "unexpected in the log: {unexpected:#?}");
         }
     }
+}
+
+/// A sender that does nothing by itself.
+pub(super) fn client() -> reqwest::Client {
+    // It is installed once for each process.
+    let _there_is_one = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .no_proxy()
+        .redirect(Policy::none())
+        .retry(reqwest::retry::never())
+        .build()
+        .unwrap()
+}
+
+pub(super) async fn send(
+    client: &reqwest::Client,
+    address: SocketAddr,
+    event: Event,
+) -> Result<Reply, reqwest::Error> {
+    let url = format!("http://{address}{}", event.path);
+    let mut request = client.request(event.method.parse().unwrap(), url).body(event.body);
+    for (name, value) in event.headers {
+        request = request.header(name, value);
+    }
+    Ok(Reply::of(request.send().await?).await)
+}
+
+/// The value of a line of the metrics; 0 if there is none.
+pub(super) fn metric(page: &str, line: &str) -> f64 {
+    let found = page.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(' '));
+    found.map_or(0.0, |value| value.parse().unwrap())
 }
 
 fn serve(file: &Path) -> Command {

@@ -1,0 +1,151 @@
+//! Lists of operations: every one of them once, newest first, as it stands now.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use onceward::operation::{Asked, OperationId, OperationIdParts, Outcome, State, StateName};
+use onceward::store::{Listed, Listing, Store};
+
+use super::Harness;
+use super::support::{LEASE, MILLISECOND, RETENTION, attempted, granted, order};
+
+pub(super) const ALL: Listing = Listing { route: None, state: None, after: None, limit: 100 };
+
+/// All pages of a list, of which no page holds more than `limit`.
+async fn pages(store: &dyn Store, listing: &Listing, limit: NonZeroUsize) -> Vec<OperationId> {
+    let mut listing = Listing { limit: limit.get(), ..listing.clone() };
+    let mut ids = Vec::new();
+    loop {
+        let Listed { operations, next } = store.list(&listing).await.unwrap();
+        assert!(operations.len() <= limit.get(), "{} on a page", operations.len());
+        ids.extend(operations.iter().map(|operation| operation.asked.id));
+        listing.after = next;
+        if next.is_none() {
+            return ids;
+        }
+    }
+}
+
+async fn ids(store: &dyn Store, listing: &Listing) -> Vec<OperationId> {
+    pages(store, listing, NonZeroUsize::new(100).unwrap()).await
+}
+
+/// What is asked for under this key on another route.
+fn on_route(route: &str, key: &str) -> Arc<Asked> {
+    let asked = order(key);
+    let id = OperationId::derive(OperationIdParts {
+        route,
+        method: &asked.method,
+        path: None,
+        scope: &[],
+        from: asked.key.from,
+        key: &[&[key.into()]],
+    });
+    Arc::new(Asked { id, route: route.into(), ..Asked::clone(&asked) })
+}
+
+pub(super) async fn a_list_is_newest_first(harness: &impl Harness) {
+    let store = harness.store();
+    assert_eq!(store.list(&ALL).await.unwrap(), Listed { operations: Vec::new(), next: None });
+    let mut created = Vec::new();
+    for n in 0..20 {
+        let order = order(&n.to_string());
+        granted(&*store, &order).await;
+        created.insert(0, order.id);
+        harness.pass(MILLISECOND).await;
+    }
+    assert_eq!(ids(&*store, &ALL).await, created);
+    let newest = store.list(&Listing { limit: 3, ..ALL }).await.unwrap();
+    assert_eq!(newest.operations, {
+        let mut operations = Vec::new();
+        for id in &created[..3] {
+            operations.push(store.get(*id).await.unwrap().unwrap());
+        }
+        operations
+    });
+}
+
+/// Many are created in one millisecond.
+pub(super) async fn pages_join_without_a_gap_or_a_double(harness: &impl Harness) {
+    let store = harness.store();
+    let mut created = Vec::new();
+    for at in 0..5 {
+        let mut together = Vec::new();
+        for n in 0..30 {
+            let order = order(&format!("{at}/{n}"));
+            granted(&*store, &order).await;
+            together.push(order.id);
+        }
+        together.sort_unstable_by(|one, other| other.cmp(one));
+        created.splice(0..0, together);
+        harness.pass(MILLISECOND).await;
+    }
+    for limit in [1, 2, 7, 29, 30, 149, 150, 151] {
+        let limit = NonZeroUsize::new(limit).unwrap();
+        assert_eq!(pages(&*store, &ALL, limit).await, created, "{limit} to a page");
+    }
+}
+
+pub(super) async fn a_list_of_one_route_holds_no_other(harness: &impl Harness) {
+    let store = harness.store();
+    let mut wanted = Vec::new();
+    for n in 0..20 {
+        let (order, invoice) = (order(&n.to_string()), on_route("invoices", &n.to_string()));
+        granted(&*store, &order).await;
+        harness.pass(MILLISECOND).await;
+        granted(&*store, &invoice).await;
+        wanted.insert(0, invoice.id);
+        harness.pass(MILLISECOND).await;
+    }
+    let listing = Listing { route: Some("invoices".into()), ..ALL };
+    assert_eq!(ids(&*store, &listing).await, wanted);
+    assert_eq!(pages(&*store, &listing, NonZeroUsize::new(3).unwrap()).await, wanted);
+    let nobody = Listing { route: Some("invoice".into()), ..ALL };
+    assert_eq!(ids(&*store, &nobody).await, []);
+}
+
+pub(super) async fn a_list_of_one_state_counts_what_time_has_done(harness: &impl Harness) {
+    let store = harness.store();
+    let [abandoned, held, done, failed, forgotten, in_flight] =
+        ["abandoned", "held", "done", "failed", "forgotten", "in flight"].map(order);
+    granted(&*store, &abandoned).await;
+    harness.pass(LEASE / 2).await;
+    attempted(&*store, &held, Outcome::Uncertain).await;
+    attempted(&*store, &done, Outcome::Succeeded).await;
+    attempted(&*store, &failed, Outcome::Failed).await;
+    attempted(&*store, &forgotten, Outcome::Succeeded).await;
+    store.forget(forgotten.id, "ops", "again").await.unwrap();
+    harness.pass(LEASE / 2).await;
+    granted(&*store, &in_flight).await;
+    for (state, wanted) in [
+        (StateName::InFlight, vec![in_flight.id]),
+        (StateName::Uncertain, vec![held.id, abandoned.id]),
+        (StateName::Succeeded, vec![done.id]),
+        (StateName::Failed, vec![failed.id]),
+        (StateName::Forgotten, vec![forgotten.id]),
+    ] {
+        let listing = Listing { state: Some(state), ..ALL };
+        assert_eq!(ids(&*store, &listing).await, wanted, "{state:?}");
+    }
+    // each is given as it stands, not as it was written
+    let uncertain = Listing { state: Some(StateName::Uncertain), ..ALL };
+    for operation in store.list(&uncertain).await.unwrap().operations {
+        assert!(matches!(operation.state, State::Uncertain(_)), "{:?}", operation.state);
+    }
+}
+
+pub(super) async fn what_is_past_its_retention_is_not_listed(harness: &impl Harness) {
+    let store = harness.store();
+    attempted(&*store, &order("old"), Outcome::Succeeded).await;
+    harness.pass(RETENTION / 2).await;
+    let new = order("new");
+    attempted(&*store, &new, Outcome::Succeeded).await;
+    assert_eq!(ids(&*store, &ALL).await.len(), 2);
+    harness.pass(RETENTION / 2).await;
+    // whether or not a sweep has come
+    assert_eq!(ids(&*store, &ALL).await, [new.id]);
+    store.sweep(10).await.unwrap();
+    assert_eq!(ids(&*store, &ALL).await, [new.id]);
+    harness.pass(RETENTION / 2).await;
+    assert_eq!(ids(&*store, &ALL).await, []);
+}

@@ -1,0 +1,243 @@
+//! What the server sees of the calls: who wins, what is written, how often it is asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use onceward::operation::Outcome;
+use onceward::operation::state::{ClaimRequest, Claimed, IfInFlight};
+use onceward::store::{Listing, Store};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+
+use super::{Served, is_listening};
+use crate::store_contract::support::{
+    LEASE, answer, attempted, claim_on, copy_of, end_of, granted, order,
+};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// C02: who loses is told how the operation stands, and that is no error.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_fifty_racers_on_two_stores_one_is_granted_and_none_fails() {
+    let served = Served::start().await;
+    let stores = [Arc::clone(&served.store), served.another()];
+    for round in 0..10 {
+        let order = order(&format!("{round}"));
+        let mut racers = JoinSet::new();
+        for racer in 0..50 {
+            let (store, request) = (Arc::clone(&stores[racer % 2]), claim_on(&order));
+            racers.spawn(async move { store.claim(&request).await.unwrap() });
+        }
+        let told = racers.join_all().await;
+        let granted = told.iter().filter(|told| matches!(told, Claimed::Granted { .. })).count();
+        let met = told.iter().filter(|told| matches!(told, Claimed::InFlight { .. })).count();
+        assert_eq!((granted, met), (1, 49));
+    }
+}
+
+#[tokio::test]
+async fn a_replay_and_a_refused_copy_write_nothing() {
+    let served = Served::start().await;
+    let (done, in_flight) = (order("done"), order("in flight"));
+    attempted(&*served.store, &done, Outcome::Succeeded).await;
+    granted(&*served.store, &in_flight).await;
+    copy_of(&*served.store, &in_flight).await;
+    let another = served.another();
+    assert_eq!(another.get(done.id).await.unwrap().unwrap().asked, done);
+    let next_transaction = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text";
+    let before: String = served.server.row(next_transaction).await.get(0);
+    for store in [&served.store, &another] {
+        let replay = Claimed::Succeeded { attempt: 1, answer: answer() };
+        assert_eq!(copy_of(&**store, &done).await, replay);
+        assert!(matches!(copy_of(&**store, &in_flight).await, Claimed::InFlight { .. }));
+    }
+    assert_eq!(served.server.row(next_transaction).await.get::<_, String>(0), before);
+}
+
+/// How often the server was asked for something in the store's schema.
+async fn asked(served: &Served) -> i64 {
+    let statements = "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements \
+        WHERE query LIKE '%\"onceward\".%'";
+    served.server.row(statements).await.get(0)
+}
+
+#[tokio::test]
+async fn a_new_event_takes_two_round_trips_and_a_replay_one() {
+    let preload = "shared_preload_libraries=pg_stat_statements";
+    let served = Served::with(&[preload]).await;
+    served.server.execute("CREATE EXTENSION pg_stat_statements").await;
+    let another = served.another();
+    another.get(order("nothing").id).await.unwrap();
+
+    let before = asked(&served).await;
+    attempted(&*served.store, &order("1"), Outcome::Succeeded).await;
+    assert_eq!(asked(&served).await - before, 2);
+
+    for store in [&served.store, &another] {
+        let before = asked(&served).await;
+        assert!(matches!(copy_of(&**store, &order("1")).await, Claimed::Succeeded { .. }));
+        assert_eq!(asked(&served).await - before, 1);
+    }
+}
+
+/// A claim, a settle and a decision are on disk when they are answered, whatever the default is.
+#[tokio::test]
+async fn what_must_be_durable_is_flushed_although_the_server_would_not_wait() {
+    let served = Served::with(&["synchronous_commit=off", "wal_writer_delay=10s"]).await;
+    let is_flushed = "SELECT pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()";
+    let store = &*served.store;
+    for number in 0..5 {
+        let order = order(&format!("{number}"));
+        let (request, attempt) = granted(store, &order).await;
+        assert!(served.server.row(is_flushed).await.get::<_, bool>(0), "the claim");
+        store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+        assert!(served.server.row(is_flushed).await.get::<_, bool>(0), "the settle");
+        store.forget(order.id, "ops", "again").await.unwrap();
+        assert!(served.server.row(is_flushed).await.get::<_, bool>(0), "the decision");
+    }
+    assert_eq!(served.server.row("SHOW synchronous_commit").await.get::<_, String>(0), "off");
+}
+
+/// Many operations of before, most of them done.
+async fn has_a_past(served: &Served) {
+    let past = "INSERT INTO onceward.operations (id, revision, record, route, method, path, key, \
+            state, attempt, created_at, changes_at) \
+        SELECT 'op_' || md5(n::text), n, '\\x01', 'route ' || n % 50, 'POST', '/', '{}', \
+            CASE WHEN n % 1000 = 0 THEN 'uncertain' WHEN n % 100 = 0 THEN 'in_flight' \
+                WHEN n % 10 = 0 THEN 'failed' ELSE 'succeeded' END, \
+            1, onceward.clock() - n * interval '1 s', onceward.clock() + n * interval '1 h' \
+        FROM generate_series(1, 20000) n; \
+        ANALYZE onceward.operations";
+    served.server.execute(past).await;
+}
+
+/// Every statement of the store finds its rows by an index.
+#[tokio::test]
+async fn lists_counts_and_expiry_use_indexes() {
+    let explains = [
+        "session_preload_libraries=auto_explain",
+        "auto_explain.log_min_duration=0",
+        "auto_explain.log_nested_statements=on",
+    ];
+    let served = Served::with(&explains).await;
+    has_a_past(&served).await;
+    let another = served.another();
+    let all = Listing { route: None, state: None, after: None, limit: 50 };
+    let state = Some(onceward::operation::StateName::Failed);
+    let after = another.list(&all).await.unwrap().next;
+    assert!(after.is_some());
+    another.list(&Listing { after, ..all.clone() }).await.unwrap();
+    another.list(&Listing { route: Some("route 7".into()), ..all.clone() }).await.unwrap();
+    another.list(&Listing { state, ..all }).await.unwrap();
+    another.uncertain().await.unwrap();
+    another.sweep(100).await.unwrap();
+    copy_of(&*another, &order("new")).await;
+    // what is logged later shows that all of it is read
+    served.server.execute("SELECT 'the end' FROM onceward.epoch").await;
+    let read = async {
+        while served.server.logged("the end") == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, read).await.unwrap();
+    assert_eq!(served.server.logged("Seq Scan on operations"), 0);
+    for index in ["by_creation", "by_route", "by_state", "open", "settled", "pkey"] {
+        assert!(served.server.logged(&format!("operations_{index}")) > 0, "{index}");
+    }
+}
+
+/// Who waits for it on one store, and hears of its end from another one.
+async fn waits(store: &dyn Store, asked: &Arc<onceward::operation::Asked>) {
+    let waits = ClaimRequest { if_in_flight: IfInFlight::Waits, ..claim_on(asked) };
+    let told = store.claim(&waits).await.unwrap();
+    assert!(matches!(told, Claimed::InFlight { .. }), "{told:?}");
+}
+
+/// S10 across processes: on an idle machine in well under 50 ms.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiter_on_another_store_learns_of_the_end_at_once() {
+    let served = Served::start().await;
+    let another = served.another();
+    is_listening(&served.server, &*another).await;
+    let mut took = Vec::new();
+    for number in 0..21 {
+        let order = order(&format!("{number}"));
+        let (request, attempt) = granted(&*served.store, &order).await;
+        let mut watch = another.watch(order.id).await.unwrap();
+        waits(&*another, &order).await;
+        // a renewal forgets nobody
+        served.store.renew(order.id, request.claim_id, LEASE).await.unwrap();
+        served.store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+        let settled = Instant::now();
+        timeout(PATIENCE, watch.ended()).await.unwrap();
+        took.push(settled.elapsed());
+        assert!(matches!(copy_of(&*another, &order).await, Claimed::Succeeded { .. }));
+    }
+    took.sort();
+    assert!(took[10] < Duration::from_millis(50), "{took:?}");
+}
+
+/// Notifications make commits queue.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_server_is_told_of_an_end_only_where_somebody_waits() {
+    let served = Served::start().await;
+    let another = served.another();
+    is_listening(&served.server, &*another).await;
+    let mut watches = Vec::new();
+    for number in 0..10 {
+        let order = order(&format!("{number}"));
+        watches.push(another.watch(order.id).await.unwrap());
+        attempted(&*served.store, &order, Outcome::Succeeded).await;
+    }
+    let last = order("last");
+    let (request, attempt) = granted(&*served.store, &last).await;
+    let mut watch = another.watch(last.id).await.unwrap();
+    waits(&*another, &last).await;
+    served.store.settle(&end_of(&request, attempt, Outcome::Failed)).await.unwrap();
+    timeout(PATIENCE, watch.ended()).await.unwrap();
+    // notifications come in order: there were none before
+    for mut watch in watches {
+        assert_eq!(futures_util::FutureExt::now_or_never(watch.ended()), None);
+    }
+}
+
+/// A statement may reach the server twice, late, or on the other side of a lease's end.
+#[tokio::test]
+async fn a_step_is_made_once_in_its_time_and_on_its_side_of_a_lease() {
+    let served = Served::start().await;
+    let (client, id) = (served.server.client().await, order("1").id.to_string());
+    let now: i64 =
+        client.query_one("SELECT onceward.millis(onceward.clock())", &[]).await.unwrap().get(0);
+    let put = async |expected: &str,
+                     revision: i64,
+                     ends_in: i64,
+                     time: &str|
+           -> (bool, Option<i64>) {
+        let swap = format!(
+            "SELECT is_done, found_revision FROM onceward.swap('{id}', {expected}, 'put', {revision}, \
+             '\\x00', 'route', 'POST', '/', '{{}}', 'in_flight', 1, 'me', {now}, {}, {time}, \
+             true, false, false, false, 1000)",
+            now + ends_in,
+        );
+        let row = client.query_one(&swap, &[]).await.unwrap();
+        (row.get(0), row.get(1))
+    };
+    let (past, soon) = (format!("0, {}", now - 1), format!("{}, {}", now - 1, now + 600_000));
+    let future = format!("{}, {}", now + 500_000, now + 600_000);
+    let (day, nothing) = (86_400_000, "NULL, NULL");
+    assert_eq!(put(nothing, 1, day, &past).await, (false, None));
+    assert_eq!(put(nothing, 1, day, &future).await, (false, None));
+    assert_eq!(put(nothing, 1, day, &soon).await, (true, None));
+    // twice, and then another one
+    assert!(put(nothing, 1, day, &soon).await.0);
+    assert_eq!(put(nothing, 2, day, &soon).await, (false, Some(1)));
+    assert_eq!(put("1, true", 2, day, &soon).await, (false, Some(1)));
+    assert_eq!(put("3, false", 2, day, &soon).await, (false, Some(1)));
+    assert_eq!(put("1, false", 2, day, &past).await, (false, Some(1)));
+    assert_eq!(put("1, false", 2, 0, &soon).await, (true, None));
+    // by now its lease has ended
+    assert_eq!(put("2, false", 3, day, &soon).await, (false, Some(2)));
+    assert_eq!(put("2, true", 3, day, &soon).await, (true, None));
+    let rows = "SELECT count(*) FROM onceward.operations WHERE id = $1";
+    assert_eq!(client.query_one(rows, &[&id]).await.unwrap().get::<_, i64>(0), 1);
+}

@@ -1,0 +1,150 @@
+//! The tables: who makes them, and what people read in them.
+
+use std::sync::Arc;
+
+use onceward::operation::{Asked, Key, KeyKind, Outcome};
+use onceward::store::postgres::Settings;
+use onceward::store::{Error, Listing};
+use tokio::task::JoinSet;
+
+use super::{Served, open, settings};
+use crate::store_contract::support::{attempted, copy_of, granted, order};
+use crate::support::PostgresServer;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn several_processes_may_make_the_tables_at_once() {
+    let server = PostgresServer::start();
+    let mut processes = JoinSet::new();
+    for number in 0..8 {
+        let store = open(&settings(&server.url()));
+        let order = order(&format!("{number}"));
+        processes.spawn(async move { granted(&*store, &order).await });
+    }
+    processes.join_all().await;
+    let made = server.row("SELECT count(*), max(number)::bigint FROM onceward.migrations").await;
+    assert_eq!(made.get::<_, i64>(0), made.get::<_, i64>(1));
+    assert_eq!(server.row("SELECT count(*) FROM onceward.operations").await.get::<_, i64>(0), 8);
+}
+
+#[tokio::test]
+async fn tables_of_a_newer_version_are_refused() {
+    let served = Served::start().await;
+    served.server.execute("INSERT INTO onceward.migrations (number) VALUES (999)").await;
+    let refused = served.another().get(order("1").id).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the store is unavailable: a newer version of this program made the store's tables"
+    );
+}
+
+#[tokio::test]
+async fn a_database_that_came_back_empty_is_used_again() {
+    let served = Served::start().await;
+    attempted(&*served.store, &order("1"), Outcome::Succeeded).await;
+    served.server.execute("DROP SCHEMA onceward CASCADE").await;
+    granted(&*served.store, &order("1")).await;
+}
+
+#[tokio::test]
+async fn a_schema_may_have_any_name() {
+    let server = PostgresServer::start();
+    for name in ["with space", "qu\"ote'$$;--", "Großbuchstaben", "select"] {
+        let named = Settings { schema: name.to_owned(), ..settings(&server.url()) };
+        let (store, another) = (open(&named), open(&named));
+        granted(&*store, &order("1")).await;
+        assert!(another.get(order("1").id).await.unwrap().is_some(), "{name}");
+        assert_eq!(store.concerns().await.unwrap(), [], "{name}");
+    }
+    for name in ["", "pg_mine", "nul\0", &"x".repeat(64)] {
+        let named = Settings { schema: name.to_owned(), ..settings(&server.url()) };
+        named.check().unwrap_err();
+    }
+}
+
+/// S6: neither a free key nor a row that hides others.
+#[tokio::test]
+async fn a_damaged_record_is_an_error_and_hides_no_other_one() {
+    let served = Served::start().await;
+    let (damaged, whole) = (order("damaged"), order("whole"));
+    attempted(&*served.store, &damaged, Outcome::Succeeded).await;
+    attempted(&*served.store, &whole, Outcome::Succeeded).await;
+    let damage = "UPDATE onceward.operations SET record = set_byte(record, 20, 255) WHERE id = ";
+    served.server.execute(&format!("{damage}'{}'", damaged.id)).await;
+    let store = served.another();
+    let unreadable = |error: Error| matches!(error, Error::Unreadable(id, _) if id == damaged.id);
+    assert!(unreadable(store.get(damaged.id).await.unwrap_err()));
+    let request = crate::store_contract::support::claim_on(&damaged);
+    assert!(unreadable(store.claim(&request).await.unwrap_err()));
+    assert!(unreadable(store.forget(damaged.id, "ops", "again").await.unwrap_err()));
+    let listing = Listing { route: None, state: None, after: None, limit: 10 };
+    let listed = store.list(&listing).await.unwrap().operations;
+    assert!(listed.iter().any(|listed| listed.asked == whole));
+    store.sweep(10).await.unwrap();
+}
+
+/// Keys, paths and routes with everything that text may hold are told apart, and read in SQL.
+#[tokio::test]
+async fn any_text_is_kept() {
+    let served = Served::start().await;
+    let part = "a\0b'\"\\ \u{1f980} \u{2028}";
+    let key = Key { from: KeyKind::Event, parts: vec![part.to_owned()] };
+    let asked = Arc::new(Asked { path: part.to_owned(), key, ..(*order("any")).clone() });
+    granted(&*served.store, &asked).await;
+    assert_eq!(served.another().get(asked.id).await.unwrap().unwrap().asked, asked);
+    let row = served.server.row(
+        "SELECT path, key -> 'parts' ->> 0 FROM onceward.operations \
+        WHERE key ->> 'from' = 'event'",
+    );
+    let row = row.await;
+    let shown = part.replace('\0', "\u{2400}");
+    assert_eq!((row.get(0), row.get(1)), (shown.as_str(), shown.as_str()));
+}
+
+#[tokio::test]
+async fn people_read_the_documented_columns() {
+    let served = Served::start().await;
+    let order = order("evt_1");
+    attempted(&*served.store, &order, Outcome::Failed).await;
+    copy_of(&*served.store, &order).await;
+    let row = format!(
+        "SELECT route, method, path, key::text, state, attempt, holder, \
+            onceward.millis(created_at), onceward.millis(changes_at) - onceward.millis(created_at), \
+            onceward.moment(onceward.millis(changes_at)) = changes_at, waited \
+         FROM onceward.operations WHERE id = '{}'",
+        order.id
+    );
+    let row = served.server.row(&row).await;
+    assert_eq!(row.get::<_, &str>(0), "orders");
+    assert_eq!(row.get::<_, &str>(1), "POST");
+    assert_eq!(row.get::<_, &str>(2), "/webhooks/orders");
+    assert_eq!(row.get::<_, &str>(3), r#"{"from": "header", "parts": ["evt_1"]}"#);
+    assert_eq!(row.get::<_, &str>(4), "in_flight");
+    assert_eq!(row.get::<_, i32>(5), 2);
+    assert_eq!(row.get::<_, &str>(6), "test");
+    let found = served.store.get(order.id).await.unwrap().unwrap();
+    assert_eq!(u64::try_from(row.get::<_, i64>(7)).unwrap(), found.created_at.0);
+    let lasts = found.created_at.until(found.state.changes_at());
+    assert_eq!(u128::try_from(row.get::<_, i64>(8)).unwrap(), lasts.as_millis());
+    assert!(row.get::<_, bool>(9));
+    assert!(!row.get::<_, bool>(10));
+}
+
+#[tokio::test]
+async fn every_column_and_table_is_described_in_the_database_and_on_its_page() {
+    let served = Served::start().await;
+    let page = include_str!("../../../../src/docs/postgres.md");
+    let described = "SELECT name, coalesce(told, '') FROM (
+            SELECT attname, col_description(attrelid, attnum) FROM pg_attribute
+            WHERE attrelid = 'onceward.operations'::regclass AND attnum > 0
+            UNION ALL SELECT relname, obj_description(oid, 'pg_class') FROM pg_class
+            WHERE relnamespace = 'onceward'::regnamespace AND relkind = 'r'
+            UNION ALL SELECT proname, obj_description(oid, 'pg_proc') FROM pg_proc
+            WHERE pronamespace = 'onceward'::regnamespace) AS all_of_it (name, told)";
+    let rows = served.server.client().await.query(described, &[]).await.unwrap();
+    assert!(rows.len() > 15);
+    for row in rows {
+        let (name, told): (&str, &str) = (row.get(0), row.get(1));
+        assert!(!told.is_empty(), "{name}");
+        assert!(page.contains(&format!("`{name}")), "{name}");
+    }
+}

@@ -1,0 +1,439 @@
+//! What goes wrong with a Redis server, and what its store makes of it: an error that says whether
+//! the call may have taken effect, never a free key; and all is well when the server is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use onceward::clock::Clock;
+use onceward::operation::state::{ClaimRequest, Claimed, Settled};
+use onceward::operation::{OperationId, Outcome, Terms};
+use onceward::store::redis::{ACL_LINE, Settings, open};
+use onceward::store::{Error, Store};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::listing::ALL;
+use super::redis::{listens, that_waits};
+use super::support::{RETENTION, answer, attempted, claim_on, copy_of, end_of, granted, order};
+use crate::support::{RedisServer, settings};
+
+/// Longer than it takes to connect anew.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn store_with(settings: &Settings) -> Arc<dyn Store> {
+    open(settings, Clock::system()).unwrap()
+}
+
+fn store_on(server: &RedisServer) -> Arc<dyn Store> {
+    store_with(&server.settings())
+}
+
+pub(super) fn replay() -> Claimed {
+    Claimed::Succeeded { attempt: 1, answer: answer() }
+}
+
+/// Claims a new operation and is turned away; gives the reason.
+pub(super) async fn is_turned_away(store: &dyn Store, key: &str) -> &'static str {
+    match store.claim(&claim_on(&order(key))).await {
+        Err(Error::Unavailable(why)) => why,
+        other => panic!("not turned away: {other:?}"),
+    }
+}
+
+/// Claims and settles new operations until the store works.
+pub(super) async fn works_again(store: &dyn Store) {
+    let works = async {
+        for n in 0.. {
+            let order = order(&format!("again {n}"));
+            let request = claim_on(&order);
+            if let Ok(Claimed::Granted { attempt }) = store.claim(&request).await
+                && store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.is_ok()
+            {
+                return;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, works).await.expect("the store works again by itself");
+}
+
+fn record(id: OperationId) -> String {
+    let first = id.as_bytes()[0] % 64;
+    let digits = id.to_string().split_off(3);
+    format!("{{onceward:{first}}}:op:{digits}")
+}
+
+/// C83.
+#[tokio::test]
+async fn a_server_that_forgets_its_scripts_between_claim_and_settle_is_told_them_again() {
+    let server = RedisServer::start().await;
+    let (store, order) = (store_on(&server), order("1"));
+    let (request, attempt) = granted(&*store, &order).await;
+    server.does("SCRIPT FLUSH").await;
+    let settled = store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    assert_eq!(settled, Settled::Recorded { copy_refused: false });
+    server.does("SCRIPT FLUSH").await;
+    assert_eq!(copy_of(&*store, &order).await, replay());
+}
+
+/// C86: nothing listens there.
+#[tokio::test]
+async fn a_server_that_is_not_there_turns_claims_away_at_once() {
+    let mut server = RedisServer::start().await;
+    let store = store_on(&server);
+    server.dies().await;
+    let asked = Instant::now();
+    assert_eq!(is_turned_away(&*store, "1").await, "no connection to the server can be made");
+    assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+    server.comes_back().await;
+    works_again(&*store).await;
+}
+
+/// C86: it dies with connections open, and keeps its records.
+#[tokio::test]
+async fn a_server_that_was_killed_is_used_again_with_what_it_had() {
+    let mut server =
+        RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]).await;
+    let store = store_on(&server);
+    let (done, in_flight) = (order("done"), order("in flight"));
+    attempted(&*store, &done, Outcome::Succeeded).await;
+    let (request, attempt) = granted(&*store, &in_flight).await;
+    server.dies().await;
+    store.claim(&claim_on(&order("new"))).await.unwrap_err();
+    store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap_err();
+    is_turned_away(&*store, "another").await;
+    server.comes_back().await;
+    works_again(&*store).await;
+    assert_eq!(copy_of(&*store, &done).await, replay());
+    let settled = store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    assert_eq!(settled, Settled::Recorded { copy_refused: false });
+}
+
+/// An idle connection that has ended is no reason to turn anybody away.
+#[tokio::test]
+async fn a_server_that_was_restarted_between_two_calls_costs_no_call() {
+    let mut server = RedisServer::start_with(&["--appendonly", "yes"]).await;
+    let (store, done) = (store_on(&server), order("done"));
+    attempted(&*store, &done, Outcome::Succeeded).await;
+    server.shuts_down().await;
+    server.comes_back().await;
+    // it may still be reading its file
+    works_again(&*store_on(&server)).await;
+    assert_eq!(copy_of(&*store, &done).await, replay());
+    granted(&*store, &order("new")).await;
+}
+
+/// C86: it accepts and does not answer.
+#[tokio::test]
+async fn a_server_that_pauses_lets_no_call_take_longer_than_its_time() {
+    let server = RedisServer::start().await;
+    let limit = Duration::from_millis(300);
+    let store = store_with(&Settings { timeout: limit, ..server.settings() });
+    attempted(&*store, &order("done"), Outcome::Succeeded).await;
+    server.pauses();
+    for key in ["1", "2"] {
+        let asked = Instant::now();
+        let told = store.claim(&claim_on(&order(key))).await;
+        assert!(told.is_err(), "{told:?}");
+        assert!(asked.elapsed() < limit * 3, "{:?}", asked.elapsed());
+    }
+    server.goes_on();
+    works_again(&*store).await;
+    assert_eq!(copy_of(&*store, &order("done")).await, replay());
+}
+
+/// What the server does after its caller has given up is not lost on the caller: C86, and the
+/// withdrawal of a claim without a reply.
+#[tokio::test]
+async fn a_claim_that_is_granted_after_it_was_given_up_can_be_withdrawn() {
+    let server = RedisServer::start().await;
+    let limit = Duration::from_millis(300);
+    let store = store_with(&Settings { timeout: limit, ..server.settings() });
+    attempted(&*store, &order("warm"), Outcome::Succeeded).await;
+    server.pauses();
+    let request = claim_on(&order("1"));
+    let told = store.claim(&request).await.unwrap_err();
+    assert!(matches!(told, Error::NoReply(_)), "{told:?}");
+    server.goes_on();
+    works_again(&*store).await;
+    store.withdraw(request.asked.id, request.claim_id, RETENTION).await.unwrap();
+    assert!(matches!(copy_of(&*store, &order("1")).await, Claimed::Granted { .. }));
+}
+
+/// C79.
+#[tokio::test]
+async fn a_full_server_turns_new_claims_away_and_replays_all_the_same() {
+    let server = RedisServer::start().await;
+    let (store, done, in_flight) = (store_on(&server), order("done"), order("in flight"));
+    attempted(&*store, &done, Outcome::Succeeded).await;
+    let (request, attempt) = granted(&*store, &in_flight).await;
+    server.does("CONFIG SET maxmemory 1").await;
+    assert_eq!(is_turned_away(&*store, "new").await, "the server has no memory left");
+    assert_eq!(copy_of(&*store, &done).await, replay());
+    // another process knows nothing, and asks
+    assert_eq!(copy_of(&*store_on(&server), &done).await, replay());
+    let end = end_of(&request, attempt, Outcome::Succeeded);
+    let told = store.settle(&end).await.unwrap_err();
+    assert!(!told.may_have_applied(), "{told:?}");
+    assert_eq!(store.list(&ALL).await.unwrap().operations.len(), 2);
+    server.does("CONFIG SET maxmemory 0").await;
+    assert!(matches!(store.settle(&end).await.unwrap(), Settled::Recorded { .. }));
+    granted(&*store, &order("new")).await;
+}
+
+/// How often the server was connected to, for this look as well.
+async fn connections(server: &RedisServer) -> u64 {
+    let info = server.tells("INFO stats").await;
+    let line = info.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+    line.unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_caller_who_goes_away_before_the_answer_leaves_the_connection_to_the_others() {
+    let server = RedisServer::start().await;
+    let store = store_on(&server);
+    listens(&*store).await;
+    attempted(&*store, &order("1"), Outcome::Succeeded).await;
+    let before = connections(&server).await;
+    server.pauses();
+    let request = claim_on(&order("2"));
+    let gone = timeout(Duration::from_millis(50), store.claim(&request)).await;
+    gone.unwrap_err();
+    server.goes_on();
+    attempted(&*store, &order("3"), Outcome::Succeeded).await;
+    // one is the test's own
+    assert_eq!(connections(&server).await, before + 1);
+}
+
+/// C81.
+#[tokio::test]
+async fn a_demoted_server_turns_claims_away_and_is_connected_to_anew() {
+    let server = RedisServer::start().await;
+    let (store, done) = (store_on(&server), order("done"));
+    attempted(&*store, &done, Outcome::Succeeded).await;
+    server.does("REPLICAOF 127.0.0.1 1").await;
+    let before = connections(&server).await;
+    let why = is_turned_away(&*store, "new").await;
+    assert_eq!(why, "the server is a replica, which takes no writes");
+    is_turned_away(&*store, "another").await;
+    // one is the test's own
+    assert!(connections(&server).await > before + 1, "it was not connected to anew");
+    assert_eq!(copy_of(&*store, &done).await, replay());
+    server.does("REPLICAOF NO ONE").await;
+    works_again(&*store).await;
+}
+
+/// S6, C83: what stands in a record's place is no free key.
+#[tokio::test]
+async fn a_record_that_is_damaged_or_none_is_an_error_and_hides_no_other() {
+    let server = RedisServer::start().await;
+    let store = store_on(&server);
+    let fine = order("fine");
+    attempted(&*store, &fine, Outcome::Succeeded).await;
+    for (n, damage) in [
+        "SET KEY something",
+        "HDEL KEY record",
+        "HDEL KEY revision",
+        "HDEL KEY changes_at",
+        "HSET KEY state asleep",
+        "HSET KEY record something",
+        "HSET KEY record ",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let order = order(&format!("damaged {n}"));
+        attempted(&*store, &order, Outcome::Failed).await;
+        server.does(&damage.replace("KEY", &record(order.id))).await;
+        // who put the record knows what it was, if its revision is still there
+        let knows = damage.contains("KEY record") && !damage.starts_with("HDEL");
+        let others = (!knows).then(|| Arc::clone(&store));
+        for store in others.into_iter().chain([store_on(&server)]) {
+            let told = store.claim(&claim_on(&order)).await.unwrap_err();
+            assert!(
+                matches!(told, Error::Unreadable(id, _) if id == order.id),
+                "{damage}: {told:?}"
+            );
+            let told = store.get(order.id).await.unwrap_err();
+            assert!(matches!(told, Error::Unreadable(..)), "{damage}: {told:?}");
+        }
+    }
+    let listed = store.list(&ALL).await.unwrap();
+    assert!(listed.operations.iter().any(|operation| operation.asked.id == fine.id));
+    store.sweep(100).await.unwrap();
+}
+
+/// A record that somebody has deleted leaves nothing in the indexes for long.
+#[tokio::test]
+async fn what_a_deleted_record_leaves_in_the_indexes_is_swept() {
+    let server = RedisServer::start().await;
+    let (store, held) = (store_on(&server), order("held"));
+    let terms = Terms {
+        hold_for: Duration::ZERO,
+        attempt_timeout: Duration::from_millis(1),
+        ..claim_on(&held).terms
+    };
+    let request = ClaimRequest { terms, ..claim_on(&held) };
+    let Claimed::Granted { attempt } = store.claim(&request).await.unwrap() else { panic!() };
+    store.settle(&end_of(&request, attempt, Outcome::Uncertain)).await.unwrap();
+    server.does(&format!("DEL {}", record(held.id))).await;
+    let swept = async {
+        while store.uncertain().await.unwrap() > 0 {
+            store.sweep(10).await.unwrap();
+        }
+    };
+    timeout(PATIENCE, swept).await.expect("it is swept");
+    assert_eq!(store.list(&ALL).await.unwrap().operations, []);
+    assert_eq!(server.tells("EVAL return(#redis.call('KEYS','*')) 0").await, "0");
+}
+
+/// A server on which a user may do what a line of its ACL grants.
+async fn with_user(line: &str) -> (RedisServer, Settings) {
+    let server = RedisServer::start().await;
+    let user = line.strip_prefix("user ").unwrap().replace(">PASSWORD", ">secret");
+    server.does(&format!("ACL SETUSER {user}")).await;
+    let url = format!("redis://onceward:secret@127.0.0.1:{}", server.port);
+    let settings = settings(&[&url]);
+    (server, settings)
+}
+
+pub(super) async fn codes(store: &dyn Store) -> Vec<&'static str> {
+    store.concerns().await.unwrap().iter().map(|concern| concern.code).collect()
+}
+
+/// C83: it is what the documentation and the messages say.
+#[tokio::test]
+async fn a_user_with_the_documented_permissions_may_do_all_that_is_needed() {
+    let (server, settings) = with_user(ACL_LINE).await;
+    let (store, other) = (store_with(&settings), store_with(&settings));
+    listens(&*other).await;
+    store.probe().await.unwrap();
+    let order = order("1");
+    let (request, attempt) = granted(&*store, &order).await;
+    let mut watch = other.watch(order.id).await.unwrap();
+    let waits = that_waits(claim_on(&order));
+    assert!(matches!(other.claim(&waits).await.unwrap(), Claimed::InFlight { .. }));
+    store.settle(&end_of(&request, attempt, Outcome::Uncertain)).await.unwrap();
+    timeout(PATIENCE, watch.ended()).await.expect("ends are told");
+    assert_eq!(server.calls("publish").await, 1);
+    assert_eq!(store.uncertain().await.unwrap(), 1);
+    assert_eq!(store.list(&ALL).await.unwrap().operations.len(), 1);
+    store.sweep(10).await.unwrap();
+    assert_eq!(codes(&*store).await, ["no-persistence"]);
+    assert_eq!(server.calls("publish").await, 2, "concerns try it");
+    let denied = server.does("ACL LOG").await;
+    assert_eq!(denied, redis::Value::Array(Vec::new()));
+}
+
+/// C83.
+#[tokio::test]
+async fn a_user_without_scripting_is_turned_away_and_the_line_that_helps_is_named() {
+    let line = "user onceward on >PASSWORD ~* &* +@all -@scripting";
+    let (_server, settings) = with_user(line).await;
+    let store = store_with(&settings);
+    let why = is_turned_away(&*store, "1").await;
+    assert_eq!(why, "the server does not permit its user what is needed");
+    store.probe().await.unwrap_err();
+    let concerns = store.concerns().await.unwrap();
+    let concern = concerns.iter().find(|concern| concern.code == "not-permitted").unwrap();
+    assert!(concern.text.contains("EVALSHA"), "{}", concern.text);
+    assert!(concern.hint.contains(ACL_LINE), "{}", concern.hint);
+}
+
+/// C83.
+#[tokio::test]
+async fn a_user_of_other_keys_is_turned_away() {
+    let line = ACL_LINE.replace("{onceward:", "other:");
+    let (_server, settings) = with_user(&line).await;
+    let store = store_with(&settings);
+    is_turned_away(&*store, "1").await;
+    assert!(codes(&*store).await.contains(&"not-permitted"));
+}
+
+/// C83: `INFO` and `CONFIG` are optional, and so is the channel.
+#[tokio::test]
+async fn a_user_that_may_not_ask_for_settings_is_told_what_could_not_be_checked() {
+    let line = ACL_LINE.replace(" +info +config|get", "");
+    let (_server, settings) = with_user(&line).await;
+    let store = store_with(&settings);
+    attempted(&*store, &order("1"), Outcome::Succeeded).await;
+    assert_eq!(codes(&*store).await, ["not-checked"]);
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_said_and_not_shown() {
+    let (server, _) = with_user(ACL_LINE).await;
+    let url = format!("redis://onceward:hunter2@127.0.0.1:{}", server.port);
+    let store = store_with(&settings(&[&url]));
+    assert_eq!(is_turned_away(&*store, "1").await, "the server refuses the user or the password");
+    let bad = settings(&["redis://onceward:hunter2@[bad"]);
+    let error = open(&bad, Clock::system()).map(drop).unwrap_err();
+    let shown = format!("{error:?} {error} {bad:?} {store:?}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+/// C85: it is told for as long as the process runs, with how often it happened.
+#[tokio::test]
+async fn a_server_that_came_back_empty_is_a_concern_to_whoever_knew_it_before() {
+    let server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]).await;
+    let store = store_on(&server);
+    assert_eq!(codes(&*store).await, Vec::<&str>::new());
+    assert_eq!(codes(&*store).await, Vec::<&str>::new());
+    for times in ["once", "2 times"] {
+        server.does("FLUSHALL").await;
+        // whoever comes first gives it a new word, and knows nothing of the old one
+        assert_eq!(codes(&*store_on(&server)).await, Vec::<&str>::new());
+        for _ in 0..2 {
+            let concerns = store.concerns().await.unwrap();
+            assert_eq!(concerns.len(), 1);
+            assert_eq!(concerns[0].code, "epoch-changed");
+            assert!(concerns[0].text.contains(times), "{}", concerns[0].text);
+        }
+    }
+}
+
+/// A door to a server through which each reply takes so long.
+async fn far_away(server: &RedisServer, delay: Duration) -> String {
+    let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (url, port) = (format!("redis://{}", door.local_addr().unwrap()), server.port);
+    tokio::spawn(async move {
+        while let Ok((near, _)) = door.accept().await {
+            let far = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+            let ((mut asks, mut told), (mut replies, mut asked)) =
+                (near.into_split(), far.into_split());
+            tokio::spawn(async move { tokio::io::copy(&mut asks, &mut asked).await });
+            tokio::spawn(async move {
+                let mut reply = vec![0; 65_536];
+                while let Ok(length @ 1..) = replies.read(&mut reply).await {
+                    sleep(delay).await;
+                    if told.write_all(&reply[..length]).await.is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn an_unsafe_server_is_a_concern_however_slow_it_is() {
+    let server = RedisServer::start().await;
+    let url = far_away(&server, Duration::from_millis(150)).await;
+    assert_eq!(codes(&*store_with(&settings(&[&url]))).await, ["no-persistence"]);
+}
+
+#[tokio::test]
+async fn an_unsafe_server_is_a_concern_as_it_is_set_up_now() {
+    let server = RedisServer::start_with(&["--appendonly", "yes"]).await;
+    let store = store_on(&server);
+    assert_eq!(codes(&*store).await, ["not-synced"]);
+    server.does("CONFIG SET maxmemory-policy allkeys-lru").await;
+    assert_eq!(codes(&*store).await, ["evicting-policy", "not-synced"]);
+    server.does("CONFIG SET maxmemory-policy noeviction").await;
+    server.does("CONFIG SET appendonly no").await;
+    assert_eq!(codes(&*store).await, ["no-persistence"]);
+    let at_times = RedisServer::start_with(&["--save", "3600 1"]).await;
+    assert_eq!(codes(&*store_on(&at_times)).await, ["snapshots-only"]);
+}

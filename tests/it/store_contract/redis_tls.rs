@@ -1,0 +1,126 @@
+//! The store on a Redis server over TLS: each side proves who it is.
+
+use std::sync::Arc;
+
+use onceward::clock::Clock;
+use onceward::operation::Outcome;
+use onceward::store::redis::{Settings, open};
+use onceward::store::{Certificates, Error, SetupError, Store};
+
+use super::redis::listens;
+use super::support::{attempted, claim_on, order};
+use crate::support::{Authority, RedisServer, Signed, free_port, settings};
+
+const REFUSED: &str = "TLS with the server failed: one does not accept the other's certificate";
+
+/// A server that speaks TLS only. It asks clients for a certificate of the same authority, or not.
+async fn over_tls(authority: &Authority, name: &str, asks_clients: &str) -> RedisServer {
+    let (signed, ca, port) = (authority.signs(name), authority.file(), free_port().to_string());
+    let arguments = [
+        "--port",
+        "0",
+        "--tls-port",
+        &port,
+        "--tls-cert-file",
+        signed.certificate.to_str().unwrap(),
+        "--tls-key-file",
+        signed.key.to_str().unwrap(),
+        "--tls-ca-cert-file",
+        ca.to_str().unwrap(),
+        "--tls-auth-clients",
+        asks_clients,
+    ];
+    RedisServer::launch("redis-server", port.parse().unwrap(), &arguments, None).await
+}
+
+fn settings_of(server: &RedisServer, certificates: Certificates) -> Settings {
+    let url = format!("rediss://localhost:{}", server.port);
+    Settings { certificates, ..settings(&[&url]) }
+}
+
+fn store_of(server: &RedisServer, certificates: Certificates) -> Arc<dyn Store> {
+    open(&settings_of(server, certificates), Clock::system()).unwrap()
+}
+
+async fn is_refused(store: &dyn Store) {
+    match store.claim(&claim_on(&order("1"))).await {
+        Err(Error::Unavailable(why)) => assert_eq!(why, REFUSED),
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_the_given_authority_is_spoken_to() {
+    let authority = Authority::new();
+    let server = over_tls(&authority, "localhost", "no").await;
+    let ca = Some(authority.file());
+    let store = store_of(&server, Certificates { ca, identity: None });
+    listens(&*store).await;
+    attempted(&*store, &order("1"), Outcome::Succeeded).await;
+    store.probe().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_of_another_authority_or_name_is_not_spoken_to() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let server = over_tls(&authority, "localhost", "no").await;
+    let ca = Some(other.file());
+    is_refused(&*store_of(&server, Certificates { ca, identity: None })).await;
+    // nor of one that this machine does not know
+    is_refused(&*store_of(&server, Certificates::default())).await;
+    let misnamed = over_tls(&authority, "redis.example", "no").await;
+    let ca = Some(authority.file());
+    is_refused(&*store_of(&misnamed, Certificates { ca, identity: None })).await;
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_a_certificate_gets_the_given_one() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let server = over_tls(&authority, "localhost", "yes").await;
+    let certificates = |identity: Option<Signed>| Certificates {
+        ca: Some(authority.file()),
+        identity: identity.map(|signed| (signed.certificate, signed.key)),
+    };
+    let store = store_of(&server, certificates(Some(authority.signs("onceward"))));
+    attempted(&*store, &order("1"), Outcome::Succeeded).await;
+    is_refused(&*store_of(&server, certificates(None))).await;
+    is_refused(&*store_of(&server, certificates(Some(other.signs("onceward"))))).await;
+}
+
+#[tokio::test]
+async fn files_that_cannot_be_used_are_said_before_anything_is_connected() {
+    let authority = Authority::new();
+    let server = over_tls(&authority, "localhost", "no").await;
+    let missing = authority.file().with_file_name("missing.pem");
+    let asked = settings_of(&server, Certificates { ca: Some(missing.clone()), identity: None });
+    let told = asked.check().unwrap_err();
+    assert!(matches!(&told, SetupError::File { path, .. } if *path == missing), "{told:?}");
+    let signed = authority.signs("onceward");
+    let no_key = Some((signed.certificate.clone(), signed.certificate));
+    let asked = settings_of(&server, Certificates { ca: Some(authority.file()), identity: no_key });
+    assert!(matches!(asked.check().unwrap_err(), SetupError::Connection(_)));
+}
+
+#[tokio::test]
+async fn certificates_that_would_not_be_used_and_mixed_schemes_are_no_settings() {
+    let authority = Authority::new();
+    let (signed, ca) = (authority.signs("onceward"), Some(authority.file()));
+    let identity = Some((signed.certificate, signed.key));
+    for certificates in [
+        Certificates { ca: ca.clone(), identity: None },
+        Certificates { ca: None, identity: identity.clone() },
+    ] {
+        let over_nothing = settings(&["redis://localhost", "redis://localhost:7000"]);
+        over_nothing.check().unwrap();
+        let over_nothing = Settings { certificates, ..over_nothing };
+        assert!(matches!(over_nothing.check().unwrap_err(), SetupError::Connection(_)));
+    }
+    let certificates = Certificates { ca, identity };
+    for (first, second) in [("redis", "rediss"), ("rediss", "redis"), ("rediss", "rediss")] {
+        let urls = [first, second].map(|scheme| format!("{scheme}://localhost"));
+        let both = settings(&[&urls[0], &urls[1]]);
+        assert_eq!(both.check().is_ok(), first == second, "{urls:?}");
+        let both = Settings { certificates: certificates.clone(), ..both };
+        assert_eq!(both.check().is_ok(), first == second, "{urls:?}");
+    }
+}

@@ -1,0 +1,149 @@
+//! Events with several receivers, S1, S2, S3 and S5.
+
+use std::sync::Arc;
+
+use onceward::operation::state::{
+    Advanced, ClaimRequest, Claimed, EventEnd, IfUncertain, StepEnd, Verdict,
+};
+use onceward::operation::{Asked, Outcome, Plan};
+use onceward::store::Store;
+
+use super::Harness;
+use super::support::{LEASE, answer, claim_on, end_of_step, order, plan_of, resolved_as};
+
+fn plan(at_once: bool) -> Arc<Plan> {
+    plan_of(&["charge", "account", "mail"], at_once, IfUncertain::Held)
+}
+
+fn claiming(asked: &Arc<Asked>, plan: &Arc<Plan>) -> ClaimRequest {
+    ClaimRequest { plan: Some(Arc::clone(plan)), ..claim_on(asked) }
+}
+
+/// Claims an event whose first step to run is this one.
+async fn begun(
+    store: &dyn Store,
+    asked: &Arc<Asked>,
+    plan: &Arc<Plan>,
+    first: &str,
+) -> (ClaimRequest, u32) {
+    let request = claiming(asked, plan);
+    let claimed = store.claim(&request).await.unwrap();
+    let Claimed::Begun { attempt, steps } = claimed else { panic!("not begun: {claimed:?}") };
+    assert_eq!(&*steps[0], first);
+    (request, attempt)
+}
+
+fn end(claim: &(ClaimRequest, u32), step: &str, outcome: Outcome) -> StepEnd {
+    end_of_step(&claim.0, claim.1, step, outcome)
+}
+
+fn next(step: &str) -> Advanced {
+    Advanced::Next { step: step.into() }
+}
+
+fn open(step: &str) -> Advanced {
+    Advanced::Ended { copy_refused: false, end: EventEnd::Open(step.into()) }
+}
+
+/// How it stands with each step.
+async fn standing(store: &dyn Store, asked: &Arc<Asked>) -> Vec<&'static str> {
+    let found = store.get(asked.id).await.unwrap().unwrap();
+    found.steps.iter().map(|step| step.state.as_str()).collect()
+}
+
+pub(super) async fn s1_a_copy_begins_what_has_not_succeeded_and_nothing_else(
+    harness: &impl Harness,
+) {
+    let (store, order, plan) = (harness.store(), order("1"), plan(false));
+    let first = begun(&*store, &order, &plan, "charge").await;
+    let told = store.advance(&end(&first, "charge", Outcome::Succeeded)).await.unwrap();
+    assert_eq!(told, next("account"));
+    assert_eq!(standing(&*store, &order).await, ["succeeded", "in_flight", "waiting"]);
+    let told = store.advance(&end(&first, "account", Outcome::Failed)).await.unwrap();
+    assert_eq!(told, open("account"));
+    let second = begun(&*store, &order, &plan, "account").await;
+    assert_eq!(second.1, 2);
+    let told = store.advance(&end(&second, "account", Outcome::Succeeded)).await.unwrap();
+    assert_eq!(told, next("mail"));
+    let told = store.advance(&end(&second, "mail", Outcome::Succeeded)).await.unwrap();
+    let done = EventEnd::Succeeded(answer());
+    assert_eq!(told, Advanced::Ended { copy_refused: false, end: done });
+    let copy = store.claim(&claiming(&order, &plan)).await.unwrap();
+    assert_eq!(copy, Claimed::Succeeded { attempt: 2, answer: answer() });
+}
+
+pub(super) async fn s1_steps_at_once_begin_together_and_end_each_on_its_own(
+    harness: &impl Harness,
+) {
+    let (store, order, plan) = (harness.store(), order("1"), plan(true));
+    let first = begun(&*store, &order, &plan, "charge").await;
+    assert_eq!(standing(&*store, &order).await, ["in_flight"; 3]);
+    let ends = [("mail", Outcome::Failed), ("charge", Outcome::Succeeded)];
+    for (step, outcome) in ends {
+        let told = store.advance(&end(&first, step, outcome)).await.unwrap();
+        assert_eq!(told, Advanced::Recorded);
+    }
+    let told = store.advance(&end(&first, "account", Outcome::Succeeded)).await.unwrap();
+    assert_eq!(told, open("mail"));
+    begun(&*store, &order, &plan, "mail").await;
+}
+
+pub(super) async fn s2_the_end_of_a_step_that_is_sent_twice_is_recorded_once(
+    harness: &impl Harness,
+) {
+    let (store, order, plan) = (harness.store(), order("1"), plan(false));
+    let first = begun(&*store, &order, &plan, "charge").await;
+    for _ in 0..2 {
+        let told = store.advance(&end(&first, "charge", Outcome::Succeeded)).await.unwrap();
+        assert_eq!(told, next("account"));
+    }
+    let found = store.get(order.id).await.unwrap().unwrap();
+    assert_eq!(found.attempts.total(), 2);
+}
+
+pub(super) async fn s2_the_end_of_a_step_that_somebody_decided_changes_nothing(
+    harness: &impl Harness,
+) {
+    let (store, order, plan) = (harness.store(), order("1"), plan(false));
+    let first = begun(&*store, &order, &plan, "charge").await;
+    store.advance(&end(&first, "charge", Outcome::Uncertain)).await.unwrap();
+    store.resolve(order.id, &resolved_as(Verdict::Failed)).await.unwrap();
+    let told = store.advance(&end(&first, "charge", Outcome::Succeeded)).await.unwrap();
+    assert_eq!(told, Advanced::Superseded);
+    assert_eq!(standing(&*store, &order).await, ["failed", "waiting", "waiting"]);
+}
+
+pub(super) async fn s2_a_step_whose_record_is_lost_writes_it_anew(harness: &impl Harness) {
+    let (store, order, plan) = (harness.store(), order("1"), plan(false));
+    let claim = (claiming(&order, &plan), 1);
+    let told = store.advance(&end(&claim, "account", Outcome::Failed)).await.unwrap();
+    assert_eq!(told, Advanced::RecordLost);
+    begun(&*store, &order, &plan, "account").await;
+}
+
+pub(super) async fn s3_a_forgotten_event_runs_all_its_steps_again(harness: &impl Harness) {
+    let (store, order, plan) = (harness.store(), order("1"), plan(false));
+    let first = begun(&*store, &order, &plan, "charge").await;
+    store.advance(&end(&first, "charge", Outcome::Succeeded)).await.unwrap();
+    store.advance(&end(&first, "account", Outcome::Failed)).await.unwrap();
+    store.forget(order.id, "ops", "again").await.unwrap();
+    assert_eq!(begun(&*store, &order, &plan, "charge").await.1, 2);
+}
+
+pub(super) async fn s5_a_lease_that_ran_out_leaves_uncertain_the_step_that_had_begun(
+    harness: &impl Harness,
+) {
+    let (store, order, plan) = (harness.store(), order("1"), plan(false));
+    let first = begun(&*store, &order, &plan, "charge").await;
+    harness.pass(LEASE / 2).await;
+    store.advance(&end(&first, "charge", Outcome::Succeeded)).await.unwrap();
+    // the lease is fresh since the second step began
+    harness.pass(LEASE / 2).await;
+    assert_eq!(standing(&*store, &order).await, ["succeeded", "in_flight", "waiting"]);
+    harness.pass(LEASE / 2).await;
+    assert_eq!(standing(&*store, &order).await, ["succeeded", "uncertain", "waiting"]);
+    let copy = store.claim(&claiming(&order, &plan)).await.unwrap();
+    assert!(matches!(copy, Claimed::Uncertain { attempt: 1, .. }), "{copy:?}");
+    let late = store.advance(&end(&first, "account", Outcome::Succeeded)).await.unwrap();
+    assert_eq!(late, next("mail"));
+}
