@@ -176,8 +176,10 @@ fn mask(value: &mut Value, holder: &Value) {
 /// What an attempt looks like that was sent and has ended.
 fn attempt(number: u32, outcome: &str, reason: &str, status: Option<u16>) -> Value {
     json!({
-        "number": number, "holder": "HOLDER", "started_at": "TIME", "ended_at": "TIME",
+        "number": number, "step": null, "holder": "HOLDER",
+        "started_at": "TIME", "ended_at": "TIME",
         "sent": true, "outcome": outcome, "reason": reason, "status": status,
+        "reference": null, "forward_key": null,
     })
 }
 
@@ -204,6 +206,7 @@ async fn a_succeeded_operation_is_shown_whole() {
             "attempts": [attempt(1, "succeeded", "answered", Some(200))],
             "attempts_total": 1,
             "decisions": [],
+            "steps": [],
         })
     );
     let raw = onceward.operation(&id).await.unwrap();
@@ -232,6 +235,7 @@ async fn a_failed_and_an_uncertain_operation_are_shown_whole() {
         ],
         "attempts_total": 2,
         "decisions": [],
+        "steps": [],
     });
     assert_eq!(failed, expected);
 
@@ -272,11 +276,14 @@ async fn an_operation_in_flight_is_shown_with_its_lease() {
                 "lease": { "holder": "HOLDER", "expires_at": "TIME", "ends_at": "TIME" },
                 "answer": null,
                 "attempts": [{
-                    "number": 1, "holder": "HOLDER", "started_at": "TIME", "ended_at": null,
+                    "number": 1, "step": null, "holder": "HOLDER",
+                    "started_at": "TIME", "ended_at": null,
                     "sent": true, "outcome": null, "reason": null, "status": null,
+                    "reference": null, "forward_key": null,
                 }],
                 "attempts_total": 1,
                 "decisions": [],
+                "steps": [],
             })
         );
         gate.opens();
@@ -314,21 +321,22 @@ async fn with_a_token_every_call_but_health_asks_for_it() {
     let onceward = builder.start().await;
     let id = onceward.sends(event("evt_1")).await.operation();
     let operation = format!("/api/operations/{id}");
-    for path in ["/metrics", &operation, "/api/operations/evt_1", "/api/nothing", "/"] {
-        for given in [
-            None,
-            Some("Bearer canary-toke"),
-            Some("Bearer canary-token2"),
-            Some("canary-token"),
-            Some("Basic canary-token"),
-            Some("Bearer "),
-        ] {
-            let headers: Vec<_> = given.iter().map(|value| ("authorization", *value)).collect();
-            let reply = onceward.get_admin_with(path, &headers).await;
-            assert_eq!(reply.status, 401, "{path} {given:?}");
-            assert_eq!(reply.problem()["type"], "urn:onceward:problem:unauthorized");
-            assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
-        }
+    let wrong = [
+        "Bearer canary-toke",
+        "Bearer canary-token2",
+        "canary-token",
+        "Basic canary-token",
+        "Bearer ",
+    ];
+    let paths = ["/metrics", &operation, "/api/operations/evt_1", "/api/nothing", "/"];
+    // fewer than are too many
+    let given = wrong.iter().map(|wrong| Some(*wrong)).chain([None; 5]);
+    for (given, path) in given.zip(paths.into_iter().cycle()) {
+        let headers: Vec<_> = given.iter().map(|value| ("authorization", *value)).collect();
+        let reply = onceward.get_admin_with(path, &headers).await;
+        assert_eq!(reply.status, 401, "{path} {given:?}");
+        assert_eq!(reply.problem()["type"], "urn:onceward:problem:unauthorized");
+        assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
     }
     let right = [("authorization", "Bearer canary-token")];
     for path in ["/metrics", &operation] {

@@ -9,16 +9,17 @@ use http::{HeaderMap, Method, StatusCode};
 use onceward::budget::Budget;
 use onceward::clock::Clock;
 use onceward::idempotency::{
-    Disposition, Executor, Handling, Keyed, Policy, WhenInFlight, WhenStoreFails,
+    Disposition, Executor, Handling, Keyed, Policy, Remember, WhenInFlight, WhenStoreFails,
 };
 use onceward::operation::state::{
-    ClaimRequest, Claimed, Decided, Renewed, Resolution, Settled, Settlement, Verdict,
+    Advanced, ClaimRequest, Claimed, Conclusion, Decided, IfUncertain, Renewed, Resolution,
+    Settled, Settlement, StepEnd, Verdict,
 };
 use onceward::operation::{
     Asked, ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome, StoredAnswer,
     Terms, Timestamp,
 };
-use onceward::store::{Error, Store, Swept, Watch, memory::Memory};
+use onceward::store::{Error, Listed, Listing, Store, Swept, Watch, memory::Memory};
 use onceward::telemetry::Metrics;
 use onceward::upstream::{
     OutcomeRule, Request, Scheme, Settings, StatusRange, Target, TrustStore, Upstream,
@@ -58,6 +59,14 @@ impl Store for Faulty {
         self.store.settle(settlement).await
     }
 
+    async fn advance(&self, end: &StepEnd) -> Result<Advanced, Error> {
+        self.store.advance(end).await
+    }
+
+    async fn conclude(&self, conclusion: &Conclusion) -> Result<Claimed, Error> {
+        self.store.conclude(conclusion).await
+    }
+
     async fn withdraw(
         &self,
         id: OperationId,
@@ -87,6 +96,10 @@ impl Store for Faulty {
         self.store.uncertain().await
     }
 
+    async fn list(&self, listing: &Listing) -> Result<Listed, Error> {
+        self.store.list(listing).await
+    }
+
     async fn sweep(&self, limit: usize) -> Result<Swept, Error> {
         self.store.sweep(limit).await
     }
@@ -112,6 +125,11 @@ fn policy() -> Policy {
         },
         answer_within: None,
         when_in_flight: WhenInFlight::Wait { waiters_max: 10 },
+        if_uncertain: IfUncertain::Held,
+        lookup: None,
+        reference: None,
+        forward_key: None,
+        remember: Remember::Retention,
         when_store_fails: WhenStoreFails::Refuse,
         in_flight_max: 1,
         outcome: OutcomeRule { succeeded: vec![all(200)], uncertain: vec![] },
@@ -143,7 +161,14 @@ fn keyed(number: u8, budget: &Budget) -> Keyed {
     };
     let request = Request { method, target, headers, body: vec![number].into() };
     let (arrived, memory) = (Instant::now(), budget.reserve_none());
-    Keyed { asked: Arc::new(asked), request, arrived, memory }
+    Keyed {
+        asked: Arc::new(asked),
+        key: String::new(),
+        request,
+        steps: Vec::new(),
+        arrived,
+        memory,
+    }
 }
 
 /// An executor, and a route to one receiver.
@@ -160,8 +185,9 @@ fn parts(store: Arc<dyn Store>, receiver: &Receiver, policy: Policy) -> Parts {
     let budget = Budget::new(1 << 20, Arc::clone(&metrics));
     let (shared, memory) = (Arc::clone(&metrics), budget.clone());
     let executor = Executor::new(store, "a test".into(), clock.clone(), shared, memory);
-    let upstream = Upstream::new(&to(receiver), &TrustStore::of_this_machine(), clock);
-    let handling = Arc::new(Handling::new(policy, upstream, metrics.route("hooks")));
+    let trust = TrustStore::of_this_machine();
+    let upstream = Upstream::new(&to(receiver), &trust, clock);
+    let handling = Arc::new(Handling::new(policy, upstream, metrics.route("hooks"), &trust));
     Parts { executor, handling, budget, metrics }
 }
 
@@ -206,6 +232,7 @@ async fn a_superseded_settle_changes_nothing_and_its_sender_gets_what_a_copy_get
         reason: "seen at the receiver".into(),
         reference: None,
         attempt: Some(1),
+        state: None,
         retention: Duration::from_mins(5),
     };
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::support::{Event, Onceward, Reply};
 
 /// The text of the warning that an uncertain outcome leaves in the log.
-const HELD: &str = "nobody knows whether it was done; it is held";
+const HELD: &str = "nobody knows whether it was done";
 
 /// How the operation of an answer stands: its state, and how its latest attempt ended.
 async fn standing(onceward: &Onceward, reply: &Reply) -> Value {

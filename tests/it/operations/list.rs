@@ -1,0 +1,123 @@
+//! Lists: whole, in order, page by page.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::{HELD, calls, forgetful, held, is_problem, told, types};
+use crate::support::{Event, Onceward, Receiver, Reply, event};
+
+const COUNT: usize = 1050;
+
+fn ids(page: &Value) -> Vec<String> {
+    let operations = page["operations"].as_array().unwrap().iter();
+    operations.map(|found| found["operation"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn page(onceward: &Onceward, query: &str) -> Value {
+    told(&calls(onceward, "GET", &format!("/api/operations?{query}"), None).await)
+}
+
+/// All pages from this cursor on, and how many operations each holds.
+async fn pages(onceward: &Onceward, limit: usize, from: &str) -> (Vec<String>, Vec<usize>) {
+    let (mut found, mut sizes, mut cursor) = (Vec::new(), Vec::new(), from.to_owned());
+    loop {
+        let page = page(onceward, &format!("limit={limit}&cursor={cursor}")).await;
+        sizes.push(ids(&page).len());
+        found.extend(ids(&page));
+        match page["next"].as_str() {
+            Some(next) => next.clone_into(&mut cursor),
+            None => return (found, sizes),
+        }
+    }
+}
+
+async fn sends_many(onceward: &Onceward, prefix: &str, count: usize) -> HashSet<String> {
+    let mut sent = HashSet::new();
+    for chunk in (0..count).collect::<Vec<_>>().chunks(50) {
+        let events = chunk.iter().map(|n| onceward.sends(event(&format!("{prefix}-{n}"))));
+        sent.extend(futures_util::future::join_all(events).await.iter().map(Reply::operation));
+    }
+    sent
+}
+
+#[tokio::test]
+async fn pages_over_more_than_a_thousand_operations_join_without_gap_or_double() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let sent = sends_many(&onceward, "e", COUNT).await;
+    assert_eq!(sent.len(), COUNT);
+
+    let (found, sizes) = pages(&onceward, 137, "").await;
+    assert!(sizes[..sizes.len() - 1].iter().all(|size| *size == 137), "{sizes:?}");
+    assert_eq!(found.len(), COUNT, "none is there twice");
+    assert_eq!(found.iter().cloned().collect::<HashSet<_>>(), sent);
+
+    // what comes in while somebody pages is newer than every page that is left
+    let first = page(&onceward, "limit=500").await;
+    sends_many(&onceward, "later", 20).await;
+    let (rest, sizes) = pages(&onceward, 500, first["next"].as_str().unwrap()).await;
+    assert_eq!(sizes, [500, 50]);
+    assert_eq!([ids(&first), rest].concat(), found);
+
+    let listed = types(&onceward, &["list", "--all", "--json"]).await.printed();
+    let times: Vec<jiff::Timestamp> = listed
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|found| found["created_at"].as_str().unwrap().parse().unwrap())
+        .collect();
+    assert_eq!(times.len(), COUNT + 20);
+    assert!(times.is_sorted_by(|newer, older| newer >= older), "the newest is the first");
+    let table = types(&onceward, &["list", "--limit", "600"]).await.printed();
+    assert_eq!(table.lines().filter(|line| line.starts_with("op_")).count(), 600);
+    assert_eq!(table.lines().filter(|line| line.starts_with("OPERATION")).count(), 1);
+}
+
+#[tokio::test]
+async fn a_list_is_of_one_route_state_and_age() {
+    let receiver = forgetful().await;
+    let other = format!("[routes.other]\npath = \"/other\"\nupstream = \"{}\"\n", receiver.url());
+    let onceward = Onceward::in_front_of(&receiver).routes(&other).expects_log(HELD).start().await;
+    let uncertain = held(&onceward, "u").await;
+    let elsewhere = onceward.sends(event("o").to("/other")).await.operation();
+    let done = onceward.sends(event("fine")).await.is_executed(200).operation();
+
+    for (query, expected) in [
+        ("", vec![&done, &elsewhere, &uncertain]),
+        ("route=hooks", vec![&done, &uncertain]),
+        ("route=other&state=uncertain", vec![&elsewhere]),
+        ("state=in_flight", vec![]),
+        ("route=unknown", vec![]),
+        ("limit=1", vec![&done]),
+    ] {
+        let found = page(&onceward, query).await;
+        assert_eq!(ids(&found).iter().collect::<Vec<_>>(), expected, "{query}");
+    }
+    let shown = onceward.operation(&elsewhere).await.unwrap();
+    let before = shown["created_at"].as_str().unwrap();
+    let older = page(&onceward, &format!("before={before}")).await;
+    assert_eq!(ids(&older), std::slice::from_ref(&uncertain), "earlier than that one");
+    assert_eq!(older["next"], Value::Null);
+    assert_eq!(older["operations"][0], onceward.operation(&uncertain).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_a_list_does_not_know_is_refused() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    onceward.sends(Event::bytes("x").keyed("k")).await.is_executed(200);
+    for (query, detail) in [
+        ("state=held", "`state` must be one of"),
+        ("limit=0", "`limit` must be a number from 1 to 500"),
+        ("limit=501", "`limit` must be a number from 1 to 500"),
+        ("cursor=7", "`cursor` must be the `next` of an earlier page"),
+        ("before=noon", "`before` must be a time"),
+        ("status=failed", "unknown parameter \"status\""),
+        ("route=a&route=b", "`route` is there twice"),
+        ("%1b%5b31m=1", "unknown parameter \"\\u{1b}[31m\""),
+    ] {
+        let reply = calls(&onceward, "GET", &format!("/api/operations?{query}"), None).await;
+        let problem = is_problem(&reply, 400, "invalid-query");
+        assert!(problem["detail"].as_str().unwrap().starts_with(detail), "{problem}");
+    }
+}

@@ -1,0 +1,167 @@
+//! The server is away, slow or gone: nothing runs twice, nothing is lost, and no restart is needed.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::join;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::server::Server;
+use super::{on_every_server, two_proxies};
+use crate::support::{Answer, Gate, Onceward, Receiver, event};
+
+on_every_server! {
+    without_its_server_it_starts_unready_and_recovers_by_itself
+    a_server_that_is_away_refuses_what_is_new_within_its_timeout
+    a_server_that_is_killed_under_load_loses_nothing_and_repeats_nothing
+    an_outcome_that_could_not_be_recorded_at_first_is_recorded_later
+    an_upstream_that_is_slow_holds_no_connection_to_the_server
+}
+
+async fn becomes_ready(onceward: &Onceward) {
+    let ready = async {
+        while onceward.get_admin("/readyz").await.status != 200 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(Duration::from_secs(20), ready).await.expect("it becomes ready");
+}
+
+/// What a sender does that tries again until it is answered with a success.
+async fn sent_until_done(onceward: &Onceward, id: &str) {
+    let done = async {
+        loop {
+            // a connection that breaks is a reason to come again too
+            if let Ok(reply) = onceward.try_sends(event(id)).await {
+                if reply.status == 200 {
+                    return;
+                }
+                assert!([409, 503].contains(&reply.status), "{reply:?}");
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(Duration::from_secs(40), done).await.unwrap_or_else(|_| panic!("{id} is never done"));
+}
+
+/// How often each event came.
+fn counts(receiver: &Receiver) -> HashMap<Vec<u8>, usize> {
+    let mut counts = HashMap::new();
+    receiver.seen().into_iter().for_each(|seen| *counts.entry(seen.body).or_default() += 1);
+    counts
+}
+
+/// C86 (b).
+async fn without_its_server_it_starts_unready_and_recovers_by_itself<S: Server>() {
+    let (mut server, receiver) = (S::start().await, Receiver::that_answers(200, "done\n").await);
+    server.is_killed().await;
+    let (a, b) = two_proxies(&server, &receiver, "").await;
+    for onceward in [&a, &b] {
+        assert_eq!(onceward.get_admin("/readyz").await.status, 503);
+        assert_eq!(onceward.get_admin("/livez").await.status, 200);
+        let refused = onceward.sends(event("evt_1")).await;
+        refused.is_refused(503, "store-unavailable").comes_back();
+    }
+    receiver.was_called(0);
+    server.starts_again().await;
+    becomes_ready(&a).await;
+    becomes_ready(&b).await;
+    a.sends(event("evt_1")).await.is_executed(200);
+    b.sends(event("evt_1")).await.is_replayed(200);
+    receiver.was_called(1);
+}
+
+/// C86 (a), (c), trap 48: refused in time, and not one after the other.
+async fn a_server_that_is_away_refuses_what_is_new_within_its_timeout<S: Server>() {
+    let (server, receiver) = (S::start().await, Receiver::that_answers(200, "done\n").await);
+    let (a, b) = two_proxies(&server, &receiver, "").await;
+    a.sends(event("evt_old")).await.is_executed(200);
+    server.pauses();
+    let began = Instant::now();
+    let copies = (0..50).map(|number| a.sends(event(&format!("evt_{number}"))));
+    for refused in Box::pin(join_all(copies)).await {
+        refused.is_refused(503, "store-unavailable").comes_back();
+    }
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    assert_eq!(a.get_admin("/readyz").await.status, 503);
+    receiver.was_called(1);
+    server.goes_on();
+    becomes_ready(&a).await;
+    b.sends(event("evt_old")).await.is_replayed(200);
+    for number in 0..50 {
+        sent_until_done(&b, &format!("evt_{number}")).await;
+    }
+    receiver.was_called(51);
+}
+
+/// C87 in all places at once: claims, renewals and settles break off.
+async fn a_server_that_is_killed_under_load_loses_nothing_and_repeats_nothing<S: Server>() {
+    let (mut server, receiver) = (S::start().await, Receiver::that_answers(200, "done\n").await);
+    let (a, b) = two_proxies(&server, &receiver, "").await;
+    let ids: Vec<String> = (0..200).map(|number| format!("evt_{number}")).collect();
+    let senders = async |onceward: &Onceward, ids: &[String]| {
+        for ids in ids.chunks(10) {
+            Box::pin(join_all(ids.iter().map(|id| sent_until_done(onceward, id)))).await;
+        }
+    };
+    let (half, other_half) = ids.split_at(100);
+    join!(senders(&a, half), senders(&b, other_half), async {
+        for _ in 0..3 {
+            receiver.has_counted(receiver.count() + 20).await;
+            server.is_killed().await;
+            server.starts_again().await;
+        }
+    });
+    let counts = counts(&receiver);
+    assert_eq!(counts.len(), 200);
+    assert!(counts.values().all(|count| *count == 1), "{counts:?}");
+    for onceward in [&a, &b] {
+        becomes_ready(onceward).await;
+        assert_eq!(onceward.metric("onceward_uncertain").await, 0.0);
+    }
+    for id in &ids {
+        b.sends(event(id)).await.is_replayed(200);
+    }
+}
+
+/// C87: the sender has its answer when the outcome is recorded.
+async fn an_outcome_that_could_not_be_recorded_at_first_is_recorded_later<S: Server>() {
+    let (mut server, gate) = (S::start().await, Gate::default());
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let (a, b) = two_proxies(&server, &receiver, "").await;
+    let (reply, ()) = join!(a.sends(event("evt_1")), async {
+        receiver.has_counted(1).await;
+        server.is_killed().await;
+        gate.opens();
+        a.logs("an outcome is not recorded yet").await;
+        server.starts_again().await;
+    });
+    reply.is_executed(200);
+    b.sends(event("evt_1")).await.is_replayed(200);
+    receiver.was_called(1);
+}
+
+/// C89, trap 10.
+async fn an_upstream_that_is_slow_holds_no_connection_to_the_server<S: Server>() {
+    let (server, gate) = (S::start().await, Gate::default());
+    let shut = gate.clone();
+    let receiver = Receiver::that(move |_, _| Answer::new(200, "done\n").when(&shut)).await;
+    let settings = "when_in_flight = \"wait\"\nlease = \"2s\"";
+    let (a, b) = two_proxies(&server, &receiver, settings).await;
+    let all = |onceward| {
+        let copies =
+            (0..20).map(move |number| Onceward::sends(onceward, event(&format!("evt_{number}"))));
+        Box::pin(join_all(copies))
+    };
+    let (executed, waited, ()) = join!(all(&a), all(&b), async {
+        receiver.has_counted(20).await;
+        // longer than a lease: the renewals come through as well
+        sleep(Duration::from_secs(3)).await;
+        gate.opens();
+    });
+    for reply in executed.iter().chain(&waited) {
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    receiver.was_called(20);
+}

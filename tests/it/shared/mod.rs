@@ -1,0 +1,58 @@
+//! Two processes that share a store: the promises hold across both.
+
+mod decide;
+mod faults;
+mod races;
+mod server;
+mod takeover;
+mod unknown;
+mod waiting;
+
+use crate::support::{Onceward, Receiver};
+use server::Server;
+
+/// Makes a test of each promise, for each shared store.
+macro_rules! on_every_server {
+    ($($promise:ident)+) => {
+        mod on_redis { $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $promise() {
+                super::$promise::<crate::support::RedisServer>().await;
+            }
+        )+ }
+        mod on_postgres { $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $promise() {
+                super::$promise::<crate::support::PostgresServer>().await;
+            }
+        )+ }
+    };
+}
+use on_every_server;
+
+/// What a store's trouble, and an attempt that is cut off by it, may leave in the log.
+const EXPECTED: [&str; 10] = [
+    "nobody knows whether it was done",
+    "superseded: its outcome changed nothing",
+    "a lease could not be renewed yet",
+    "an outcome is not recorded yet",
+    "no claim, so nothing is forwarded",
+    "the store is not safe",
+    "the store does not work",
+    "expired records could not be removed yet",
+    "answered before the outcome could be recorded",
+    "a copy was refused, then the attempt failed",
+];
+
+/// Two proxies in front of one receiver, on one store.
+async fn two_proxies<S: Server>(
+    server: &S,
+    receiver: &Receiver,
+    defaults: &str,
+) -> (Onceward, Onceward) {
+    let mut builder = Onceward::in_front_of(receiver).store(&server.toml()).defaults(defaults);
+    for text in EXPECTED {
+        builder = builder.expects_log(text);
+    }
+    (builder.clone().start().await, builder.start().await)
+}

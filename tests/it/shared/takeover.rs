@@ -1,0 +1,126 @@
+//! A process that stands still loses its lease, and what it writes afterwards counts only while
+//! nobody has taken over.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::time::{sleep, timeout};
+
+use super::server::Server;
+use super::{on_every_server, two_proxies};
+use crate::support::{Act, Answer, Event, Gate, Onceward, RawSender, Receiver, Reply, event};
+
+on_every_server! {
+    under_retry_another_process_takes_over_and_the_first_one_changes_nothing
+    of_fifty_racers_on_an_expired_lease_one_makes_the_next_attempt
+    under_hold_a_late_outcome_counts_and_is_replayed_elsewhere
+}
+
+/// Answers the first request when the gate lets it, and later ones at once.
+async fn receiver_that_is_slow_at_first(gate: &Gate) -> Receiver {
+    let gate = gate.clone();
+    Receiver::that(move |_, copies| match copies {
+        0 => Answer::new(200, "A").when(&gate),
+        _ => Act::from(Answer::new(200, "B")),
+    })
+    .await
+}
+
+/// Sent to a process that stops right after it has forwarded it.
+async fn sent_and_stopped(onceward: &Onceward, receiver: &Receiver, copy: &Event) -> RawSender {
+    let mut sender = onceward.connects().await;
+    sender.writes(&copy.raw()).await;
+    receiver.has_counted(1).await;
+    onceward.signal(Signal::STOP);
+    sender
+}
+
+/// Sends copies until one is answered like this.
+async fn until(onceward: &Onceward, copy: &Event, disposition: &str) -> Reply {
+    let found = async {
+        loop {
+            let reply = onceward.sends(copy.clone()).await;
+            if reply.disposition() == disposition {
+                return reply;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(Duration::from_secs(20), found).await.expect("it comes to that")
+}
+
+/// C73, C74, trap 7.
+async fn under_retry_another_process_takes_over_and_the_first_one_changes_nothing<S: Server>() {
+    let (server, gate) = (S::start().await, Gate::default());
+    let receiver = receiver_that_is_slow_at_first(&gate).await;
+    let settings = "lease = \"1s\"\nattempt_timeout = \"2s\"\nwhen_uncertain = \"retry\"";
+    let (a, b) = two_proxies(&server, &receiver, settings).await;
+    let copy = event("evt_1");
+    let mut first_sender = sent_and_stopped(&a, &receiver, &copy).await;
+    let held = until(&b, &copy, "uncertain").await;
+    receiver.was_called(1);
+    until(&b, &copy, "executed").await.is_executed(200);
+    receiver.was_called(2);
+    let taken_over = b.operation(&held.operation()).await.unwrap();
+
+    gate.opens();
+    a.signal(Signal::CONT);
+    a.comes_to_count("onceward_superseded_total", 1.0).await;
+    assert_eq!(a.metric("onceward_superseded_total").await, 1.0);
+    // whoever asks now, on either side, gets what was recorded
+    for onceward in [&a, &b] {
+        let replay = onceward.sends(copy.clone()).await;
+        replay.is_replayed(200);
+        assert_eq!(replay.body, b"B");
+    }
+    let after = b.operation(&held.operation()).await.unwrap();
+    for member in ["state", "answer", "settled_at", "expires_at", "attempts_total"] {
+        assert_eq!(after[member], taken_over[member], "{member}");
+    }
+    let answer = first_sender.reads_answer().await;
+    answer.is_replayed(200);
+    assert_eq!(answer.body, b"B");
+    receiver.was_called(2);
+}
+
+/// Trap 3: on both sides at once.
+async fn of_fifty_racers_on_an_expired_lease_one_makes_the_next_attempt<S: Server>() {
+    let (server, gate) = (S::start().await, Gate::default());
+    let receiver = receiver_that_is_slow_at_first(&gate).await;
+    let settings = "lease = \"1s\"\nattempt_timeout = \"2s\"\nwhen_uncertain = \"retry\"";
+    let (a, b) = two_proxies(&server, &receiver, settings).await;
+    let copy = event("evt_1");
+    let _sender = sent_and_stopped(&a, &receiver, &copy).await;
+    let settings = format!("{settings}\nhold_for = \"1h\"");
+    let (c, _) = two_proxies(&server, &receiver, &settings).await;
+    let id = until(&b, &copy, "uncertain").await.operation();
+    // until the upstream cannot be at it any more
+    let ends_in = b.sends(copy.clone()).await.retry_after();
+    sleep(Duration::from_secs(ends_in)).await;
+    let (one, other) = tokio::join!(b.sends_copies(&copy, 25), c.sends_copies(&copy, 25));
+    let executed =
+        one.iter().chain(&other).filter(|reply| reply.disposition() == "executed").count();
+    assert_eq!(executed, 1);
+    receiver.was_called(2);
+    assert_eq!(b.state(&id).await, "succeeded");
+    a.signal(Signal::CONT);
+    a.comes_to_count("onceward_superseded_total", 1.0).await;
+}
+
+/// C73: a late settle counts.
+async fn under_hold_a_late_outcome_counts_and_is_replayed_elsewhere<S: Server>() {
+    let (server, gate) = (S::start().await, Gate::default());
+    let receiver = receiver_that_is_slow_at_first(&gate).await;
+    let (a, b) = two_proxies(&server, &receiver, "lease = \"1s\"").await;
+    let copy = event("evt_1");
+    let _sender = sent_and_stopped(&a, &receiver, &copy).await;
+    let id = until(&b, &copy, "uncertain").await.operation();
+    gate.opens();
+    a.signal(Signal::CONT);
+    b.comes_to_be(&id, "succeeded").await;
+    let replay = b.sends(copy).await;
+    replay.is_replayed(200);
+    assert_eq!(replay.body, b"A");
+    receiver.was_called(1);
+    assert_eq!(a.metric("onceward_superseded_total").await, 0.0);
+}
