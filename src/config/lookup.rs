@@ -5,14 +5,12 @@ use std::fmt;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 use super::check::{Check, text};
 use super::leaf::{Text, Written};
 use super::problem::{Key, quoted};
-use super::raw::RawSecret;
-use super::secrets;
+use super::secrets::TextOrSecret;
 use crate::idempotency::{Condition, LookupSettings, Reference, Scalar, UrlTemplate};
 use crate::proxy::Pointer;
 
@@ -34,20 +32,13 @@ pub(super) struct RawLookup {
     pub(super) url: Option<Text<UrlTemplate>>,
     pub(super) timeout: Option<Text<Duration>>,
     pub(super) done_when: Option<BTreeMap<String, Option<Value>>>,
-    pub(super) headers: Option<BTreeMap<String, Option<HeaderText>>>,
+    pub(super) headers: Option<BTreeMap<String, Option<TextOrSecret>>>,
     pub(super) reference: Option<Text<Reference>>,
 }
 
 /// A value that can be compared with a member of JSON.
 #[derive(Debug)]
 pub(super) struct Value(Scalar);
-
-/// A header's value, or where it is read from.
-#[derive(Debug)]
-pub(super) enum HeaderText {
-    Plain(String),
-    Secret(RawSecret),
-}
 
 /// Something is wrong with it, which has been reported.
 pub(super) struct Reported;
@@ -108,7 +99,7 @@ fn conditions(
 fn header_map(
     check: &mut Check<'_>,
     at: &Key,
-    raw: BTreeMap<String, Option<HeaderText>>,
+    raw: BTreeMap<String, Option<TextOrSecret>>,
 ) -> Option<HeaderMap> {
     let read = raw.into_iter().map(|(name, value)| {
         let key = at.join(name.as_str());
@@ -118,13 +109,8 @@ fn header_map(
             let expected = "the name of a header that the connection does not need";
             check.wrong(&key, expected, quoted(&name));
         }
-        let value = match value? {
-            HeaderText::Plain(text) => Some(text),
-            HeaderText::Secret(raw) => {
-                secrets::read(check, &key, raw).map(|secret| secret.reveal().to_owned())
-            }
-        }?;
-        let Ok(mut value) = HeaderValue::from_str(&value) else {
+        let value = value?.read(check, &key)?;
+        let Ok(mut value) = HeaderValue::from_str(value.reveal()) else {
             check.wrong(&key, "the value of a header", "one with other characters".to_owned());
             return None;
         };
@@ -185,29 +171,5 @@ impl Visitor<'_> for ValueVisitor {
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Scalar, E> {
         Ok(Scalar::Literal(number.to_string()))
-    }
-}
-
-impl<'de> Deserialize<'de> for HeaderText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(HeaderTextVisitor)
-    }
-}
-
-struct HeaderTextVisitor;
-
-impl<'de> Visitor<'de> for HeaderTextVisitor {
-    type Value = HeaderText;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text, `{ env = \"NAME\" }` or `{ file = \"path\" }`")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<HeaderText, E> {
-        Ok(HeaderText::Plain(text.to_owned()))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<HeaderText, A::Error> {
-        RawSecret::deserialize(MapAccessDeserializer::new(map)).map(HeaderText::Secret)
     }
 }

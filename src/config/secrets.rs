@@ -2,13 +2,58 @@
 //! paste the secret itself there.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use super::check::{Check, text};
 use super::file;
 use super::problem::{Key, Place};
 use super::raw::RawSecret;
 use crate::secret::Secret;
+
+/// A text that may stand in the open, or where it is kept because it is a secret.
+#[derive(Debug)]
+pub(super) enum TextOrSecret {
+    Written(String),
+    Kept(RawSecret),
+}
+
+impl TextOrSecret {
+    /// The text, from wherever it is. It is shown by nobody either way.
+    pub(super) fn read(self, check: &mut Check<'_>, key: &Key) -> Option<Secret> {
+        match self {
+            Self::Written(text) => Some(Secret::new(text)),
+            Self::Kept(raw) => read(check, key, raw),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for TextOrSecret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextOrSecretVisitor)
+    }
+}
+
+struct TextOrSecretVisitor;
+
+impl<'de> Visitor<'de> for TextOrSecretVisitor {
+    type Value = TextOrSecret;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text, `{ env = \"NAME\" }` or `{ file = \"path\" }`")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<TextOrSecret, E> {
+        Ok(TextOrSecret::Written(text.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TextOrSecret, A::Error> {
+        RawSecret::deserialize(MapAccessDeserializer::new(map)).map(TextOrSecret::Kept)
+    }
+}
 
 /// Reads a secret from where the configuration says that it is.
 pub(super) fn read(check: &mut Check<'_>, key: &Key, raw: RawSecret) -> Option<Secret> {

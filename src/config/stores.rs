@@ -5,14 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde::de::{Deserializer, Error, SeqAccess, Unexpected, Visitor};
 
 use super::check::{Check, count, text};
 use super::leaf::{Count, Text, Written, text_for_a_list};
 use super::problem::Key;
 use super::raw::RawSecret;
-use super::secrets;
+use super::secrets::{self, TextOrSecret};
 use crate::secret::Secret;
 use crate::store::{self, Certificates, SetupError, postgres, redis};
 
@@ -35,8 +34,8 @@ pub(super) struct RawRedis {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawPostgres {
-    url: Option<RawUrl>,
-    listen_url: Option<RawUrl>,
+    url: Option<TextOrSecret>,
+    listen_url: Option<TextOrSecret>,
     schema: Option<Text<Schema>>,
     connections_max: Option<Count>,
     timeout: Option<Text<Duration>>,
@@ -45,15 +44,8 @@ pub(super) struct RawPostgres {
     key: Option<Text<PathBuf>>,
 }
 
-/// A URL, or where it is kept because there is a password in it.
 #[derive(Debug)]
-enum RawUrl {
-    Written(String),
-    Kept(RawSecret),
-}
-
-#[derive(Debug)]
-struct RawUrls(Vec<Option<RawUrl>>);
+struct RawUrls(Vec<Option<TextOrSecret>>);
 
 /// How many replicas, none included.
 #[derive(Debug, Clone, Copy)]
@@ -113,9 +105,9 @@ pub(super) fn redis(check: &mut Check<'_>, raw: RawRedis) -> Option<store::Setti
 /// The settings of `[store.postgres]`.
 pub(super) fn postgres(check: &mut Check<'_>, raw: RawPostgres) -> Option<store::Settings> {
     let at = Key::of(&["store", "postgres"]);
-    let url = raw.url.and_then(|raw| url(check, &at.join("url"), raw));
+    let url = raw.url.and_then(|raw| raw.read(check, &at.join("url")));
     let listens = raw.listen_url.is_some();
-    let listen_url = raw.listen_url.and_then(|raw| self::url(check, &at.join("listen_url"), raw));
+    let listen_url = raw.listen_url.and_then(|raw| raw.read(check, &at.join("listen_url")));
     let timeout = check.above_zero(&at.join("timeout"), text(raw.timeout));
     let own = (text(raw.certificate), text(raw.key));
     let certificates = certificates(check, &at, text(raw.ca), own);
@@ -153,16 +145,9 @@ fn urls(check: &mut Check<'_>, key: &Key, raw: Option<RawUrls>) -> Option<Vec<Se
     let read: Vec<_> = items
         .into_iter()
         .enumerate()
-        .map(|(index, raw)| url(check, &key.join(index.to_string()), raw?))
+        .map(|(index, raw)| raw?.read(check, &key.join(index.to_string())))
         .collect();
     read.into_iter().collect()
-}
-
-fn url(check: &mut Check<'_>, key: &Key, raw: RawUrl) -> Option<Secret> {
-    match raw {
-        RawUrl::Written(url) => Some(Secret::new(url)),
-        RawUrl::Kept(raw) => secrets::read(check, key, raw),
-    }
 }
 
 fn certificates(
@@ -236,30 +221,6 @@ impl Visitor<'_> for ReplicasVisitor {
     fn visit_i64<E: Error>(self, number: i64) -> Result<Replicas, E> {
         let replicas = u8::try_from(number).map(Replicas);
         replicas.map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))
-    }
-}
-
-impl<'de> Deserialize<'de> for RawUrl {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(UrlVisitor)
-    }
-}
-
-struct UrlVisitor;
-
-impl<'de> Visitor<'de> for UrlVisitor {
-    type Value = RawUrl;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a URL, or `{ env = \"NAME\" }` or `{ file = \"path\" }`")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<RawUrl, E> {
-        Ok(RawUrl::Written(text.to_owned()))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawUrl, A::Error> {
-        RawSecret::deserialize(MapAccessDeserializer::new(map)).map(RawUrl::Kept)
     }
 }
 

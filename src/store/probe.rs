@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use super::{Error, Store};
 use crate::operation::state::{
-    ClaimRequest, Claimed, Decided, Ending, IfInFlight, IfSucceeded, IfUncertain, Renewed, Settled,
-    Settlement,
+    ClaimRequest, Claimed, Decided, Ending, Renewed, Settled, Settlement,
 };
 use crate::operation::{
     Asked, ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome, Reason, Terms,
@@ -32,19 +31,7 @@ struct Unsound(&'static str);
 pub(super) async fn probe(store: &dyn Store) -> Result<(), Error> {
     let (asked, claim_id) = (Arc::new(throw_away()?), ClaimId::from_random(random()?));
     let (id, holder) = (asked.id, Arc::<str>::from("probe"));
-    let request = ClaimRequest {
-        asked: Arc::clone(&asked),
-        claim_id,
-        holder: Arc::clone(&holder),
-        terms: TERMS,
-        may_grant: true,
-        if_in_flight: IfInFlight::Refused,
-        if_uncertain: IfUncertain::Held,
-        may_look_up: true,
-        if_succeeded: IfSucceeded::Replayed,
-        forward_key: None,
-        plan: None,
-    };
+    let request = ClaimRequest::new(Arc::clone(&asked), claim_id, Arc::clone(&holder), TERMS);
     let Claimed::Granted { attempt } = store.claim(&request).await? else {
         return Err(unsound("claim"));
     };

@@ -13,15 +13,13 @@ use std::time::Duration;
 
 use http::StatusCode;
 use onceward::clock::Clock;
-use onceward::operation::state::{
-    ClaimRequest, Claimed, Ending, IfInFlight, IfSucceeded, IfUncertain, Settlement,
-};
+use onceward::operation::state::{ClaimRequest, Claimed, Ending, Settlement};
 use onceward::operation::{
     AnswerBody, Asked, ClaimId, FingerprintDigest, Key, KeyKind, OperationId, OperationIdParts,
     Outcome, Reason, StoredAnswer, Terms,
 };
-use onceward::store::Store;
 use onceward::store::embedded::{self, Durability, Settings};
+use onceward::store::{Listing, Store};
 use tokio::task::JoinSet;
 
 const OPERATIONS: usize = 1_000_000;
@@ -65,7 +63,25 @@ async fn main() {
         }
     }
     report("replayed every tenth", began.until(clock.moment()));
+
+    let began = clock.moment();
+    assert_eq!(listed(&*store).await, OPERATIONS);
+    report("listed, 500 to a page", began.until(clock.moment()));
     store.close().await;
+}
+
+/// How many operations all pages of a list hold together.
+async fn listed(store: &dyn Store) -> usize {
+    let mut listing = Listing { route: None, state: None, after: None, limit: 500 };
+    let mut count = 0;
+    loop {
+        let page = store.list(&listing).await.unwrap();
+        count += page.operations.len();
+        listing.after = page.next;
+        if listing.after.is_none() {
+            return count;
+        }
+    }
 }
 
 /// Claims an operation and settles it with an answer of 300 bytes.
@@ -110,24 +126,14 @@ fn request(key: &str) -> ClaimRequest {
         key: Key { from: KeyKind::Header, parts: vec![key.to_owned()] },
         fingerprint: FingerprintDigest::under("body").finish(),
     };
-    ClaimRequest {
-        claim_id: ClaimId::from_random(*asked.id.as_bytes()),
-        asked: Arc::new(asked),
-        holder: "bench".into(),
-        terms: Terms {
-            lease: Duration::from_secs(15),
-            attempt_timeout: Duration::from_mins(1),
-            retention: Duration::from_hours(24),
-            hold_for: Duration::from_hours(24),
-        },
-        may_grant: true,
-        if_in_flight: IfInFlight::Refused,
-        if_uncertain: IfUncertain::Held,
-        may_look_up: true,
-        if_succeeded: IfSucceeded::Replayed,
-        forward_key: None,
-        plan: None,
-    }
+    let terms = Terms {
+        lease: Duration::from_secs(15),
+        attempt_timeout: Duration::from_mins(1),
+        retention: Duration::from_hours(24),
+        hold_for: Duration::from_hours(24),
+    };
+    let claim_id = ClaimId::from_random(*id.as_bytes());
+    ClaimRequest::new(Arc::new(asked), claim_id, "bench".into(), terms)
 }
 
 /// Prints how long it took and how much memory is used, and holds that to its limit.

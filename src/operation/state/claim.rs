@@ -39,6 +39,26 @@ pub struct ClaimRequest {
     pub plan: Option<Arc<Plan>>,
 }
 
+impl ClaimRequest {
+    /// A claim that may be granted, on an operation with one receiver, by a caller that does with
+    /// other states what is built in: it is refused, held, replayed.
+    pub fn new(asked: Arc<Asked>, claim_id: ClaimId, holder: Arc<str>, terms: Terms) -> Self {
+        Self {
+            asked,
+            claim_id,
+            holder,
+            terms,
+            may_grant: true,
+            if_in_flight: IfInFlight::Refused,
+            if_uncertain: IfUncertain::Held,
+            may_look_up: true,
+            if_succeeded: IfSucceeded::Replayed,
+            forward_key: None,
+            plan: None,
+        }
+    }
+}
+
 /// What happens to a copy that meets a success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfSucceeded {

@@ -23,7 +23,9 @@ pub fn lapse(found: Option<Operation>, now: Timestamp) -> Transition<()> {
         let gone =
             !matches!(operation.state, State::InFlight(_)) && operation.state.changes_at() <= now;
         if gone {
-            hold_ended = matches!(operation.state, State::Uncertain(_));
+            // What was not to be held at all was given up by nobody: a probe of the store.
+            hold_ended =
+                matches!(&operation.state, State::Uncertain(held) if !held.hold_for.is_zero());
             change = Change::Durable;
         }
         (!gone).then_some(operation)

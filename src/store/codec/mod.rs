@@ -79,8 +79,7 @@ mod tests {
 
     use super::*;
     use crate::operation::state::{
-        ClaimRequest, Ending, IfInFlight, IfSucceeded, IfUncertain, Inquiry, Settlement, State,
-        claim, forget, settle,
+        ClaimRequest, Ending, Inquiry, Settlement, State, claim, forget, settle,
     };
     use crate::operation::{
         AnswerBody, Asked, ClaimId, FingerprintDigest, HeldStep, Key, KeyKind, OperationId,
@@ -102,19 +101,7 @@ mod tests {
             retention: Duration::from_hours(24),
             hold_for: Duration::from_hours(720),
         };
-        ClaimRequest {
-            asked: asked.into(),
-            claim_id: ClaimId::from_random([2; 16]),
-            holder: "here".into(),
-            terms,
-            may_grant: true,
-            if_in_flight: IfInFlight::Refused,
-            if_uncertain: IfUncertain::Held,
-            may_look_up: true,
-            if_succeeded: IfSucceeded::Replayed,
-            forward_key: None,
-            plan: None,
-        }
+        ClaimRequest::new(asked.into(), ClaimId::from_random([2; 16]), "here".into(), terms)
     }
 
     fn in_flight() -> Operation {

@@ -34,9 +34,11 @@ impl Known {
 
     /// Keeps a sight, unless it is of no use: what is done is only read from now on, and an answer
     /// takes much room.
-    pub(super) fn note(&self, id: OperationId, sight: Option<Sight>) {
+    pub(super) fn note(&self, id: OperationId, sight: Option<(Revision, &Operation)>) {
         match sight {
-            Some(sight) if is_useful(&sight.operation) => self.0.insert(id, sight),
+            Some((revision, operation)) if is_useful(operation) => {
+                self.0.insert(id, Sight { revision, operation: operation.clone() });
+            }
             Some(_) | None => drop(self.0.remove(&id)),
         }
     }

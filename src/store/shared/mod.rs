@@ -139,40 +139,27 @@ impl<R: Records> Shared<R> {
         done: &Transition<T>,
         manner: Manner,
     ) -> Result<Option<Seen>, Error> {
-        let (expected, Manner { waits, urgent, behind_all }) = (expected(supposed), manner);
-        let meant = Meant {
-            between: (earliest(supposed, done), supposed.at.plus(self.timeout)),
-            durable: done.change == Change::Durable,
-            ends: done.change == Change::Durable
-                && !matches!(
-                    done.operation.as_ref().map(|found| &found.state),
-                    Some(State::InFlight(_))
-                ),
-        };
-        let (change, after) = match (&done.operation, done.change) {
+        let Manner { waits, urgent, behind_all } = manner;
+        if done.change == Change::None {
             // what nobody has seen must be looked at before it is told
-            (_, Change::None) => {
-                let (expected, change) = (Expected::Nothing, Put::Nothing);
-                let look = Swap { id, expected, change, waits, urgent, behind_all };
-                return self.look(look).await.map(Some);
-            }
+            let (expected, change) = (Expected::Nothing, Put::Nothing);
+            let look = Swap { id, expected, change, waits, urgent, behind_all };
+            return self.look(look).await.map(Some);
+        }
+        let durable = done.change == Change::Durable;
+        let goes_on = matches!(&done.operation, Some(found) if is_in_flight(found));
+        let between = (earliest(supposed, done), supposed.at.plus(self.timeout));
+        let meant = Meant { between, durable, ends: durable && !goes_on };
+        let written =
+            done.operation.as_ref().map(|operation| written(id, operation)).transpose()?;
+        let change = match &written {
             // what is past its end is seen by nobody, whether or not it is gone everywhere
-            (None, Change::Lazy | Change::Durable) => {
-                (Put::Removal(Meant { durable: false, ..meant }), None)
-            }
-            (Some(operation), Change::Lazy | Change::Durable) => {
-                let encoded = codec::encode(operation);
-                let bytes = encoded.map_err(|corrupt| Error::Unreadable(id, corrupt))?;
-                let revision = Revision(random()?);
-                (Put::Nothing, Some((revision, bytes, operation)))
-            }
-        };
-        let change = match &after {
-            None => change,
+            None => Put::Removal(Meant { durable: false, ..meant }),
             Some((revision, bytes, operation)) => {
                 Put::Record { revision: *revision, bytes, operation, meant }
             }
         };
+        let expected = expected(supposed);
         let sent = self.clocks.moment();
         match self.records.swap(Swap { id, expected, change, waits, urgent, behind_all }).await? {
             Swapped::Refused(seen) => {
@@ -181,13 +168,8 @@ impl<R: Records> Shared<R> {
             }
             Swapped::Done(at) => {
                 self.clocks.learn(self.records.clock_of(id), at, sent);
-                let sight = after.map(|(revision, _, operation)| Sight {
-                    revision,
-                    operation: operation.clone(),
-                });
-                self.known.note(id, sight);
-                let before = supposed.sight.as_ref().map(|sight| &sight.operation);
-                if done.hold_ended && !before.is_some_and(probe::is_throw_away) {
+                self.known.note(id, written.map(|(revision, _, operation)| (revision, operation)));
+                if done.hold_ended {
                     self.holds_ended.note(id);
                 }
                 if meant.ends {
@@ -216,7 +198,7 @@ impl<R: Records> Shared<R> {
             Ok::<_, Error>(Sight { revision, operation })
         });
         let sight = sight.transpose()?;
-        self.known.note(id, sight.clone());
+        self.known.note(id, sight.as_ref().map(|sight| (sight.revision, &sight.operation)));
         Ok(Supposed { sight, at: seen.at, is_seen: true })
     }
 }
@@ -234,6 +216,19 @@ fn earliest<T>(supposed: &Supposed, done: &Transition<T>) -> Timestamp {
         }
         _ => freed(&before.steps, &after.steps).fold(at, Timestamp::max),
     }
+}
+
+fn is_in_flight(operation: &Operation) -> bool {
+    matches!(operation.state, State::InFlight(_))
+}
+
+/// A record, and the name of its state.
+fn written(
+    id: OperationId,
+    operation: &Operation,
+) -> Result<(Revision, Vec<u8>, &Operation), Error> {
+    let bytes = codec::encode(operation).map_err(|corrupt| Error::Unreadable(id, corrupt))?;
+    Ok((Revision(random()?), bytes, operation))
 }
 
 /// The record of this operation: one of another is not taken for it, however it came there.

@@ -17,7 +17,10 @@ on_every_server! {
     a_server_that_is_killed_under_load_loses_nothing_and_repeats_nothing
     an_outcome_that_could_not_be_recorded_at_first_is_recorded_later
     an_upstream_that_is_slow_holds_no_connection_to_the_server
+    copies_that_wait_are_not_forwarded_when_the_server_goes_away
 }
+
+const CLAIMS: &str = "onceward_store_duration_seconds_count{call=\"claim\"}";
 
 async fn becomes_ready(onceward: &Onceward) {
     let ready = async {
@@ -164,4 +167,34 @@ async fn an_upstream_that_is_slow_holds_no_connection_to_the_server<S: Server>()
         assert_eq!(reply.status, 200, "{reply:?}");
     }
     receiver.was_called(20);
+}
+
+/// `when_store_fails = "forward"` is for requests that nobody has met: these know of an attempt.
+async fn copies_that_wait_are_not_forwarded_when_the_server_goes_away<S: Server>() {
+    let (mut server, gate) = (S::start().await, Gate::default());
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let defaults = "when_store_fails = \"forward\"\nwhen_in_flight = \"wait\"\nlease = \"10s\"";
+    let (a, b) = two_proxies(&server, &receiver, defaults).await;
+    let (copy, claims) = (event("evt_1"), b.metric(CLAIMS).await);
+    let (first, copies, ()) = join!(
+        a.sends(copy.clone()),
+        async {
+            receiver.has_counted(1).await;
+            b.sends_copies(&copy, 20).await
+        },
+        async {
+            receiver.has_counted(1).await;
+            // each looks twice: to claim, and once it listens
+            b.comes_to_count(CLAIMS, claims + 40.0).await;
+            server.is_killed().await;
+            gate.opens();
+            a.logs("an outcome is not recorded yet").await;
+            server.starts_again().await;
+        }
+    );
+    first.is_executed(200);
+    for copy in copies {
+        copy.is_replayed(200);
+    }
+    receiver.was_called(1);
 }

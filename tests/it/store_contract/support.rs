@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use onceward::operation::state::{
-    ClaimRequest, Claimed, Ending, IfInFlight, IfSucceeded, IfUncertain, Resolution, Settled,
-    Settlement, StepEnd, Verdict,
+    ClaimRequest, Claimed, Ending, IfUncertain, Resolution, Settled, Settlement, StepEnd, Verdict,
 };
 use onceward::operation::{
     AnswerBody, Asked, ClaimId, FingerprintDigest, Key, KeyKind, OperationId, OperationIdParts,
@@ -53,24 +52,14 @@ pub(super) fn order(key: &str) -> Arc<Asked> {
 pub(super) fn claim_on(asked: &Arc<Asked>) -> ClaimRequest {
     static CLAIMS: AtomicU64 = AtomicU64::new(1);
     let number = u128::from(CLAIMS.fetch_add(1, Ordering::Relaxed));
-    ClaimRequest {
-        asked: Arc::clone(asked),
-        claim_id: ClaimId::from_random(number.to_be_bytes()),
-        holder: "test".into(),
-        terms: Terms {
-            lease: LEASE,
-            attempt_timeout: ATTEMPT_TIMEOUT,
-            retention: RETENTION,
-            hold_for: HOLD_FOR,
-        },
-        may_grant: true,
-        if_in_flight: IfInFlight::Refused,
-        if_uncertain: IfUncertain::Held,
-        may_look_up: true,
-        if_succeeded: IfSucceeded::Replayed,
-        forward_key: None,
-        plan: None,
-    }
+    let claim_id = ClaimId::from_random(number.to_be_bytes());
+    let terms = Terms {
+        lease: LEASE,
+        attempt_timeout: ATTEMPT_TIMEOUT,
+        retention: RETENTION,
+        hold_for: HOLD_FOR,
+    };
+    ClaimRequest::new(Arc::clone(asked), claim_id, "test".into(), terms)
 }
 
 /// Claims an operation that is free: the claim, and the attempt's number.

@@ -1,0 +1,145 @@
+//! What a claim is told, in every state.
+
+use super::*;
+
+#[test]
+fn every_state_answers_a_claim_in_its_way() {
+    let results = [None, in_flight(), succeeded(), failed(), uncertain(), forgotten()]
+        .map(|found| claim(found, &request(2), at(1)).result);
+    assert_eq!(
+        results,
+        [
+            Claimed::Granted { attempt: 1 },
+            Claimed::InFlight { attempt: 1, lease_left: Duration::from_millis(LEASE - 1) },
+            Claimed::Succeeded { attempt: 1, answer: answer(201) },
+            Claimed::Granted { attempt: 2 },
+            Claimed::Uncertain { attempt: 1, ends_in: Duration::from_millis(ATTEMPT_TIMEOUT - 1) },
+            Claimed::Granted { attempt: 2 },
+        ]
+    );
+}
+
+#[test]
+fn a_claim_that_only_looks_is_granted_nothing() {
+    for found in [None, failed(), forgotten()] {
+        let before = found.clone();
+        let looked = claim(found, &ClaimRequest { may_grant: false, ..request(2) }, at(1));
+        assert_eq!((looked.result, looked.change), (Claimed::Free, Change::None));
+        assert_eq!(looked.operation, before);
+    }
+}
+
+#[test]
+fn another_request_under_the_key_is_told_nothing_else() {
+    let other = ClaimRequest { asked: asked("other"), ..request(2) };
+    for found in [in_flight(), succeeded(), uncertain()] {
+        let done = claim(found.clone(), &other, at(1));
+        assert_eq!((done.result, done.change), (Claimed::Mismatched { attempt: 1 }, Change::None));
+        assert_eq!(done.operation, found);
+    }
+}
+
+#[test]
+fn a_failed_or_forgotten_operation_does_not_bind_the_fingerprint() {
+    let other = ClaimRequest { asked: asked("other"), ..request(2) };
+    for found in [failed(), forgotten()] {
+        let done = claim(found, &other, at(1));
+        assert_eq!(done.result, Claimed::Granted { attempt: 2 });
+        assert_eq!(done.operation.unwrap().asked.fingerprint, fingerprint("other"));
+    }
+}
+
+#[test]
+fn a_claim_that_is_sent_twice_is_granted_once() {
+    let done = claim(in_flight(), &request(1), at(1));
+    assert_eq!((done.result, done.change), (Claimed::Granted { attempt: 1 }, Change::Durable));
+    assert_eq!(log_of(done.operation.as_ref()).total(), 1);
+}
+
+#[test]
+fn a_claim_that_is_used_up_is_granted_nothing() {
+    let twice = settled(claimed(failed(), 2, at(1)), 2, Outcome::Failed, at(2));
+    let resolved = resolve(uncertain(), &resolution(Verdict::Failed), at(1)).operation;
+    for found in [failed(), forgotten(), twice, resolved] {
+        let done = claim(found, &request(1), at(3));
+        assert_eq!((done.result, done.change), (Claimed::Free, Change::None));
+    }
+}
+
+fn retrying(claim: u8, attempts_max: u32) -> ClaimRequest {
+    ClaimRequest { if_uncertain: IfUncertain::Retried { attempts_max }, ..request(claim) }
+}
+
+#[test]
+fn an_uncertain_operation_is_tried_again_when_its_attempt_must_have_ended() {
+    for found in [uncertain(), lapse(in_flight(), at(LEASE)).operation] {
+        let early = claim(found.clone(), &retrying(2, 10), at(ATTEMPT_TIMEOUT - 1));
+        assert!(matches!(early.result, Claimed::Uncertain { attempt: 1, .. }));
+        let held = claim(found.clone(), &request(2), at(ATTEMPT_TIMEOUT));
+        assert!(matches!(held.result, Claimed::Uncertain { attempt: 1, .. }));
+        let look = ClaimRequest { may_grant: false, ..retrying(2, 10) };
+        let looked = claim(found.clone(), &look, at(ATTEMPT_TIMEOUT));
+        assert!(matches!(looked.result, Claimed::Uncertain { attempt: 1, .. }));
+        let done = claim(found, &retrying(2, 10), at(ATTEMPT_TIMEOUT));
+        assert_eq!((done.result, done.change), (Claimed::Granted { attempt: 2 }, Change::Durable));
+        let decided = done.operation.clone().unwrap().decisions.pop().unwrap();
+        assert_eq!((&*decided.by, decided.kind), ("when_uncertain", DecisionKind::Retried));
+        // the attempt before is superseded
+        let stale = settle(done.operation, &settlement(1, Outcome::Succeeded), at(ATTEMPT_TIMEOUT));
+        assert_eq!(stale.result, Settled::Superseded);
+    }
+}
+
+#[test]
+fn a_claim_that_is_sent_twice_does_not_retry_itself() {
+    let found = lapse(claim(None, &retrying(1, 10), T0).operation, at(LEASE)).operation;
+    let again = claim(found, &retrying(1, 10), at(ATTEMPT_TIMEOUT));
+    assert!(matches!(again.result, Claimed::Uncertain { attempt: 1, .. }), "{:?}", again.result);
+}
+
+#[test]
+fn after_so_many_uncertain_attempts_it_is_held() {
+    let (mut found, mut now) = (uncertain(), at(0));
+    for attempt in 2..=3 {
+        now = now.plus(terms().attempt_timeout);
+        let done = claim(found, &retrying(u8::try_from(attempt).unwrap(), 3), now);
+        assert_eq!(done.result, Claimed::Granted { attempt });
+        let end = settlement(u8::try_from(attempt).unwrap(), Outcome::Uncertain);
+        found = settle(done.operation, &end, now).operation;
+    }
+    now = now.plus(terms().attempt_timeout);
+    let done = claim(found, &retrying(4, 3), now);
+    assert!(matches!(done.result, Claimed::Uncertain { attempt: 3, .. }), "{:?}", done.result);
+}
+
+#[test]
+fn a_shared_success_is_told_to_those_who_waited_for_it_alone() {
+    let sharing = |claim: u8, waited_for| ClaimRequest {
+        if_succeeded: IfSucceeded::Shared { waited_for },
+        ..request(claim)
+    };
+    let told = claim(succeeded(), &sharing(2, Some(1)), at(1));
+    assert_eq!(told.result, Claimed::Succeeded { attempt: 1, answer: answer(201) });
+    let new = claim(succeeded(), &sharing(2, None), at(1));
+    assert_eq!((new.result, new.change), (Claimed::Granted { attempt: 2 }, Change::Durable));
+    // it waited for the one before
+    let second = settled(new.operation, 2, Outcome::Succeeded, at(1));
+    let new = claim(second, &sharing(3, Some(1)), at(2));
+    assert_eq!(new.result, Claimed::Granted { attempt: 3 });
+    // the call was sent twice
+    let again = claim(succeeded(), &sharing(1, None), at(1));
+    assert_eq!((again.result, again.change), (Claimed::Free, Change::None));
+}
+
+#[test]
+fn the_first_refused_copy_is_noted_and_a_waiting_one_is_not() {
+    let waits = ClaimRequest { if_in_flight: IfInFlight::Waits, ..request(2) };
+    let waiting = claim(in_flight(), &waits, at(1));
+    assert_eq!(waiting.change, Change::None);
+    let first = claim(waiting.operation, &request(2), at(1));
+    assert_eq!(first.change, Change::Lazy);
+    let second = claim(first.operation, &request(3), at(1));
+    assert_eq!(second.change, Change::None);
+    let end = settle(second.operation, &settlement(1, Outcome::Failed), at(2));
+    assert_eq!(end.result, Settled::Recorded { copy_refused: true });
+}

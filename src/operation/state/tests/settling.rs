@@ -1,0 +1,74 @@
+//! Outcomes of attempts: late, stale, repeated.
+
+use super::*;
+
+#[test]
+fn a_late_settle_counts_while_its_claim_is_current() {
+    let late = at(LEASE + 1);
+    for outcome in [Outcome::Succeeded, Outcome::Failed, Outcome::Uncertain] {
+        let done = settled(in_flight(), 1, outcome, late);
+        assert_eq!(state_of(done.as_ref()), outcome.as_str());
+    }
+    let abandoned = Some(abandon(in_flight().unwrap(), at(1)));
+    assert_eq!(state_of(settled(abandoned, 1, Outcome::Succeeded, late).as_ref()), "succeeded");
+}
+
+#[test]
+fn a_settle_that_is_sent_twice_changes_nothing() {
+    for (found, outcome) in [(succeeded(), Outcome::Succeeded), (failed(), Outcome::Failed)] {
+        let done = settle(found.clone(), &settlement(1, outcome), at(9));
+        assert_eq!(done.result, Settled::Recorded { copy_refused: false });
+        // it has to be durable by now, whatever has become of the first call
+        assert_eq!((done.change, done.operation), (Change::Durable, found));
+    }
+}
+
+#[test]
+fn a_stale_settle_changes_the_log_alone() {
+    let superseding = [
+        claimed(failed(), 2, at(1)),
+        resolve(uncertain(), &resolution(Verdict::Failed), at(1)).operation,
+        forgotten(),
+    ];
+    for found in superseding {
+        let done = settle(found.clone(), &settlement(1, Outcome::Uncertain), at(2));
+        assert_eq!((done.result, done.change), (Settled::Superseded, Change::Lazy));
+        let (before, after) = (found.unwrap(), done.operation.unwrap());
+        assert_eq!(before.state, after.state);
+        assert_eq!(before.attempts.total(), after.attempts.total());
+        assert_eq!(after.attempts.kept().next().unwrap().outcome, Some(Outcome::Uncertain));
+    }
+}
+
+#[test]
+fn a_settle_without_a_record_writes_one() {
+    let done = settle(None, &settlement(4, Outcome::Succeeded), at(1));
+    assert_eq!((done.result, done.change), (Settled::RecordLost, Change::Durable));
+    let copy = claim(done.operation.clone(), &request(9), at(2));
+    assert_eq!(copy.result, Claimed::Succeeded { attempt: 4, answer: answer(201) });
+    let again = settle(done.operation, &settlement(4, Outcome::Succeeded), at(2));
+    assert_eq!(again.result, Settled::Recorded { copy_refused: false });
+}
+
+#[test]
+fn an_uncertain_settle_without_a_record_supposes_the_latest_end() {
+    let done = settle(None, &settlement(4, Outcome::Uncertain), at(1));
+    let copy = claim(done.operation, &request(9), at(1));
+    let ends_in = Duration::from_millis(ATTEMPT_TIMEOUT);
+    assert_eq!(copy.result, Claimed::Uncertain { attempt: 4, ends_in });
+}
+
+#[test]
+fn a_withdrawal_frees_its_own_claim_alone() {
+    let done = withdraw(in_flight(), claim_of(1), terms().retention, at(1));
+    assert_eq!((done.change, state_of(done.operation.as_ref())), (Change::Durable, "failed"));
+    let line = log_of(done.operation.as_ref()).kept().next().unwrap().clone();
+    assert_eq!((line.sent, line.reason), (false, Some(Reason::Withdrawn)));
+    let late = lapse(in_flight(), at(LEASE)).operation;
+    let done = withdraw(late, claim_of(1), terms().retention, at(LEASE));
+    assert_eq!(state_of(done.operation.as_ref()), "failed");
+    for found in [None, in_flight(), succeeded(), failed(), uncertain(), forgotten()] {
+        let done = withdraw(found.clone(), claim_of(2), terms().retention, at(1));
+        assert_eq!((done.change, done.operation), (Change::None, found));
+    }
+}
