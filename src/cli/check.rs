@@ -97,7 +97,8 @@ fn examine(
             let expected = "a store that opens, claims and settles".to_owned();
             Problem { place, key: key.clone(), expected, found, hint: None }
         })?;
-        risks.extend(concerns.into_iter().map(|Concern { text, hint, .. }| Risk {
+        risks.extend(concerns.into_iter().map(|Concern { code, text, hint }| Risk {
+            code,
             key: key.clone(),
             text,
             hint: hint.into(),
@@ -150,7 +151,7 @@ fn as_text(args: &Args, findings: &Findings) -> String {
     let found: Vec<String> = [("", risks), ("note: ", notes)]
         .into_iter()
         .flat_map(|(kind, found)| found.iter().map(move |found| (kind, found)))
-        .map(|(kind, (place, Risk { key, text, hint }))| {
+        .map(|(kind, (place, Risk { key, text, hint, .. }))| {
             format!("  {place}: {kind}`{key}`: {text}\n    hint: {hint}\n")
         })
         .collect();
@@ -182,6 +183,7 @@ fn problem(problem: &Problem) -> Value {
 
 fn risk((from, risk): &Placed) -> Value {
     json!({
+        "code": risk.code,
         "place": place(from),
         "key": risk.key.to_string(),
         "risk": risk.text,

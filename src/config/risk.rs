@@ -13,6 +13,8 @@ use crate::store::{self, embedded::Durability};
 /// Something that an operator should have decided, not overlooked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Risk {
+    /// A stable word for it: programs match this, since the text may change.
+    pub code: &'static str,
     /// The setting that it comes from.
     pub key: Key,
     /// What may happen.
@@ -47,6 +49,7 @@ pub(super) fn notes(config: &Config) -> Vec<Risk> {
 fn of_trust(config: &Config) -> Option<Risk> {
     let everybody = config.server.trusted_proxies.iter().any(|network| network.prefix_len() == 0);
     everybody.then(|| Risk {
+        code: "everybody-trusted",
         key: Key::of(&["server", "trusted_proxies"]),
         text: "every sender can claim any address in `X-Forwarded-For`".to_owned(),
         hint: "name the networks of your own proxies".into(),
@@ -56,6 +59,7 @@ fn of_trust(config: &Config) -> Option<Risk> {
 fn of_store(store: &store::Settings) -> Option<Risk> {
     match store {
         store::Settings::Memory => Some(Risk {
+            code: "store-in-memory",
             key: Key::of(&["store", "memory"]),
             text: "every operation is forgotten at exit, so that a later copy runs again"
                 .to_owned(),
@@ -66,6 +70,7 @@ fn of_store(store: &store::Settings) -> Option<Risk> {
         store::Settings::Embedded(embedded) => match embedded.durability {
             Durability::Sync => None,
             Durability::Os => Some(Risk {
+                code: "durability-of-the-system",
                 key: Key::of(&["store", "embedded", "durability"]),
                 text: "if the machine crashes, the last operations may be forgotten and run again"
                     .to_owned(),
@@ -82,6 +87,7 @@ fn of_waiting(at: &Key, route: &RouteSettings) -> Option<Risk> {
     }
     match (route.policy.when_in_flight, route.policy.answer_within) {
         (WhenInFlight::Wait { .. }, None) => Some(Risk {
+            code: "wait-without-limit",
             key: at.join("answer_within"),
             text: format!(
                 "unset: a copy waits up to {:?}, and most senders hang up sooner",
@@ -98,6 +104,7 @@ fn of_terms(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     let mut risks = Vec::new();
     if terms.lease < LEASE_ROOM {
         risks.push(Risk {
+            code: "lease-without-room",
             key: at.join("lease"),
             text: "one renewal that takes the store 2s leaves no room for another".to_owned(),
             hint: "`6s` or more".into(),
@@ -105,6 +112,7 @@ fn of_terms(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     }
     if terms.hold_for < terms.attempt_timeout {
         risks.push(Risk {
+            code: "hold-below-attempt",
             key: at.join("hold_for"),
             text: "an operation is given free while the upstream may still work on it".to_owned(),
             hint: "make it longer than `attempt_timeout`".into(),
@@ -123,6 +131,7 @@ fn of_lookup(at: &Key, route: &RouteSettings) -> Option<Risk> {
         }
     };
     idle.then(|| Risk {
+        code: "lookup-unused",
         key: at.join("lookup").join("url"),
         text: "nobody is asked there: `when_uncertain` is not `lookup`".to_owned(),
         hint: "`when_uncertain = \"lookup\"` asks there".into(),
@@ -134,6 +143,7 @@ fn of_gaps(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     match route.policy.when_store_fails {
         WhenStoreFails::Refuse => {}
         WhenStoreFails::Forward => risks.push(Risk {
+            code: "forwards-without-store",
             key: at.join("when_store_fails"),
             text: "while the store fails, every copy is forwarded".to_owned(),
             hint: "`\"refuse\"` lets the sender try again later".into(),
@@ -144,6 +154,7 @@ fn of_gaps(at: &Key, route: &RouteSettings) -> Vec<Risk> {
         // A preset that says so has its reason.
         WhenKeyMissing::Forward if route.provider.is_some() => {}
         WhenKeyMissing::Forward => risks.push(Risk {
+            code: "forwards-without-key",
             key: at.join("when_key_missing"),
             text: "without a key every copy is forwarded".to_owned(),
             hint: "`\"refuse\"`, or `\"hash-body\"` where copies are equal to the byte".into(),

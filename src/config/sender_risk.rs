@@ -36,6 +36,7 @@ pub(super) fn risks(at: &Key, route: &RouteSettings) -> Vec<Risk> {
 /// What is worth knowing and cannot be helped.
 pub(super) fn notes(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     let observing = (route.mode == Mode::Observe).then(|| Risk {
+        code: "observing",
         key: at.join("mode"),
         text: "every copy is forwarded; what would have become of it is reported".to_owned(),
         hint: "`mode = \"enforce\"` forwards each event once".into(),
@@ -59,6 +60,7 @@ pub(super) fn notes(at: &Key, route: &RouteSettings) -> Vec<Risk> {
 
 fn unverified(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
     (sender.signature.is_some() && route.secrets.is_empty()).then(|| Risk {
+        code: "signature-unchecked",
         key: at.join("verify"),
         text: format!("who knows the URL can send what looks like an event of {}", sender.title),
         hint: "give its `secrets`".into(),
@@ -78,6 +80,7 @@ fn unguarded(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk>
     let handshake =
         sender.handshakes.iter().find(with_body).filter(|_| !route.secrets.is_empty())?;
     Some(Risk {
+        code: "handshake-open",
         key: at.join("provider"),
         text: format!(
             "what looks like the handshake `{}` is forwarded unverified, whatever else is in it",
@@ -87,10 +90,11 @@ fn unguarded(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk>
     })
 }
 
-/// C93
+/// Retention must be longer than the sender keeps retrying.
 fn forgotten(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
     let window = sender.facts.retry_window.filter(|_| is_remembered(route))?;
     (route.policy.terms.retention <= window).then(|| Risk {
+        code: "retention-below-retries",
         key: at.join("retention"),
         text: format!(
             "{} tries again for {}: a later copy runs again",
@@ -101,22 +105,24 @@ fn forgotten(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk>
     })
 }
 
-/// C12
+/// An answer that comes after the sender has hung up is a failure to it.
 fn impatient(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
     let patience = sender.facts.patience?;
     let policy = &route.policy;
     let waits = policy.answer_within.unwrap_or(policy.terms.attempt_timeout);
     (waits >= patience).then(|| Risk {
+        code: "answer-after-patience",
         key: at.join("answer_within"),
         text: format!("{} hangs up after {}", sender.title, short(patience)),
         hint: "make it shorter, or leave it to the preset".into(),
     })
 }
 
-/// C04. Where nothing is ever sent again, no status could help.
+/// Where nothing is ever sent again, no status could help.
 fn ended_by(at: &Key, setting: &str, status: StatusCode, facts: &Facts) -> Option<Risk> {
     let ended = facts.retries_after(status.as_u16()) == Some(false) && !facts.never_retries();
     ended.then(|| Risk {
+        code: "status-not-retried",
         key: at.join(setting),
         text: format!(
             "the sender does not try again after a {}: if the attempt fails, the event is lost",
@@ -129,6 +135,7 @@ fn ended_by(at: &Key, setting: &str, status: StatusCode, facts: &Facts) -> Optio
 fn disabled(at: &Key, route: &RouteSettings, facts: &Facts) -> Option<Risk> {
     let limit = facts.disabled_after.as_deref().filter(|_| !facts.never_retries())?;
     (route.policy.when_in_flight == WhenInFlight::Refuse).then(|| Risk {
+        code: "refusals-count-as-failures",
         key: at.join("when_in_flight"),
         text: format!("a refused copy is a failure to the sender, which stops after: {limit}"),
         hint: "`\"wait\"` answers it with the outcome".into(),
@@ -138,13 +145,14 @@ fn disabled(at: &Key, route: &RouteSettings, facts: &Facts) -> Option<Risk> {
 fn too_large(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
     let largest = sender.facts.largest_event_bytes?;
     (route.request_bytes_max < largest).then(|| Risk {
+        code: "event-too-large",
         key: at.join("request_bytes_max"),
         text: format!("an event of {} may have {largest} bytes", sender.title),
         hint: "make it larger, or leave it to the preset".into(),
     })
 }
 
-/// C15, C20, C22
+/// Headers and members that look like an event's id and name something else.
 fn not_the_event(at: &Key, route: &RouteSettings, facts: &Facts) -> Option<Risk> {
     let id = ("event", route.key.event.id.to_string());
     let headers = route.key.headers.iter().map(|name| ("header", format!("header:{name}")));
@@ -152,6 +160,7 @@ fn not_the_event(at: &Key, route: &RouteSettings, facts: &Facts) -> Option<Risk>
     named.find_map(|(setting, selector)| {
         let what = facts.not_the_event.get(selector.trim_end_matches('?'))?;
         Some(Risk {
+            code: "key-not-the-event",
             key: at.join("key").join(setting),
             text: format!("`{selector}` is {what}: what has the same is taken for a copy"),
             hint: "leave the key to the preset".into(),
@@ -162,6 +171,7 @@ fn not_the_event(at: &Key, route: &RouteSettings, facts: &Facts) -> Option<Risk>
 fn not_shared(at: &Key, route: &RouteSettings) -> Option<Risk> {
     let refuses = route.policy.when_in_flight == WhenInFlight::Refuse;
     (refuses && !is_remembered(route)).then(|| Risk {
+        code: "copies-not-shared",
         key: at.join("when_in_flight"),
         text: "a copy is refused, and when it comes again, it runs again".to_owned(),
         hint: "under `remember = \"in-flight\"` only a copy that waits shares the outcome".into(),
@@ -170,6 +180,7 @@ fn not_shared(at: &Key, route: &RouteSettings) -> Option<Risk> {
 
 fn unsigned(at: &Key, sender: &Provider) -> Option<Risk> {
     sender.signature.is_none().then(|| Risk {
+        code: "sender-does-not-sign",
         key: at.join("provider"),
         text: format!("no signature of {} can be checked", sender.title),
         hint: "have it send a secret in a header, and check that with a `[signature]`".into(),
@@ -178,6 +189,7 @@ fn unsigned(at: &Key, sender: &Provider) -> Option<Risk> {
 
 fn nothing_remembered(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
     (!is_remembered(route)).then(|| Risk {
+        code: "nothing-remembered",
         key: at.join("replay").join("remember"),
         text: format!(
             "two events of {} may look the same: copies at the same moment share one attempt, a \
@@ -190,6 +202,7 @@ fn nothing_remembered(at: &Key, route: &RouteSettings, sender: &Provider) -> Opt
 
 fn without_key(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
     (route.when_key_missing == WhenKeyMissing::Forward).then(|| Risk {
+        code: "events-without-key",
         key: at.join("when_key_missing"),
         text: format!("of {} every copy without a key is forwarded", sender.title),
         hint: "the application has to know an event that it has had".into(),
@@ -199,6 +212,7 @@ fn without_key(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Ris
 fn resent_by_hand(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
     let window = sender.facts.resend_window.filter(|_| is_remembered(route))?;
     (route.policy.terms.retention <= window).then(|| Risk {
+        code: "retention-below-resends",
         key: at.join("retention"),
         text: format!(
             "a person can have {} send an event again for {}: it then runs again",
@@ -211,6 +225,7 @@ fn resent_by_hand(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<
 
 fn never_again(at: &Key, sender: &Provider) -> Option<Risk> {
     sender.facts.never_retries().then(|| Risk {
+        code: "sender-never-retries",
         key: at.join("provider"),
         text: format!(
             "{} does not try again: what fails is lost unless a person sends it again",
@@ -223,6 +238,7 @@ fn never_again(at: &Key, sender: &Provider) -> Option<Risk> {
 fn unconfirmed(at: &Key, sender: &Provider) -> Option<Risk> {
     let facts = &sender.facts.unconfirmed;
     (!facts.is_empty()).then(|| Risk {
+        code: "facts-unconfirmed",
         key: at.join("provider"),
         text: format!("of {} it is not confirmed: {}", sender.title, facts.join("; ")),
         hint: "try it with `mode = \"observe\"` first".into(),

@@ -40,7 +40,7 @@ fn a_look_up_without_a_url_is_a_problem_and_one_that_nobody_makes_a_risk() {
       onceward.toml:5: `routes.orders.lookup.url`: expected a value, where `when_uncertain` is `lookup`, found none
         hint: `url = "http://127.0.0.1:3000/events/{key}"`
     "#);
-    assert_snapshot!(with_lookup("", "url = \"http://a/{key}\"").risks(), @"routes.orders.lookup.url: nobody is asked there: `when_uncertain` is not `lookup`");
+    assert_snapshot!(with_lookup("", "url = \"http://a/{key}\"").risks(), @"routes.orders.lookup.url: lookup-unused");
 }
 
 #[test]

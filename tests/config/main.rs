@@ -12,7 +12,7 @@ mod steps;
 mod stores;
 mod values;
 
-use onceward::config::{Config, Problems, Sources};
+use onceward::config::{Config, Problems, Risk, Sources};
 use onceward::proxy::RouteSettings;
 use tempfile::TempDir;
 
@@ -55,14 +55,13 @@ impl Written {
         self.typed(&self.config().unwrap_err().to_string())
     }
 
+    /// The setting and the code of each risk. The words may change.
     fn risks(&self) -> String {
-        let lines = self.config().unwrap().risks().into_iter();
-        lines.map(|risk| format!("{}: {}\n", risk.key, risk.text)).collect::<Vec<_>>().concat()
+        codes(&self.config().unwrap().risks())
     }
 
     fn notes(&self) -> String {
-        let lines = self.config().unwrap().notes().into_iter();
-        lines.map(|note| format!("{}: {}\n", note.key, note.text)).collect::<Vec<_>>().concat()
+        codes(&self.config().unwrap().notes())
     }
 
     fn effective(&self) -> String {
@@ -79,6 +78,10 @@ impl Written {
         let routes = self.config().unwrap().routes;
         routes.into_iter().find(|route| &*route.name == name).unwrap()
     }
+}
+
+fn codes(risks: &[Risk]) -> String {
+    risks.iter().map(|risk| format!("{}: {}\n", risk.key, risk.code)).collect::<Vec<_>>().concat()
 }
 
 /// The file with one route of this provider.
