@@ -8,7 +8,7 @@ use form_urlencoded::parse;
 use super::Admin;
 use super::body::MISTAKE_CHARS_MAX;
 use super::problem::Problem;
-use crate::operation::{Operation, OperationId, StateName, Timestamp};
+use crate::operation::{Key, Operation, OperationId, StateName, Timestamp};
 use crate::store::{Listing, Place};
 
 /// Operations of one page.
@@ -20,27 +20,28 @@ const PART: usize = 25;
 /// asked for. So a page may hold fewer operations, or none, and still have a next one.
 const SHORT_PARTS_MAX: usize = 5;
 
-/// Reads `route=&state=&before=&limit=&cursor=`. A parameter without a value counts as absent.
+/// Reads `route=&state=&key=&before=&limit=&cursor=`. A parameter without a value counts as absent.
 pub(super) fn listing(query: &str) -> Result<Listing, Problem> {
-    let mut asked = [const { None }; 5];
-    let names = ["route", "state", "before", "limit", "cursor"];
+    let mut asked = [const { None }; 6];
+    let names = ["route", "state", "key", "before", "limit", "cursor"];
     for (name, value) in parse(query.as_bytes()) {
         let found = names.iter().zip(&mut asked).find(|(known, _)| **known == name);
         let Some((_, slot)) = found else {
-            let names = "`route`, `state`, `before`, `limit` and `cursor`";
+            let names = "`route`, `state`, `key`, `before`, `limit` and `cursor`";
             return Err(wrong(format_args!("unknown parameter {name:?}; there are {names}")));
         };
         if slot.replace(value.into_owned()).is_some() {
             return Err(wrong(format_args!("`{name}` is there twice")));
         }
     }
-    let [route, state, before, limit, cursor] =
+    let [route, state, key, before, limit, cursor] =
         asked.map(|given| given.filter(|given| !given.is_empty()));
     let before = before.map(|text| time(&text).map_err(wrong)).transpose()?;
     let after = cursor.map(|text| place(&text).ok_or_else(|| wrong(CURSOR))).transpose()?;
     Ok(Listing {
         route: route.map(Arc::from),
         state: state.map(|text| state_of(&text)).transpose()?,
+        key: key.map(|text| key_of(&text)).transpose()?,
         after: behind(before, after),
         limit: limit
             .map_or(Ok(LIMIT_DEFAULT), |text| limit_of(text.parse().ok()).map_err(wrong))?,
@@ -57,6 +58,17 @@ fn state_of(text: &str) -> Result<StateName, Problem> {
     let found = StateName::ALL.into_iter().find(|state| state.as_str() == text);
     let names = StateName::ALL.map(|state| format!("`{}`", state.as_str())).join(", ");
     found.ok_or_else(|| wrong(format_args!("`state` must be one of {names}")))
+}
+
+/// The longest key that is searched for, in bytes: that of the longest part of a key.
+const KEY_BYTES_MAX: usize = 4096;
+
+/// A key or event id. Copied from a list, it may stand in quotes.
+fn key_of(text: &str) -> Result<Arc<str>, Problem> {
+    if text.len() > KEY_BYTES_MAX {
+        return Err(wrong(format_args!("`key` has more than {KEY_BYTES_MAX} bytes")));
+    }
+    Ok(Key::unquoted(text).into())
 }
 
 /// How many operations one call may be about.
@@ -145,12 +157,22 @@ mod tests {
 
     #[test]
     fn what_is_left_empty_counts_as_absent() {
-        let all = Listing { route: None, state: None, after: None, limit: LIMIT_DEFAULT };
+        let all =
+            Listing { route: None, state: None, key: None, after: None, limit: LIMIT_DEFAULT };
         assert_eq!(listing("").unwrap(), all);
-        assert_eq!(listing("route=&state=&limit=&cursor=&before=").unwrap(), all);
+        assert_eq!(listing("route=&state=&key=&limit=&cursor=&before=").unwrap(), all);
         let some = listing("state=in_flight&route=a%20b&limit=500").unwrap();
         let (route, state) = (Some("a b".into()), Some(StateName::InFlight));
-        assert_eq!(some, Listing { route, state, after: None, limit: 500 });
+        assert_eq!(some, Listing { route, state, key: None, after: None, limit: 500 });
+    }
+
+    #[test]
+    fn a_key_is_taken_with_its_quotes_or_without() {
+        for query in ["key=evt%206", "key=%22evt%206%22"] {
+            assert_eq!(listing(query).unwrap().key.as_deref(), Some("evt 6"));
+        }
+        let long = format!("key={}", "x".repeat(5000));
+        assert_eq!(refused(&long), "`key` has more than 4096 bytes");
     }
 
     #[test]

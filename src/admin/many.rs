@@ -105,6 +105,7 @@ impl ManyJson {
         let after = self.cursor.as_deref();
         let after = after.map(|text| place(text).ok_or_else(|| mistake("`cursor` is none")));
         Ok(Listing {
+            key: None,
             route: Some(Arc::from(&*self.route)),
             state: Some(self.state.into()),
             after: behind(Some(before), after.transpose()?),

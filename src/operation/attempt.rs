@@ -152,6 +152,16 @@ impl Attempt {
             reference: None,
         }
     }
+
+    /// Whether the request, or a part of it, has left; none if that is not known: the attempt has
+    /// not ended, or nobody was there to say how it ended.
+    pub fn was_sent(&self) -> Option<bool> {
+        match (self.sent, self.outcome, self.reason) {
+            (false, _, _) => Some(false),
+            (true, None, _) | (true, _, Some(Reason::LeaseExpired | Reason::HolderEnded)) => None,
+            (true, Some(_), _) => Some(true),
+        }
+    }
 }
 
 /// The attempts of an operation: the first and the last [`AttemptLog::KEPT`] in full, all counted.
@@ -322,6 +332,21 @@ mod tests {
         assert!(!log_of(64).may_have_dropped(40));
         assert!(log_of(65).may_have_dropped(33));
         assert!(!log_of(65).may_have_dropped(66));
+    }
+
+    #[test]
+    fn whether_it_was_sent_is_said_only_where_it_is_known() {
+        let ended = |sent, outcome, reason| {
+            let (outcome, reason) = (Some(outcome), Some(reason));
+            Attempt { sent, outcome, reason, ..attempt(1) }.was_sent()
+        };
+        assert_eq!(attempt(1).was_sent(), None, "it has not ended");
+        for reason in [Reason::LeaseExpired, Reason::HolderEnded] {
+            assert_eq!(ended(true, Outcome::Uncertain, reason), None);
+        }
+        assert_eq!(ended(true, Outcome::Uncertain, Reason::TimedOut), Some(true));
+        assert_eq!(ended(true, Outcome::Succeeded, Reason::Answered), Some(true));
+        assert_eq!(ended(false, Outcome::Failed, Reason::ConnectFailed), Some(false));
     }
 
     #[test]

@@ -50,6 +50,23 @@ impl Key {
         };
         Self { from, parts: parts.iter().copied().flatten().map(shown).collect() }
     }
+
+    /// What an operation is searched by: a header's value, an event's id (of a batch, the first
+    /// one), a body's digest. Text and number are not told apart.
+    pub fn searched(&self) -> Option<Cow<'_, str>> {
+        let part = match self.from {
+            KeyKind::Header | KeyKind::Body => return self.parts.first().map(Into::into),
+            // behind the source
+            KeyKind::Event => self.parts.get(1)?,
+        };
+        Some(Self::unquoted(part))
+    }
+
+    /// A part of an event without the quotes that tell a text from a number.
+    pub fn unquoted(part: &str) -> Cow<'_, str> {
+        let text = if part.starts_with('"') { serde_json::from_str(part).ok() } else { None };
+        text.map_or(Cow::Borrowed(part), Cow::Owned)
+    }
 }
 
 /// One part of an identity, with its type: a number is not the text of the same digits.
@@ -113,6 +130,17 @@ mod tests {
         assert_eq!(key.parts, ["shop", "\"5\"", "5", "evt_5"]);
         let json = serde_json::to_string(&key).unwrap();
         assert_eq!(json, r#"{"from":"event","parts":["shop","\"5\"","5","evt_5"]}"#);
+    }
+
+    #[test]
+    fn it_is_searched_by_the_id_whatever_its_type() {
+        let event = |id| Key::of(KeyKind::Event, &[&["shop".into()], &[id], &["paid".into()]]);
+        for id in ["5".into(), KeyPart::Literal("5")] {
+            assert_eq!(event(id).searched().as_deref(), Some("5"));
+        }
+        assert_eq!(event("evt_6".into()).searched().as_deref(), Some("evt_6"));
+        let header = Key::of(KeyKind::Header, &[&["\"5\"".into()]]);
+        assert_eq!(header.searched().as_deref(), Some("\"5\""));
     }
 
     #[test]

@@ -1,11 +1,39 @@
 //! One line of the log for each request.
 
+use std::sync::Arc;
+
 use http::request::Parts;
 
 use super::respond::Answer;
 use super::route::Route;
 use crate::clock::{Clock, Moment};
+use crate::operation::Asked;
 use crate::telemetry::{Disposition, RouteMetrics};
+
+/// The longest part of a key that is logged, in characters.
+const KEY_CHARS_MAX: usize = 128;
+
+/// What became known of a request on its way.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// The route that has taken it.
+    pub(super) route: Option<Arc<Route>>,
+    /// What it asks to have done, if it has a key.
+    pub(super) asked: Option<Arc<Asked>>,
+}
+
+impl Told {
+    /// What its operation is searched by, on one line and cut off where it is long. A key names an
+    /// event; what a sender proves itself with is never part of one.
+    fn key(&self) -> Option<String> {
+        let key = self.asked.as_ref()?.key.searched()?;
+        let mut shown: String = key.chars().take(KEY_CHARS_MAX).collect();
+        if shown.len() < key.len() {
+            shown.push_str("...");
+        }
+        Some(shown.escape_debug().to_string())
+    }
+}
 
 /// The line of one request. If it is dropped before its end, the sender has gone; the work goes on.
 #[derive(Debug)]
@@ -24,7 +52,7 @@ impl RequestLine {
     }
 
     /// Writes the line and counts the request.
-    pub(super) fn end(&mut self, answer: &Answer, route: Option<&Route>, counters: &RouteMetrics) {
+    pub(super) fn end(&mut self, answer: &Answer, told: &Told, counters: &RouteMetrics) {
         self.ended = true;
         let took = self.began.until(self.clock.moment());
         counters.request(answer.disposition, took);
@@ -37,11 +65,12 @@ impl RequestLine {
         tracing::info!(
             method = %self.method,
             path = %self.uri.path().escape_debug(),
-            route.name = route.map(|route| &*route.settings.name),
+            route.name = told.route.as_ref().map(|route| &*route.settings.name),
             status = answer.response.status().as_u16(),
             disposition = answer.disposition.as_str(),
             code = answer.code,
             operation.id = answer.operation.map(tracing::field::display),
+            operation.key = told.key(),
             attempt.number = answer.attempt,
             duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             "answered"

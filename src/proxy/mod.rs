@@ -38,7 +38,7 @@ use crate::provider::signature::{Certificates, SecretError};
 use crate::telemetry::{self, Limit, Metrics, RouteMetrics};
 use crate::upstream::{AnswerBody, TrustStore, TrustedProxies, Upstream};
 
-use log::RequestLine;
+use log::{RequestLine, Told};
 use receive::Received;
 use respond::{Answer, Refusal};
 use route::Route;
@@ -147,8 +147,8 @@ impl Proxy {
         let shared = &*self.0;
         let (mut parts, mut body) = request.into_parts();
         let mut line = RequestLine::begin(&parts, shared.clock.clone());
-        let mut route = None;
-        let mut answer = match shared.answer(&mut parts, &mut body, &mut route).await {
+        let mut told = Told::default();
+        let mut answer = match shared.answer(&mut parts, &mut body, &mut told).await {
             Ok(answer) => answer,
             Err(refusal) => respond::refused(&refusal),
         };
@@ -157,8 +157,9 @@ impl Proxy {
             let close = HeaderValue::from_static("close");
             answer.response.headers_mut().insert(header::CONNECTION, close);
         }
-        let counters = route.as_ref().map_or(&shared.no_route, |route| route.handling.metrics());
-        line.end(&answer, route.as_deref(), counters);
+        let counters = told.route.as_ref();
+        let counters = counters.map_or(&shared.no_route, |route| route.handling.metrics());
+        line.end(&answer, &told, counters);
         answer.response
     }
 }
@@ -169,13 +170,13 @@ impl Shared {
         &self,
         parts: &mut Parts,
         body: &mut B,
-        taken_by: &mut Option<Arc<Route>>,
+        told: &mut Told,
     ) -> Result<Answer, Refusal> {
         let arrived = Instant::now();
         let _place = self.admit()?;
         guard::head(parts)?;
         let selected = self.routes.select(parts)?;
-        let route = &**taken_by.insert(Arc::clone(&selected.route));
+        let route = &**told.route.insert(Arc::clone(&selected.route));
         let (bytes_max, within) = (route.settings.request_bytes_max, self.limits.body_timeout);
         let received = receive::body(parts, body, bytes_max, within, &self.budget).await?;
         let (opened, identity) = match route.settings.mode {
@@ -183,11 +184,14 @@ impl Shared {
             Mode::Observe => self.observed(route, parts, &received).await,
             Mode::Pass => (Opened::default(), Identity::Passed),
         };
+        if let Identity::Keyed(Identified { asked, .. }) = &identity {
+            told.asked = Some(Arc::clone(asked));
+        }
         if let Identity::Keyed(Identified { asked, .. }) = &identity
             && route.settings.mode == Mode::Enforce
-            && let Some(told) = self.executor.recall(asked, &route.handling)
+            && let Some(known) = self.executor.recall(asked, &route.handling)
         {
-            return Ok(respond::with(told, &route.settings));
+            return Ok(respond::with(known, &route.settings));
         }
         let to_steps = match &identity {
             Identity::Keyed(identified) => {

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use super::endings::Endings;
 use super::holds::HoldsEnded;
-use super::listing::SCANNED_MAX;
+use super::listing::{KeyDigest, SCANNED_MAX};
 use super::{Error, Listed, Listing, Place, Store, Swept, Watch, probe};
 use crate::clock::{Clock, KeptClock};
 use crate::operation::state::{
@@ -32,6 +32,8 @@ struct Records {
     operations: HashMap<OperationId, Operation>,
     due: BTreeSet<(Timestamp, OperationId)>,
     created: BTreeSet<Place>,
+    /// The same by key.
+    keys: BTreeSet<(KeyDigest, Place)>,
     uncertain: u64,
 }
 
@@ -83,6 +85,7 @@ impl Records {
         let found = self.operations.remove(&id)?;
         self.due.remove(&(found.state.changes_at(), id));
         self.created.remove(&Place::of(&found));
+        self.keys.remove(&(KeyDigest::of(&found.asked.key), Place::of(&found)));
         self.uncertain -= u64::from(matches!(found.state, State::Uncertain(_)));
         Some(found)
     }
@@ -91,6 +94,7 @@ impl Records {
         let Some(operation) = operation else { return };
         self.due.insert((operation.state.changes_at(), id));
         self.created.insert(Place::of(&operation));
+        self.keys.insert((KeyDigest::of(&operation.asked.key), Place::of(&operation)));
         self.uncertain += u64::from(matches!(operation.state, State::Uncertain(_)));
         self.operations.insert(id, operation);
     }
@@ -98,18 +102,27 @@ impl Records {
     /// One page, newest first, as of `now`.
     fn page(&self, listing: &Listing, now: Timestamp) -> Listed {
         let (mut operations, mut next) = (Vec::new(), None);
-        let places = listing
-            .after
-            .map_or_else(|| self.created.range(..), |after| self.created.range(..after));
-        for (scanned, place) in places.rev().enumerate() {
+        for (scanned, place) in self.places(listing).enumerate() {
             if operations.len() == listing.limit || scanned == SCANNED_MAX {
                 return Listed { operations, next };
             }
             let stands = state::lapse(self.operations.get(&place.id).cloned(), now).operation;
             operations.extend(stands.filter(|found| listing.wants(found)));
-            next = Some(*place);
+            next = Some(place);
         }
         Listed { operations, next: None }
+    }
+
+    /// Where a list has to look, newest first.
+    fn places(&self, listing: &Listing) -> Box<dyn Iterator<Item = Place> + '_> {
+        let (first, last) = (Place::FIRST, listing.after.unwrap_or(Place::BEHIND_ALL));
+        match listing.key_digest() {
+            Some(key) => {
+                let places = self.keys.range((key, first)..(key, last));
+                Box::new(places.rev().map(|(_, place)| *place))
+            }
+            None => Box::new(self.created.range(first..last).rev().copied()),
+        }
     }
 
     /// What has changed by itself until `now`.

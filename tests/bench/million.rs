@@ -72,7 +72,7 @@ async fn main() {
 
 /// How many operations all pages of a list hold together.
 async fn listed(store: &dyn Store) -> usize {
-    let mut listing = Listing { route: None, state: None, after: None, limit: 500 };
+    let mut listing = Listing { route: None, state: None, key: None, after: None, limit: 500 };
     let mut count = 0;
     loop {
         let page = store.list(&listing).await.unwrap();

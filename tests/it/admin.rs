@@ -278,7 +278,7 @@ async fn an_operation_in_flight_is_shown_with_its_lease() {
                 "attempts": [{
                     "number": 1, "step": null, "holder": "HOLDER",
                     "started_at": "TIME", "ended_at": null,
-                    "sent": true, "outcome": null, "reason": null, "status": null,
+                    "sent": null, "outcome": null, "reason": null, "status": null,
                     "reference": null, "forward_key": null,
                 }],
                 "attempts_total": 1,
@@ -352,9 +352,10 @@ async fn with_a_token_every_call_but_health_asks_for_it() {
     assert!(!log.contains("canary"), "{log}");
 }
 
-/// Whatever happens to a request, the log tells nothing that is the sender's own.
+/// Whatever happens to a request, the log tells nothing that is the sender's own, but for the key in
+/// the line of the request.
 #[tokio::test]
-async fn no_secret_body_or_key_is_in_the_log() {
+async fn no_secret_and_no_body_is_in_the_log_and_the_key_in_one_place() {
     let receiver = obedient(&Gate::default()).await;
     let builder = Onceward::in_front_of(&receiver)
         .defaults("request_bytes_max = \"2KiB\"")
@@ -390,7 +391,11 @@ async fn no_secret_body_or_key_is_in_the_log() {
 
     let log = onceward.log();
     assert!(log.iter().any(|line| line["level"] == "DEBUG" || line["level"] == "TRACE"));
-    for line in log {
+    let mut keys = Vec::new();
+    for mut line in log {
+        keys.extend(line.as_object_mut().unwrap().remove("operation.key"));
         assert!(!line.to_string().contains("canary"), "{line}");
     }
+    assert!(keys.iter().all(|key| ["canary-id", "canary-key"].contains(&key.as_str().unwrap())));
+    assert_eq!(keys.len(), 7, "{keys:?}");
 }

@@ -97,6 +97,28 @@ async fn a_store_whose_sync_has_failed_takes_nothing_until_it_is_started_again()
     receiver.was_called(1);
 }
 
+/// Its claim was written and not synced, so nothing was forwarded; nobody could record that.
+#[tokio::test]
+async fn after_a_failed_sync_and_a_restart_nobody_says_that_something_was_sent() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let builder = Onceward::in_front_of(&receiver)
+        .expects_log(BROKEN)
+        .expects_log(DATABASE)
+        .expects_log(NO_CLAIM);
+    let mut onceward = builder.expects_log(SWEEP).expects_log(ABANDONED).start().await;
+    let fault = onceward.has_a_broken_disk().await;
+    onceward.sends(event("evt_1")).await.is_refused(503, "store-unavailable");
+    fault.ends().await;
+    onceward.is_killed().await;
+
+    onceward.starts_again().await;
+    let held = onceward.get_admin("/api/operations?key=evt_1").await;
+    let held: serde_json::Value = serde_json::from_slice(&held.body).unwrap();
+    let attempt = &held["operations"][0]["attempts"][0];
+    assert_eq!((&attempt["outcome"], &attempt["sent"]), (&"uncertain".into(), &().into()));
+    receiver.was_called(0);
+}
+
 #[tokio::test]
 async fn a_route_that_forwards_without_its_store_says_so_and_counts_it() {
     let receiver = Receiver::that_answers(200, "done\n").await;

@@ -15,7 +15,8 @@ const PAGE: usize = 500;
 #[command(after_help = "\
 Examples:
   onceward operations list --state uncertain --before 1h
-  onceward operations list --route stripe --all --json")]
+  onceward operations list --route stripe --all --json
+  onceward operations list --key evt_1NG8Du2eZvKYlo2CUI79vXWy")]
 pub(super) struct Args {
     #[command(flatten)]
     filter: Filter,
@@ -37,6 +38,9 @@ pub(super) struct Filter {
     #[arg(long)]
     #[arg(value_parser = ["in_flight", "uncertain", "succeeded", "failed", "forgotten"])]
     pub(super) state: Option<String>,
+    /// Those with exactly this key: the value of a key header, an event's id, or a body's digest
+    #[arg(long, value_name = "KEY")]
+    pub(super) key: Option<String>,
     /// Those created before this time, or so long ago: `2026-11-29T12:00:00Z`, `90m`, `48h`
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) before: Option<jiff::Timestamp>,
@@ -106,6 +110,7 @@ impl Pages {
         let mut query = Vec::new();
         query.extend(filter.route.clone().map(|route| ("route", route)));
         query.extend(filter.state.clone().map(|state| ("state", state)));
+        query.extend(filter.key.clone().map(|key| ("key", key)));
         query.extend(filter.before.map(|before| ("before", before.to_string())));
         Self { query, cursor: None, left: limit, ended: limit == Some(0) }
     }

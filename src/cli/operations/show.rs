@@ -103,7 +103,11 @@ const OPTIONAL: [Column; 3] = [
 ];
 
 fn attempt(attempt: &Attempt, some: &[&Column]) -> Vec<String> {
-    let sent = if attempt.sent { "yes" } else { "no" };
+    let sent = match attempt.sent {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "unknown",
+    };
     let mut row = vec![
         attempt.number.to_string(),
         attempt.started_at.clone(),

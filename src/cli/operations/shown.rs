@@ -52,7 +52,8 @@ pub(super) struct Attempt {
     pub(super) holder: String,
     pub(super) started_at: String,
     pub(super) ended_at: Option<String>,
-    pub(super) sent: bool,
+    /// None if it is not known.
+    pub(super) sent: Option<bool>,
     pub(super) outcome: Option<String>,
     pub(super) reason: Option<String>,
     pub(super) status: Option<u16>,
@@ -108,7 +109,11 @@ impl Shown {
         let Self { operation, route, state, created_at, .. } = self;
         let attempt = self.attempts.iter().max_by_key(|attempt| attempt.number);
         let attempt = attempt.map_or_else(String::new, |attempt| {
-            let sent = if attempt.sent { "sent" } else { "nothing sent" };
+            let sent = match attempt.sent {
+                Some(true) => "sent",
+                Some(false) => "nothing sent",
+                None => "sent or not is unknown",
+            };
             let reason = attempt.reason.as_deref().unwrap_or("no reason known");
             format!("; attempt {}: {sent}, {reason}", attempt.number)
         });

@@ -17,7 +17,11 @@ impl Writer {
         let (now, nothing_changed) = (self.shared.clock.now(), Group::default());
         let (mut operations, mut next) = (Vec::new(), None);
         let after = listing.after.map(|Place { created_at: at, id }| Dated { at, id });
-        for (looked_at, row) in self.tables.created_before(after).enumerate() {
+        let rows: Box<dyn Iterator<Item = _>> = match listing.key_digest() {
+            Some(key) => Box::new(self.tables.keyed_before(key, after)),
+            None => Box::new(self.tables.created_before(after)),
+        };
+        for (looked_at, row) in rows.enumerate() {
             if operations.len() == listing.limit || looked_at == PART {
                 return Ok(Listed { operations, next });
             }

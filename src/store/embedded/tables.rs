@@ -5,7 +5,9 @@
 //! unsettled   operation id                          -> `f` in flight, `u` uncertain
 //! due         time of its end, big-endian ++ id     -> nothing
 //! created     time of its claim, big-endian ++ id   -> nothing
-//! meta        `time`                                -> the latest time of the store's clock
+//! keys        digest of its key, big-endian ++ its row in `created` -> nothing
+//! meta        `time`                                -> the latest time of the store's clock, and
+//!                                                      how many records the group changed
 //! ```
 //!
 //! Every record that is not in flight has a row in `due` at its end or before. A row may be older
@@ -21,6 +23,7 @@ use super::directory::Directory;
 use super::{Durability, Error};
 use crate::operation::{Operation, OperationId, State, Timestamp};
 use crate::store::codec::{self, Corrupt};
+use crate::store::listing::KeyDigest;
 
 /// Bytes of blocks of the database that are kept in memory.
 const BLOCK_CACHE_BYTES: u64 = 32 * 1024 * 1024;
@@ -45,6 +48,8 @@ pub(super) enum Standing {
     Absent,
     Present {
         created_at: Timestamp,
+        /// That of its key: with `created_at`, its row in `keys`.
+        key: KeyDigest,
         /// Its row in `unsettled`.
         mark: Option<Mark>,
         /// Its row in `due`, or where one leads to that stands earlier.
@@ -65,7 +70,8 @@ impl Standing {
                 (None, Some(changes_at))
             }
         };
-        Self::Present { created_at: operation.created_at, mark, due }
+        let key = KeyDigest::of(&operation.asked.key);
+        Self::Present { created_at: operation.created_at, key, mark, due }
     }
 
     pub(super) fn mark(self) -> Option<Mark> {
@@ -82,10 +88,11 @@ impl Standing {
         }
     }
 
-    fn created_at(self) -> Option<Timestamp> {
+    /// What its rows in `created` and `keys` tell.
+    fn found_by(self) -> Option<(Timestamp, KeyDigest)> {
         match self {
             Self::Absent => None,
-            Self::Present { created_at, .. } => Some(created_at),
+            Self::Present { created_at, key, .. } => Some((created_at, key)),
         }
     }
 }
@@ -113,6 +120,19 @@ impl Dated {
         bytes
     }
 
+    /// Its row in `keys`.
+    fn keyed(self, KeyDigest(digest): KeyDigest) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        let (key, place) = bytes.split_at_mut(8);
+        key.copy_from_slice(&digest.to_be_bytes());
+        place.copy_from_slice(&self.to_bytes());
+        bytes
+    }
+
+    fn from_keyed(bytes: &[u8]) -> Option<Self> {
+        Self::from_bytes(bytes.get(8..)?)
+    }
+
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (at, id) = bytes.split_first_chunk::<8>()?;
         let at = Timestamp(u64::from_be_bytes(*at));
@@ -127,6 +147,7 @@ pub(super) struct Tables {
     unsettled: Keyspace,
     due: Keyspace,
     created: Keyspace,
+    keys: Keyspace,
     meta: Keyspace,
     durability: Durability,
     // let go of last, when the database is closed
@@ -139,7 +160,7 @@ pub(super) fn create(path: &Path) -> Result<(), fjall::Error> {
     database.persist(PersistMode::SyncAll)
 }
 
-fn open_database(path: &Path) -> Result<(Database, [Keyspace; 5]), fjall::Error> {
+fn open_database(path: &Path) -> Result<(Database, [Keyspace; 6]), fjall::Error> {
     let database = Database::builder(path)
         .cache_size(BLOCK_CACHE_BYTES)
         .max_journaling_size(JOURNALS_BYTES_MAX)
@@ -156,6 +177,7 @@ fn open_database(path: &Path) -> Result<(Database, [Keyspace; 5]), fjall::Error>
         table("due", INDEX_MEMORY_BYTES)?,
         table("created", INDEX_MEMORY_BYTES)?,
         table("meta", INDEX_MEMORY_BYTES)?,
+        table("keys", INDEX_MEMORY_BYTES)?,
     ];
     Ok((database, tables))
 }
@@ -163,8 +185,18 @@ fn open_database(path: &Path) -> Result<(Database, [Keyspace; 5]), fjall::Error>
 impl Tables {
     pub(super) fn open(directory: Directory, durability: Durability) -> Result<Self, fjall::Error> {
         let (database, tables) = open_database(&directory.records())?;
-        let [operations, unsettled, due, created, meta] = tables;
-        Ok(Self { database, operations, unsettled, due, created, meta, durability, directory })
+        let [operations, unsettled, due, created, meta, keys] = tables;
+        Ok(Self {
+            database,
+            operations,
+            unsettled,
+            due,
+            created,
+            keys,
+            meta,
+            durability,
+            directory,
+        })
     }
 
     /// Where it lies.
@@ -223,6 +255,19 @@ impl Tables {
         rows.rev().filter_map(|row| row.key().map(|key| Dated::from_bytes(&key)).transpose())
     }
 
+    /// The same of `keys`, of the operations whose key has this digest.
+    pub(super) fn keyed_before(
+        &self,
+        key: KeyDigest,
+        after: Option<Dated>,
+    ) -> impl Iterator<Item = Result<Dated, fjall::Error>> {
+        let lowest = Dated { at: Timestamp(0), id: OperationId::from_bytes([0; 16]) };
+        let highest = Dated { at: Timestamp(u64::MAX), id: OperationId::from_bytes([0xff; 16]) };
+        let rows = lowest.keyed(key)..after.unwrap_or(highest).keyed(key);
+        let rows = self.keys.range(rows).rev();
+        rows.filter_map(|row| row.key().map(|key| Dated::from_keyed(&key)).transpose())
+    }
+
     pub(super) fn batch(&self) -> Batch<'_> {
         let (writes, added, removed) = (self.database.batch(), BTreeSet::new(), BTreeSet::new());
         Batch { tables: self, writes, added, removed }
@@ -270,13 +315,16 @@ impl Batch<'_> {
         if before.mark() != after.mark() {
             self.mark(id, after.mark());
         }
-        if before.created_at() != after.created_at() {
-            let row = |at| Dated { at, id }.to_bytes();
-            if let Some(at) = before.created_at() {
-                self.writes.remove(&self.tables.created, row(at));
+        if before.found_by() != after.found_by() {
+            if let Some((at, key)) = before.found_by() {
+                let row = Dated { at, id };
+                self.writes.remove(&self.tables.created, row.to_bytes());
+                self.writes.remove(&self.tables.keys, row.keyed(key));
             }
-            if let Some(at) = after.created_at() {
-                self.writes.insert(&self.tables.created, row(at), "");
+            if let Some((at, key)) = after.found_by() {
+                let row = Dated { at, id };
+                self.writes.insert(&self.tables.created, row.to_bytes(), "");
+                self.writes.insert(&self.tables.keys, row.keyed(key), "");
             }
         }
         // a later end needs no row: the row that it has leads to the record

@@ -11,7 +11,11 @@ use super::refusal::{Failure, of_statement};
 use crate::store::{Error, SetupError};
 
 /// All changes of the tables that there ever were, in order. Some may be added, none changed.
-const MIGRATIONS: [&str; 2] = [include_str!("0001_operations.sql"), include_str!("0002_swap.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("0001_operations.sql"),
+    include_str!("0002_swap.sql"),
+    include_str!("0003_searched.sql"),
+];
 
 /// Whether there is a schema of this name.
 const SCHEMA: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)";

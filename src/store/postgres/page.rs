@@ -4,8 +4,8 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::records::{Postgres, get, id_of};
-use super::row::{millis, timestamp};
-use crate::operation::StateName;
+use super::row::{millis, text, timestamp};
+use crate::operation::{Key, KeyKind, StateName};
 use crate::store::Error;
 use crate::store::listing::{Listing, Place};
 use crate::store::shared::Page;
@@ -26,6 +26,10 @@ impl Postgres {
         }
         if let Some(route) = &route {
             parameters.push((route, Type::TEXT));
+        }
+        let key = listing.key.as_deref().map(forms);
+        if let Some(key) = &key {
+            parameters.push((key, Type::TEXT_ARRAY));
         }
         let rows = self.ask(false, &page_statement(listing), &parameters).await?;
         page(&rows, listing.limit)
@@ -48,6 +52,20 @@ fn page_statement(listing: &Listing) -> String {
     if listing.route.is_some() {
         conditions.push(format!("route = ${}", next()));
     }
+    if let Some(key) = &listing.key {
+        let form = |number: usize, form: usize| format!("(${number}::text[])[{form}]");
+        let (number, searched) = (next(), "@schema@.searched(key)");
+        // one condition for each, so that the server reads no more of the index than it must
+        let is_form = |at| {
+            let form = form(number, at);
+            format!(
+                "pg_catalog.\"left\"({searched}, 255) COLLATE \"C\" \
+                 = pg_catalog.\"left\"({form}, 255) AND {searched} = {form}"
+            )
+        };
+        let forms = (1..=forms(key).len()).map(is_form).collect::<Vec<_>>();
+        conditions.push(forms.join(" OR "));
+    }
     conditions.extend(listing.state.map(|state| match state {
         // a lease may have run out
         StateName::Uncertain => "state IN ('uncertain', 'in_flight')".to_owned(),
@@ -60,6 +78,14 @@ fn page_statement(listing: &Listing) -> String {
          FROM @schema@.operations WHERE ({}) ORDER BY created_at DESC, id DESC LIMIT $1",
         conditions.join(") AND (")
     )
+}
+
+/// How a key may stand in its column: a text that could be read as a number is quoted in an event.
+fn forms(key: &str) -> Vec<String> {
+    let event = Key::of(KeyKind::Event, &[&[key.into()]]).parts;
+    let mut forms = vec![text(key)];
+    forms.extend(event.iter().map(|part| text(part)).filter(|part| *part != text(key)));
+    forms
 }
 
 fn page(rows: &[Row], limit: usize) -> Result<Page, Error> {

@@ -60,6 +60,6 @@ pub(super) fn timestamp(millis: i64) -> Timestamp {
 }
 
 /// The server has no text with a NUL in it; the record keeps it.
-fn text(text: &str) -> String {
+pub(super) fn text(text: &str) -> String {
     text.replace('\0', "\u{2400}")
 }

@@ -1,7 +1,7 @@
 -- Removes settled records whose retention has passed.
 --
--- KEYS  1 created, 2 in_flight, 3 uncertain, 4 settled: the indexes of a shard
---       5.. the records that are due by an index
+-- KEYS  1 created, 2 in_flight, 3 uncertain, 4 settled, 5 keys: the indexes of a shard
+--       6.. the records that are due by an index
 -- ARGV  the operations of these records, as members of an index
 --
 -- Returns how many are gone, and the members whose records a rule must look at.
@@ -12,7 +12,7 @@ local settled = { succeeded = true, failed = true, forgotten = true }
 local removed, lapsed = 0, {}
 
 for place, member in ipairs(ARGV) do
-    local key = KEYS[place + 4]
+    local key = KEYS[place + 5]
     local found = redis.pcall('HMGET', key, 'state', 'changes_at')
     local changes_at = not found.err and tonumber(found[2] or '')
     if changes_at and changes_at > now then
@@ -21,10 +21,11 @@ for place, member in ipairs(ARGV) do
         redis.call('DEL', key)
         redis.call('ZREM', KEYS[4], member)
         redis.call('ZREM', KEYS[1], member)
+        redis.call('ZREM', KEYS[5], member)
         removed = removed + 1
     elseif not found.err and redis.call('EXISTS', key) == 0 then
         -- somebody else has removed the record
-        for index = 1, 4 do
+        for index = 1, 5 do
             redis.call('ZREM', KEYS[index], member)
         end
     else

@@ -102,7 +102,7 @@ impl Redis {
 }
 
 /// The operations that members of an index stand for.
-fn members(value: Value) -> Result<Vec<OperationId>, Error> {
+pub(super) fn members(value: Value) -> Result<Vec<OperationId>, Error> {
     let members = parts(value).ok_or_else(shape)?.into_iter();
     Ok(members.filter_map(|member| operation_of(&bytes(member)?)).collect())
 }

@@ -4,6 +4,7 @@
 //! node and one script may change them together.
 
 use crate::operation::OperationId;
+use crate::store::listing::KeyDigest;
 
 /// How many hash tags there are: as many as an id's first byte modulo this.
 pub(super) const SHARDS: usize = 64;
@@ -30,6 +31,8 @@ pub(super) enum Index {
     Uncertain,
     /// The others, by when they are forgotten.
     Settled,
+    /// All of them, by the digest of their key.
+    Keys,
 }
 
 /// Makes the names.
@@ -68,8 +71,8 @@ impl Shard {
 
 impl Index {
     /// In the order in which scripts take them.
-    pub(super) const ALL: [Self; 4] =
-        [Self::Created, Self::InFlight, Self::Uncertain, Self::Settled];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Created, Self::InFlight, Self::Uncertain, Self::Settled, Self::Keys];
 
     const fn as_str(self) -> &'static str {
         match self {
@@ -77,6 +80,7 @@ impl Index {
             Self::InFlight => "in_flight",
             Self::Uncertain => "uncertain",
             Self::Settled => "settled",
+            Self::Keys => "keys",
         }
     }
 }
@@ -123,6 +127,11 @@ pub(super) fn member(id: OperationId) -> String {
     hex::encode(id.as_bytes())
 }
 
+/// A key's digest as a member's score: a score has 53 bits.
+pub(super) const fn score_of(KeyDigest(digest): KeyDigest) -> u64 {
+    digest >> 11
+}
+
 /// The operation that a member stands for; none if it is not of this program's making.
 pub(super) fn operation_of(member: &[u8]) -> Option<OperationId> {
     let mut id = [0; 16];
@@ -144,6 +153,8 @@ mod tests {
         assert_eq!(keys.index(shard, Index::InFlight), "{onceward:1}:in_flight");
         assert_eq!(keys.index(shard, Index::Uncertain), "{onceward:1}:uncertain");
         assert_eq!(keys.index(shard, Index::Settled), "{onceward:1}:settled");
+        assert_eq!(keys.index(shard, Index::Keys), "{onceward:1}:keys");
+        assert_eq!(score_of(KeyDigest(u64::MAX)), (1 << 53) - 1);
         assert_eq!(keys.epoch(shard), "{onceward:1}:epoch");
         assert_eq!(keys.endings(), "onceward:endings");
     }

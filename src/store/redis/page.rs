@@ -7,13 +7,14 @@ use futures_util::future::try_join_all;
 use redis::{RedisError, Value};
 
 use super::call::Call;
+use super::expiry::members;
 use super::failure::shape;
-use super::keys::{Index, SHARDS, Shard, operation_of};
+use super::keys::{Index, SHARDS, Shard, operation_of, score_of};
 use super::records::Redis;
 use super::reply::{bytes, number, parts, text};
 use crate::operation::{OperationId, StateName, Timestamp};
 use crate::store::Error;
-use crate::store::listing::{Listing, Place, SCANNED_MAX};
+use crate::store::listing::{KeyDigest, Listing, Place, SCANNED_MAX};
 use crate::store::shared::Page;
 
 /// Records that are read at a time: an answer may be large.
@@ -23,6 +24,10 @@ impl Redis {
     /// One page.
     pub(super) async fn page_of(&self, listing: &Listing) -> Result<Page, Error> {
         let at = self.time(Shard::first()).await?;
+        if let Some(key) = listing.key_digest() {
+            let (found, next) = self.keyed(listing, key, at).await?;
+            return Ok(Page { at, records: self.records_of(&found).await?, next });
+        }
         let mut found = Vec::new();
         let (mut after, mut scanned) = (listing.after, 0);
         let mut batch = 2 * listing.limit.min(SCANNED_MAX).div_ceil(SHARDS) + 4;
@@ -50,13 +55,54 @@ impl Redis {
             }
             batch *= 2;
         };
-        let mut records = Vec::with_capacity(found.len());
-        for some in found.chunks(READ_TOGETHER) {
+        Ok(Page { at, records: self.records_of(&found).await?, next })
+    }
+
+    /// The operations of a page that have this key, and where the list goes on. Of more than
+    /// [`SCANNED_MAX`] with one key, some are not found.
+    async fn keyed(
+        &self,
+        listing: &Listing,
+        key: KeyDigest,
+        at: Timestamp,
+    ) -> Result<(Vec<OperationId>, Option<Place>), Error> {
+        let (score, limit) = (score_of(key).to_string(), (SCANNED_MAX / SHARDS).to_string());
+        let members = Shard::all().map(|shard| {
+            let index = self.keys.index(shard, Index::Keys);
+            let range = [&*index, &score, &score, "LIMIT", "0", &limit];
+            let call = Call::command("ZRANGEBYSCORE", &range);
+            async move { members(self.servers.call(shard, &call).await?) }
+        });
+        let members = try_join_all(members).await?.concat();
+        let mut places = Vec::with_capacity(members.len());
+        for some in members.chunks(READ_TOGETHER * 4) {
+            let read =
+                try_join_all(some.iter().map(|id| self.fields(*id, &["created_at"]))).await?;
+            let read = some.iter().zip(read);
+            places.extend(read.filter_map(|(id, fields)| {
+                let created_at = Timestamp(number(fields?.first()?)?);
+                Some(Place { created_at, id: *id })
+            }));
+        }
+        places.retain(|place| listing.after.is_none_or(|after| *place < after));
+        places.sort_unstable_by(|one, other| other.cmp(one));
+        let wanted = self.wanted(listing, &places, at).await?;
+        let mut found =
+            places.into_iter().zip(wanted).filter_map(|(place, is)| is.then_some(place));
+        let page: Vec<_> = found.by_ref().take(listing.limit).collect();
+        let next = if found.next().is_some() { page.last().copied() } else { None };
+        Ok((page.iter().map(|place| place.id).collect(), next))
+    }
+
+    /// The records of these operations, those that are still there.
+    async fn records_of(&self, ids: &[OperationId]) -> Result<Vec<(OperationId, Vec<u8>)>, Error> {
+        let mut records = Vec::with_capacity(ids.len());
+        for some in ids.chunks(READ_TOGETHER) {
             let read = try_join_all(some.iter().map(|id| self.record(*id))).await?;
             let read = some.iter().copied().zip(read);
             records.extend(read.filter_map(|(id, bytes)| Some((id, bytes?))));
         }
-        Ok(Page { at, records, next })
+        Ok(records)
     }
 
     /// What comes behind a place, as far as the order is known with `batch` of each shard, and

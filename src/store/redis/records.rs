@@ -8,12 +8,13 @@ use redis::Value;
 
 use super::call::{Call, SWAP};
 use super::failure::{KEYS_MOVE, denied, is_no_master, shape};
-use super::keys::{Index, Keys, Shard, member};
+use super::keys::{Index, Keys, Shard, member, score_of};
 use super::reply::{bytes, number, parts, text};
 use super::servers::{Acked, Servers};
 use super::subscription::Subscription;
 use crate::operation::{OperationId, Timestamp};
 use crate::store::epoch::Epoch;
+use crate::store::listing::KeyDigest;
 use crate::store::shared::{
     Expected, Expired, Meant, Page, Put, Records, Revision, Seen, Stored, Swap, Swapped,
 };
@@ -143,7 +144,8 @@ impl Redis {
                 .arg(operation.state.as_str())
                 .arg(operation.state.changes_at().0)
                 .arg(operation.created_at.0)
-                .arg(&*operation.asked.route),
+                .arg(&*operation.asked.route)
+                .arg(score_of(KeyDigest::of(&operation.asked.key))),
         }
     }
 

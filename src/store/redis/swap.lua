@@ -1,7 +1,8 @@
 -- Puts one record of an operation in the place of another, atomically.
 --
 -- KEYS  1 the record
---       2 created, 3 in_flight, 4 uncertain, 5 settled: the indexes of its shard; none for a look
+--       2 created, 3 in_flight, 4 uncertain, 5 settled, 6 keys: the indexes of its shard; none for
+--       a look
 -- ARGV  1 the operation as a member of an index
 --       2 the revision that must be there, '' for no record
 --       3 '1' if time must have changed that record by itself, '0' if it must not have
@@ -11,7 +12,7 @@
 --       8 '1' if an attempt ends by it
 --       9 '1' if a change that was made before must be written again, for WAIT to wait for it
 --       10 the channel of ends, 11 the operation's name there
---       12.. revision, record, state, changes_at, created_at, route: what is put
+--       12.. revision, record, state, changes_at, created_at, route, score in keys: what is put
 --
 -- Returns {'done', now}; {'seen', now} or {'seen', now, revision, record}; {'unreadable', now};
 -- {'denied', error}: nothing was written.
@@ -93,9 +94,11 @@ if put then
     redis.call('ZADD', KEYS[to], ARGV[15], ARGV[1])
     if not revision or created_at ~= ARGV[16] then
         redis.call('ZADD', KEYS[2], ARGV[16], ARGV[1])
+        redis.call('ZADD', KEYS[6], ARGV[18], ARGV[1])
     end
 elseif revision then
     redis.call('ZREM', KEYS[2], ARGV[1])
+    redis.call('ZREM', KEYS[6], ARGV[1])
 end
 if ARGV[8] == '1' and waited then
     -- who may not publish has written all the same; waiters ask again when the lease ends

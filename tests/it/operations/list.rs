@@ -121,3 +121,37 @@ async fn what_a_list_does_not_know_is_refused() {
         assert!(problem["detail"].as_str().unwrap().starts_with(detail), "{problem}");
     }
 }
+
+#[tokio::test]
+async fn an_operation_is_found_by_its_event_s_id() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    sends_many(&onceward, "evt_6", 20).await;
+    let wanted = onceward.sends(event("evt_6")).await.operation();
+    let keyed = onceward.sends(event("e").keyed("a_key/+&")).await.operation();
+
+    assert_eq!(ids(&page(&onceward, "key=evt_6").await), [&*wanted]);
+    assert_eq!(ids(&page(&onceward, "key=evt_6&limit=1").await), [&*wanted]);
+    assert_eq!(ids(&page(&onceward, "key=a_key%2F%2B%26").await), [&*keyed]);
+    for nobody in ["key=evt", "key=evt_", "key=hooks", "key=evt_6&state=failed", "key=*"] {
+        assert_eq!(ids(&page(&onceward, nobody).await), [""; 0], "{nobody}");
+    }
+    let refused = calls(&onceward, "GET", "/api/operations?key=a&key=b", None).await;
+    is_problem(&refused, 400, "invalid-query");
+
+    let table = types(&onceward, &["list", "--key", "evt_6"]).await.printed();
+    assert!(table.contains(&wanted) && table.lines().count() == 2, "{table}");
+    let none = types(&onceward, &["list", "--key", "evt_"]).await.printed();
+    assert_eq!(none, "no operations\n");
+}
+
+#[tokio::test]
+async fn the_line_of_a_request_has_its_key_and_no_more_than_a_line_of_it() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    onceward.sends(event("evt_6")).await.is_executed(200);
+    onceward.logs(r#""operation.key":"evt_6""#).await;
+    let long = "k".repeat(250);
+    onceward.sends(event("e").keyed(&long)).await.is_executed(200);
+    onceward.logs(&format!(r#""operation.key":"{}...""#, "k".repeat(128))).await;
+}

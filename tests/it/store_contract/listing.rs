@@ -3,13 +3,16 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use onceward::operation::{Asked, OperationId, OperationIdParts, Outcome, State, StateName};
+use onceward::operation::{
+    Asked, Key, KeyKind, KeyPart, OperationId, OperationIdParts, Outcome, State, StateName,
+};
 use onceward::store::{Listed, Listing, Store};
 
 use super::Harness;
-use super::support::{LEASE, MILLISECOND, RETENTION, attempted, granted, order};
+use super::support::{LEASE, MILLISECOND, RETENTION, attempted, granted, order, sweep_all};
 
-pub(super) const ALL: Listing = Listing { route: None, state: None, after: None, limit: 100 };
+pub(super) const ALL: Listing =
+    Listing { route: None, state: None, key: None, after: None, limit: 100 };
 
 /// All pages of a list, of which no page holds more than `limit`.
 async fn pages(store: &dyn Store, listing: &Listing, limit: NonZeroUsize) -> Vec<OperationId> {
@@ -148,4 +151,81 @@ pub(super) async fn what_is_past_its_retention_is_not_listed(harness: &impl Harn
     assert_eq!(ids(&*store, &ALL).await, [new.id]);
     harness.pass(RETENTION / 2).await;
     assert_eq!(ids(&*store, &ALL).await, []);
+}
+
+/// What is asked for by an event of this id and type.
+fn event(id: KeyPart<'_>, kind: &str) -> Arc<Asked> {
+    let parts: [&[KeyPart<'_>]; 3] = [&["shop".into()], &[id], &[kind.into()]];
+    let id = OperationId::derive(OperationIdParts {
+        route: "orders",
+        method: "POST",
+        path: None,
+        scope: &[],
+        from: KeyKind::Event,
+        key: &parts,
+    });
+    let key = Key::of(KeyKind::Event, &parts);
+    Arc::new(Asked { id, key, ..Asked::clone(&order("any")) })
+}
+
+/// The operations with this key.
+async fn keyed(store: &dyn Store, key: &str) -> Vec<OperationId> {
+    let listing = Listing { key: Some(key.into()), ..ALL };
+    let found = ids(store, &listing).await;
+    assert_eq!(pages(store, &listing, NonZeroUsize::MIN).await, found, "one to a page");
+    found
+}
+
+pub(super) async fn an_operation_is_found_by_its_whole_key_or_event_id(harness: &impl Harness) {
+    let store = harness.store();
+    let long = "long".repeat(200);
+    let by_header = order("evt_6");
+    let elsewhere = on_route("invoices", "evt_6");
+    let by_event = event("evt_6".into(), "paid");
+    let others = [order("evt_60"), order("evt_"), order(&long), event("evt_7".into(), "evt_6")];
+    let numbers = [event("5".into(), "paid"), event(KeyPart::Literal("5"), "paid")];
+    let odd = order("100%_* \u{0}\"[a-z]\u{1f600}");
+    for one in [&by_header, &elsewhere, &by_event, &odd].into_iter().chain(&others).chain(&numbers)
+    {
+        granted(&*store, one).await;
+        harness.pass(MILLISECOND).await;
+    }
+    let wanted = [by_event.id, elsewhere.id, by_header.id];
+    assert_eq!(keyed(&*store, "evt_6").await, wanted);
+    assert_eq!(keyed(&*store, "5").await, [numbers[1].id, numbers[0].id], "whatever its type");
+    assert_eq!(keyed(&*store, &long).await, [others[2].id]);
+    assert_eq!(keyed(&*store, &odd.key.parts[0]).await, [odd.id]);
+    for nobody in ["", "e", "evt", "EVT_6", "evt_6 ", "evt%", "evt_*", "shop", "paid", &long[1..]] {
+        assert_eq!(keyed(&*store, nobody).await, [], "{nobody}");
+    }
+    let listing = Listing { key: Some("evt_6".into()), route: Some("invoices".into()), ..ALL };
+    assert_eq!(ids(&*store, &listing).await, [elsewhere.id]);
+    let state = Some(StateName::Succeeded);
+    let listing = Listing { key: Some("evt_6".into()), state, ..ALL };
+    assert_eq!(ids(&*store, &listing).await, []);
+}
+
+pub(super) async fn a_key_finds_an_operation_for_as_long_as_it_is_remembered(
+    harness: &impl Harness,
+) {
+    let store = harness.store();
+    let one = order("evt_6");
+    assert_eq!(keyed(&*store, "evt_6").await, []);
+    attempted(&*store, &one, Outcome::Failed).await;
+    attempted(&*store, &one, Outcome::Succeeded).await;
+    assert_eq!(keyed(&*store, "evt_6").await, [one.id]);
+    store.forget(one.id, "ops", "again").await.unwrap();
+    assert_eq!(keyed(&*store, "evt_6").await, [one.id]);
+    attempted(&*store, &one, Outcome::Succeeded).await;
+    assert_eq!(keyed(&*store, "evt_6").await, [one.id]);
+    harness.pass(RETENTION).await;
+    assert_eq!(keyed(&*store, "evt_6").await, []);
+    // seen anew before a sweep has come, and after one
+    attempted(&*store, &one, Outcome::Succeeded).await;
+    assert_eq!(keyed(&*store, "evt_6").await, [one.id]);
+    harness.pass(RETENTION).await;
+    assert_eq!(sweep_all(&*store, 10).await, (1, 0));
+    assert_eq!(keyed(&*store, "evt_6").await, []);
+    attempted(&*store, &one, Outcome::Uncertain).await;
+    assert_eq!(keyed(&*store, "evt_6").await, [one.id]);
 }

@@ -90,6 +90,8 @@ macro_rules! contract {
                     pages_join_without_a_gap_or_a_double
                     a_list_of_one_route_holds_no_other
                     a_list_of_one_state_counts_what_time_has_done
+                    an_operation_is_found_by_its_whole_key_or_event_id
+                    a_key_finds_an_operation_for_as_long_as_it_is_remembered
                     what_is_past_its_retention_is_not_listed;
                 looking_up:
                     s1_of_fifty_racers_one_looks_up_and_the_others_meet_it_in_flight

@@ -54,7 +54,7 @@ async fn every_call_works_behind_a_pooler_and_leaves_its_sessions_as_they_were()
     assert_eq!(renewed, Renewed::Renewed);
     another.settle(&end_of(&request, attempt, Outcome::Uncertain)).await.unwrap();
     assert_eq!(store.uncertain().await.unwrap(), 1);
-    let listing = Listing { route: None, state: None, after: None, limit: 10 };
+    let listing = Listing { route: None, state: None, key: None, after: None, limit: 10 };
     assert_eq!(store.list(&listing).await.unwrap().operations.len(), 2);
     assert_eq!(sweep_all(&*store, 10).await, (0, 0));
     assert_eq!(store.concerns().await.unwrap(), []);

@@ -122,7 +122,7 @@ async fn lists_counts_and_expiry_use_indexes() {
     let served = Served::with(&explains).await;
     has_a_past(&served).await;
     let another = served.another();
-    let all = Listing { route: None, state: None, after: None, limit: 50 };
+    let all = Listing { route: None, state: None, key: None, after: None, limit: 50 };
     let state = Some(onceward::operation::StateName::Failed);
     let after = another.list(&all).await.unwrap().next;
     assert!(after.is_some());

@@ -76,7 +76,7 @@ async fn a_damaged_record_is_an_error_and_hides_no_other_one() {
     let request = crate::store_contract::support::claim_on(&damaged);
     assert!(unreadable(store.claim(&request).await.unwrap_err()));
     assert!(unreadable(store.forget(damaged.id, "ops", "again").await.unwrap_err()));
-    let listing = Listing { route: None, state: None, after: None, limit: 10 };
+    let listing = Listing { route: None, state: None, key: None, after: None, limit: 10 };
     let listed = store.list(&listing).await.unwrap().operations;
     assert!(listed.iter().any(|listed| listed.asked == whole));
     store.sweep(10).await.unwrap();
