@@ -200,6 +200,7 @@ fn page(preset: &Preset) -> String {
         ("tries again for", fact("retry_window").unwrap_or_default().to_owned()),
         ("tries again after", lists("retried")),
         ("but not after", lists("not_retried")),
+        ("gives up after", lists("final")),
         ("sent again by hand", fact("resend").unwrap_or_default().to_owned()),
         ("stops sending after", fact("disabled_after").unwrap_or_default().to_owned()),
         ("largest event", fact("largest_event").unwrap_or_default().to_owned()),

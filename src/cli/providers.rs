@@ -140,6 +140,7 @@ fn rows(known: &Value) -> Vec<(&'static str, String)> {
         ("tries again for", own("/facts/retry_window")),
         ("after statuses", joined(&list_of(known, "/facts/retried"))),
         ("but not after", joined(&list_of(known, "/facts/not_retried"))),
+        ("final to it", joined(&list_of(known, "/facts/final"))),
         ("by hand", own("/facts/resend")),
         ("by hand for", own("/facts/resend_window")),
         ("stops after", own("/facts/disabled_after")),

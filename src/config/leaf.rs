@@ -29,6 +29,10 @@ pub(super) struct Count(pub(super) u32);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RetryStatus(pub(super) StatusCode);
 
+/// The same for a status that replaces another one: a plain failure may do, too.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReplacingStatus(pub(super) StatusCode);
+
 /// What a part of a handshake has to be.
 #[derive(Debug)]
 pub(super) struct Wanted(pub(super) Expected);
@@ -116,6 +120,30 @@ impl Visitor<'_> for RetryStatusVisitor {
             503 => Ok(StatusCode::SERVICE_UNAVAILABLE),
             _ => Err(E::invalid_value(Unexpected::Signed(number), &self)),
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for ReplacingStatus {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_u16(ReplacingStatusVisitor).map(Self)
+    }
+}
+
+struct ReplacingStatusVisitor;
+
+impl Visitor<'_> for ReplacingStatusVisitor {
+    type Value = StatusCode;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("409, 425, 429, 500 or 503")
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<StatusCode, E> {
+        if number == 500 {
+            return Ok(StatusCode::INTERNAL_SERVER_ERROR);
+        }
+        let status = RetryStatusVisitor.visit_i64::<E>(number);
+        status.map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))
     }
 }
 

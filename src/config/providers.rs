@@ -144,6 +144,7 @@ fn facts(raw: RawFacts) -> Facts {
         retry_window: text(raw.retry_window),
         retried: raw.retried.and_then(List::complete).map(statuses),
         not_retried: raw.not_retried.and_then(List::complete).map(statuses).unwrap_or_default(),
+        final_statuses: raw.final_statuses.and_then(List::complete).map(statuses),
         resend: text(raw.resend),
         resend_window: text(raw.resend_window),
         disabled_after: text(raw.disabled_after),

@@ -12,7 +12,7 @@ use http::{HeaderName, Method};
 use ipnet::IpNet;
 use serde::Deserialize;
 
-use super::leaf::{Count, List, RetryStatus, Text};
+use super::leaf::{Count, List, ReplacingStatus, RetryStatus, Text};
 use super::lookup::RawLookup;
 use super::raw_provider::RawProvider;
 use super::steps::RawSteps;
@@ -20,7 +20,7 @@ use super::stores::{RawPostgres, RawRedis};
 use super::url::{Host, PublicUrl};
 use super::value::{InFlightWord, Over, Size, UncertainWord};
 use crate::idempotency::{Reference, Remember, WhenStoreFails};
-use crate::proxy::{Mode, PathPattern, Pointer, Selector, WhenKeyMissing};
+use crate::proxy::{Mode, PathPattern, Pointer, RefusalBody, Selector, WhenKeyMissing};
 use crate::store::embedded::Durability;
 use crate::upstream::{StatusRange, Target};
 
@@ -120,6 +120,8 @@ pub(super) struct RawRoute {
     pub(super) in_flight_status: Option<RetryStatus>,
     pub(super) when_uncertain: Option<Text<UncertainWord>>,
     pub(super) uncertain_status: Option<RetryStatus>,
+    pub(super) retry_status: Option<ReplacingStatus>,
+    pub(super) refusal_body: Option<Text<RefusalBody>>,
     pub(super) attempts_max: Option<Count>,
     pub(super) when_key_missing: Option<Text<WhenKeyMissing>>,
     pub(super) when_store_fails: Option<Text<WhenStoreFails>>,

@@ -6,11 +6,11 @@ use std::time::Duration;
 use http::Method;
 use serde::Deserialize;
 
-use super::leaf::{Count, List, RetryStatus, Text, Wanted};
+use super::leaf::{Count, List, ReplacingStatus, RetryStatus, Text, Wanted};
 use super::raw::{RawFingerprint, RawKey, RawOutcome, RawReplay};
 use super::value::{InFlightWord, Size, UncertainWord};
 use crate::provider::signature;
-use crate::proxy::WhenKeyMissing;
+use crate::proxy::{RefusalBody, WhenKeyMissing};
 use crate::upstream::StatusRange;
 
 /// What a sender is, and what a route takes from it that it does not say itself.
@@ -32,6 +32,8 @@ pub(super) struct RawProvider {
     in_flight_status: Option<RetryStatus>,
     when_uncertain: Option<Text<UncertainWord>>,
     uncertain_status: Option<RetryStatus>,
+    retry_status: Option<ReplacingStatus>,
+    refusal_body: Option<Text<RefusalBody>>,
     attempts_max: Option<Count>,
     when_key_missing: Option<Text<WhenKeyMissing>>,
     request_bytes_max: Option<Text<Size>>,
@@ -68,6 +70,8 @@ pub(super) struct RawFacts {
     pub(super) retry_window: Option<Text<Duration>>,
     pub(super) retried: Option<List<StatusRange>>,
     pub(super) not_retried: Option<List<StatusRange>>,
+    #[serde(rename = "final")]
+    pub(super) final_statuses: Option<List<StatusRange>>,
     pub(super) resend: Option<Text<String>>,
     pub(super) resend_window: Option<Text<Duration>>,
     pub(super) disabled_after: Option<Text<String>>,

@@ -8,7 +8,7 @@ use http::{HeaderName, Uri};
 
 use super::check::{Check, count, text};
 use super::inherit::OF_A_ROUTE_ALONE;
-use super::leaf::{Count, List, RetryStatus, Text};
+use super::leaf::{Count, List, ReplacingStatus, RetryStatus, Text};
 use super::lookup::lookup;
 use super::problem::{Key, quoted};
 use super::providers::Providers;
@@ -168,6 +168,8 @@ fn settings(
     let when_key_missing = text(raw.when_key_missing.take());
     let (in_flight, uncertain) = (raw.in_flight_status, raw.uncertain_status);
     let (mode, tolerance) = (text(raw.mode.take()), text(raw.tolerance.take()).flatten());
+    let retry_status = raw.retry_status.take().map(|ReplacingStatus(status)| status);
+    let refusal_body = text(raw.refusal_body.take());
     let policy = policy(check, at, raw);
     let sender = entry.sender?;
     Some(RouteSettings {
@@ -192,6 +194,8 @@ fn settings(
         policy: policy?,
         in_flight_status: in_flight.map(|RetryStatus(status)| status)?,
         uncertain_status: uncertain.map(|RetryStatus(status)| status)?,
+        retry_status,
+        refusal_body: refusal_body?,
         request_bytes_max: request_bytes_max?.0,
         when_key_missing: when_key_missing?,
     })

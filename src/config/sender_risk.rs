@@ -23,6 +23,7 @@ pub(super) fn risks(at: &Key, route: &RouteSettings) -> Vec<Risk> {
         impatient(at, route, sender),
         ended_by(at, "in_flight_status", route.in_flight_status, facts),
         ended_by(at, "uncertain_status", route.uncertain_status, facts),
+        given_up(at, route, sender),
         disabled(at, route, facts),
         too_large(at, route, sender),
         not_the_event(at, route, facts),
@@ -129,6 +130,23 @@ fn ended_by(at: &Key, setting: &str, status: StatusCode, facts: &Facts) -> Optio
             status.as_u16()
         ),
         hint: "`503`, or leave it to the preset".into(),
+    })
+}
+
+/// Onceward itself answers 502 and 504 where the event is not done.
+fn given_up(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
+    let facts = &sender.facts;
+    let own = [StatusCode::BAD_GATEWAY, StatusCode::GATEWAY_TIMEOUT];
+    let is_final = own.into_iter().any(|status| facts.is_final(status) == Some(true));
+    let may_help = !facts.never_retries() && route.mode != Mode::Pass;
+    (is_final && may_help && route.retry_status.is_none()).then(|| Risk {
+        code: "final-statuses",
+        key: at.join("retry_status"),
+        text: format!(
+            "{} does not try again after a 502 or 504: while the upstream is away, its events are lost",
+            sender.title
+        ),
+        hint: "`retry_status = 503`, or another status that it retries".into(),
     })
 }
 

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 
 use super::leaf::Written;
 use crate::idempotency::{Remember, WhenStoreFails};
-use crate::proxy::{Mode, Pointer, Selector, WhenKeyMissing};
+use crate::proxy::{Mode, Pointer, RefusalBody, Selector, WhenKeyMissing};
 use crate::store::embedded::Durability;
 use crate::upstream::StatusRange;
 
@@ -229,6 +229,18 @@ impl Written for WhenKeyMissing {
             "refuse" => Some(Self::Refuse),
             "forward" => Some(Self::Forward),
             "hash-body" => Some(Self::HashBody),
+            _ => None,
+        }
+    }
+}
+
+impl Written for RefusalBody {
+    const EXPECTED: &'static str = "`problem` or `none`";
+
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "problem" => Some(Self::Problem),
+            "none" => Some(Self::None),
             _ => None,
         }
     }

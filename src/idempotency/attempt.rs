@@ -124,11 +124,11 @@ pub(super) fn classify(end: End, judging: Judging<'_>, left: Duration) -> (Endin
             (ending, Forwarded::Answered { status, headers, body })
         }
         End::NeverSent(reason) => {
-            (unanswered(Outcome::Failed, reason, None), Forwarded::Unreachable)
+            (unanswered(Outcome::Failed, reason, None), Forwarded::Unreachable { reason })
         }
         End::Unanswered { reason, status } => {
             let timed_out = reason == Reason::TimedOut;
-            let broken = Forwarded::Broken { ends_in: left };
+            let broken = Forwarded::Broken { reason, ends_in: left };
             let end = if timed_out { Forwarded::TimedOut } else { broken };
             (unanswered(Outcome::Uncertain, reason, status), end)
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 
 use crate::operation::state::Claimed;
-use crate::operation::{OperationId, StoredAnswer};
+use crate::operation::{OperationId, Reason, StoredAnswer};
 use crate::upstream::AnswerBody;
 
 /// What happened to a request, for the answer to its sender.
@@ -78,9 +78,14 @@ pub enum Forwarded {
         body: AnswerBody,
     },
     /// Provably nothing was sent.
-    Unreachable,
+    Unreachable {
+        /// What failed.
+        reason: Reason,
+    },
     /// Something was sent, and no complete answer came.
     Broken {
+        /// What failed.
+        reason: Reason,
         /// How long the upstream may still be working on it.
         ends_in: Duration,
     },

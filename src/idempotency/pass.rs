@@ -31,7 +31,8 @@ impl Executor {
             executor.pass_on(request, &handling, reply).await;
             drop((slot, memory));
         });
-        answer.await.unwrap_or(Disposition::Passed(Forwarded::Broken { ends_in: Duration::ZERO }))
+        let lost = Forwarded::Broken { reason: Reason::HolderEnded, ends_in: Duration::ZERO };
+        answer.await.unwrap_or(Disposition::Passed(lost))
     }
 
     /// Sends a request and streams the answer.
@@ -56,10 +57,15 @@ impl Executor {
                     let _broke_off = bounds.hold(flow.run()).await;
                     return;
                 }
-                Ok(Sent::HandedBack(_) | Sent::NeverSent(_)) => Forwarded::Unreachable,
-                Err(_) if !progress.byte_written() => Forwarded::Unreachable,
+                Ok(Sent::HandedBack(_)) => {
+                    Forwarded::Unreachable { reason: Reason::NothingWritten }
+                }
+                Ok(Sent::NeverSent(reason)) => Forwarded::Unreachable { reason },
+                Err(reason) if !progress.byte_written() => Forwarded::Unreachable { reason },
                 Err(Reason::TimedOut) => Forwarded::TimedOut,
-                Ok(Sent::Unanswered(_)) | Err(_) => Forwarded::Broken { ends_in: Duration::ZERO },
+                Ok(Sent::Unanswered(reason)) | Err(reason) => {
+                    Forwarded::Broken { reason, ends_in: Duration::ZERO }
+                }
             };
             reply.send(Disposition::Passed(end));
         };

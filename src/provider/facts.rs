@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use http::StatusCode;
+
 /// What a sender does, as far as it is known. Sentences are for people, the rest is for `check`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -19,6 +21,9 @@ pub struct Facts {
     pub retried: Option<Vec<RangeInclusive<u16>>>,
     /// Those among them after which it does not.
     pub not_retried: Vec<RangeInclusive<u16>>,
+    /// The 5xx after which it gives the event up; none: those that it does not retry, if that is
+    /// known.
+    pub final_statuses: Option<Vec<RangeInclusive<u16>>>,
     /// How a person has an event sent again.
     pub resend: Option<String>,
     /// For how long a person can.
@@ -47,6 +52,15 @@ impl Facts {
         Some(among(retried) && !among(&self.not_retried))
     }
 
+    /// Whether it gives the event up after this status; none: not known.
+    pub fn is_final(&self, status: StatusCode) -> Option<bool> {
+        let status = status.as_u16();
+        match &self.final_statuses {
+            Some(ranges) => Some(ranges.iter().any(|range| range.contains(&status))),
+            None => self.retries_after(status).map(|retries| !retries),
+        }
+    }
+
     /// Whether it is known to send nothing again by itself.
     pub fn never_retries(&self) -> bool {
         self.retried.as_ref().is_some_and(Vec::is_empty)
@@ -68,6 +82,18 @@ mod tests {
         assert_eq!(facts.retries_after(410), Some(false));
         assert_eq!(facts.retries_after(301), Some(false));
         assert!(!facts.never_retries());
+    }
+
+    #[test]
+    fn a_status_is_final_if_it_is_named_or_else_if_it_is_not_retried() {
+        let is_final =
+            |facts: &Facts, status| facts.is_final(StatusCode::from_u16(status).unwrap());
+        let retried = Some(vec![503..=503]);
+        let derived = Facts { retried: retried.clone(), ..Facts::default() };
+        assert_eq!((is_final(&derived, 502), is_final(&derived, 503)), (Some(true), Some(false)));
+        let named = Facts { final_statuses: Some(vec![502..=502]), retried, ..Facts::default() };
+        assert_eq!((is_final(&named, 502), is_final(&named, 504)), (Some(true), Some(false)));
+        assert_eq!(is_final(&Facts::default(), 502), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use http::request::Parts;
 use super::respond::Answer;
 use super::route::Route;
 use crate::clock::{Clock, Moment};
-use crate::operation::Asked;
+use crate::operation::{Asked, Reason};
 use crate::telemetry::{Disposition, RouteMetrics};
 
 /// The longest part of a key that is logged, in characters.
@@ -69,6 +69,8 @@ impl RequestLine {
             status = answer.response.status().as_u16(),
             disposition = answer.disposition.as_str(),
             code = answer.code,
+            reason = answer.reason.map(Reason::as_str),
+            upstream = answer.reason.and_then(|_| told.route.as_deref().and_then(upstream_of)),
             operation.id = answer.operation.map(tracing::field::display),
             operation.key = told.key(),
             attempt.number = answer.attempt,
@@ -76,6 +78,12 @@ impl RequestLine {
             "answered"
         );
     }
+}
+
+/// Who gave no answer. Of several receivers the line of the attempt names the step.
+fn upstream_of(route: &Route) -> Option<&str> {
+    let settings = &route.settings;
+    settings.steps.is_none().then(|| settings.upstream.target.authority.as_str())
 }
 
 impl Drop for RequestLine {

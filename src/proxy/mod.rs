@@ -4,6 +4,7 @@ mod guard;
 mod identify;
 mod log;
 mod outgoing;
+mod problem;
 mod receive;
 mod respond;
 mod route;
@@ -16,7 +17,7 @@ pub use identify::{Compared, EventRule, FingerprintOver, FingerprintRule, KeyRul
 pub use identify::{Identified, IdentifyError, Identity, InvalidReason, MissingReason};
 pub use identify::{RequestView, Rules, identify};
 pub use json::{Pointer, PointerError};
-pub use route::{Limits, Mode, PathPattern, RouteSettings, WhenKeyMissing};
+pub use route::{Limits, Mode, PathPattern, RefusalBody, RouteSettings, WhenKeyMissing};
 pub use selector::{Place, Selector, SelectorError};
 pub use verify::{Opened, Sender};
 
@@ -152,6 +153,9 @@ impl Proxy {
             Ok(answer) => answer,
             Err(refusal) => respond::refused(&refusal),
         };
+        if let Some(route) = &told.route {
+            respond::bare(&mut answer, &route.settings);
+        }
         // What was not read cannot be skipped: the connection has to end.
         if !body.is_end_stream() && parts.version < http::Version::HTTP_2 {
             let close = HeaderValue::from_static("close");

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
-use serde::Serialize;
 
 use super::guard::{self, GuardError};
 use super::identify::IdentifyError;
-use super::route::RouteSettings;
+use super::problem::{Problem, mark};
+use super::route::{RefusalBody, RouteSettings};
 use crate::idempotency::{Disposition, Forwarded};
-use crate::operation::{AnswerBody as StoredBody, OperationId, StoredAnswer};
+use crate::operation::{AnswerBody as StoredBody, OperationId, Reason, StoredAnswer};
 use crate::provider::signature::Refused;
 use crate::telemetry;
 use crate::upstream::AnswerBody;
@@ -81,25 +81,15 @@ pub(super) struct Answer {
     pub(super) disposition: telemetry::Disposition,
     /// The code of the problem, if it is one.
     pub(super) code: Option<&'static str>,
+    /// Why the upstream gave no answer, if that is it.
+    pub(super) reason: Option<Reason>,
     pub(super) operation: Option<OperationId>,
     pub(super) attempt: Option<u32>,
 }
 
-const DISPOSITION: HeaderName = HeaderName::from_static("onceward-disposition");
-const OPERATION: HeaderName = HeaderName::from_static("onceward-operation");
+const UPSTREAM_STATUS: HeaderName = HeaderName::from_static("onceward-upstream-status");
 const BODY: HeaderName = HeaderName::from_static("onceward-body");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-
-/// An answer that is a problem (RFC 9457).
-struct Problem {
-    status: StatusCode,
-    code: &'static str,
-    title: &'static str,
-    detail: String,
-    retry_after: Option<Duration>,
-    operation: Option<OperationId>,
-    attempt: Option<u32>,
-}
 
 impl Refusal {
     /// Status, code, title and detail of the problem.
@@ -189,19 +179,28 @@ pub(super) fn refused(refusal: &Refusal) -> Answer {
     answer
 }
 
+/// Takes the body from a refusal of a route whose sender demands it without.
+pub(super) fn bare(answer: &mut Answer, route: &RouteSettings) {
+    if route.refusal_body == RefusalBody::None && answer.code.is_some() {
+        *answer.response.body_mut() = AnswerBody::whole(bytes::Bytes::new());
+        answer.response.headers_mut().remove(header::CONTENT_TYPE);
+    }
+}
+
 /// The answer to a request by what happened to it.
 pub(super) fn with(disposition: Disposition, route: &RouteSettings) -> Answer {
     use telemetry::Disposition as D;
     match disposition {
         Disposition::Executed { operation, attempt, end } => {
-            executed(end, D::Executed, (Some(operation), Some(attempt)))
+            executed(end, D::Executed, route, Some(Of { operation, attempt }))
         }
-        Disposition::Passed(end) => executed(end, D::Passed, (None, None)),
+        Disposition::Passed(end) => executed(end, D::Passed, route, None),
         Disposition::Replayed { operation, attempt, answer } => {
             replayed(&answer, operation, attempt)
         }
         Disposition::InFlight { operation, attempt, retry_after, own } => {
-            let status = if own { StatusCode::GATEWAY_TIMEOUT } else { route.in_flight_status };
+            let own_status = || route.in_place_of(StatusCode::GATEWAY_TIMEOUT);
+            let status = if own { own_status() } else { route.in_flight_status };
             let problem = Problem {
                 status,
                 code: "in-flight",
@@ -260,39 +259,91 @@ fn come_back_for_uncertain(ends_in: Duration) -> Duration {
     if ends_in.is_zero() { Duration::from_secs(30) } else { ends_in }
 }
 
+/// Which attempt of which operation.
+#[derive(Clone, Copy)]
+struct Of {
+    operation: OperationId,
+    attempt: u32,
+}
+
 fn executed(
     end: Forwarded,
     disposition: telemetry::Disposition,
-    (operation, attempt): (Option<OperationId>, Option<u32>),
+    route: &RouteSettings,
+    of: Option<Of>,
 ) -> Answer {
-    let mut retry_after = None;
-    let (status, code, title, detail) = match end {
+    let (operation, attempt) = (of.map(|of| of.operation), of.map(|of| of.attempt));
+    let (status, code, title, reason, retry_after) = match end {
         Forwarded::Answered { status, headers, body } => {
             let mut response = Response::new(body);
             *response.status_mut() = status;
             *response.headers_mut() = headers;
+            replace_final(&mut response, route);
             mark(&mut response, disposition, operation);
-            return Answer { response, disposition, code: None, operation, attempt };
+            return Answer { response, disposition, code: None, reason: None, operation, attempt };
         }
-        Forwarded::Unreachable => (
-            StatusCode::BAD_GATEWAY,
-            "upstream-unreachable",
-            "upstream unreachable",
-            "nothing was sent: the upstream could not be reached in time",
-        ),
-        Forwarded::Broken { ends_in } => {
-            retry_after = Some(come_back_for_uncertain(ends_in));
-            let detail = "the upstream was sent the request and gave no complete answer";
-            (StatusCode::BAD_GATEWAY, "upstream-broken", "upstream broken", detail)
+        Forwarded::Unreachable { reason } => {
+            (StatusCode::BAD_GATEWAY, "upstream-unreachable", "upstream unreachable", reason, None)
+        }
+        Forwarded::Broken { reason, ends_in } => {
+            let retry_after = Some(come_back_for_uncertain(ends_in));
+            (StatusCode::BAD_GATEWAY, "upstream-broken", "upstream broken", reason, retry_after)
         }
         Forwarded::TimedOut => {
-            retry_after = Some(come_back_for_uncertain(Duration::ZERO));
-            let detail = "the upstream was sent the request and gave no complete answer in time";
-            (StatusCode::GATEWAY_TIMEOUT, "upstream-timeout", "upstream timeout", detail)
+            let retry_after = Some(come_back_for_uncertain(Duration::ZERO));
+            let reason = Reason::TimedOut;
+            (
+                StatusCode::GATEWAY_TIMEOUT,
+                "upstream-timeout",
+                "upstream timeout",
+                reason,
+                retry_after,
+            )
         }
     };
-    let detail = detail.to_owned();
-    Problem { status, code, title, detail, retry_after, operation, attempt }.answer(disposition)
+    let sent = route.in_place_of(status);
+    let retry_after = retry_after.or_else(|| (sent != status).then_some(Duration::ZERO));
+    let detail = what_failed(reason).to_owned();
+    let problem = Problem { status: sent, code, title, detail, retry_after, operation, attempt };
+    Answer { reason: Some(reason), ..problem.answer(disposition) }
+}
+
+/// Sends `retry_status` in place of a status of the upstream's after which its sender would give the
+/// event up, though it is not done. The body stays.
+fn replace_final(response: &mut Response<AnswerBody>, route: &RouteSettings) {
+    let own = response.status();
+    let sent = if route.is_done_after(own) { own } else { route.in_place_of(own) };
+    if sent != own {
+        *response.status_mut() = sent;
+        let headers = response.headers_mut();
+        headers.insert(UPSTREAM_STATUS, HeaderValue::from(own.as_u16()));
+        headers.entry(header::RETRY_AFTER).or_insert(HeaderValue::from_static("1"));
+    }
+}
+
+/// What failed, in words that name no internal address.
+const fn what_failed(reason: Reason) -> &'static str {
+    match reason {
+        Reason::NameNotFound => "nothing was sent: the upstream's name could not be resolved",
+        Reason::ConnectFailed => "nothing was sent: the upstream accepted no connection",
+        Reason::ConnectTimedOut => {
+            "nothing was sent: there was no connection to the upstream within `connect_timeout`"
+        }
+        Reason::TlsFailed => "nothing was sent: the TLS handshake with the upstream failed",
+        Reason::NothingWritten | Reason::LeaseLost | Reason::Withdrawn => {
+            "nothing was sent: the upstream could not be reached in time"
+        }
+        Reason::TimedOut => "the upstream was sent the request and gave no complete answer in time",
+        Reason::NotHttp => "the upstream was sent the request, and what came back was not HTTP",
+        Reason::AnswerBrokeOff => "the upstream was sent the request, and its answer broke off",
+        Reason::ConnectionLost => {
+            "the upstream was sent the request and closed the connection without a complete answer"
+        }
+        Reason::ShutDown => "this process ended before the upstream gave a complete answer",
+        Reason::Answered | Reason::LeaseExpired | Reason::HolderEnded => {
+            "the upstream was sent the request and gave no complete answer"
+        }
+    }
 }
 
 fn replayed(answer: &StoredAnswer, operation: OperationId, attempt: u32) -> Answer {
@@ -314,60 +365,5 @@ fn replayed(answer: &StoredAnswer, operation: OperationId, attempt: u32) -> Answ
     let disposition = telemetry::Disposition::Replayed;
     mark(&mut response, disposition, Some(operation));
     let (operation, attempt) = (Some(operation), Some(attempt));
-    Answer { response, disposition, code: None, operation, attempt }
-}
-
-fn mark(
-    response: &mut Response<AnswerBody>,
-    disposition: telemetry::Disposition,
-    operation: Option<OperationId>,
-) {
-    let headers = response.headers_mut();
-    headers.insert(DISPOSITION, HeaderValue::from_static(disposition.as_str()));
-    if let Some(id) = operation.and_then(|id| HeaderValue::from_str(&id.to_string()).ok()) {
-        headers.insert(OPERATION, id);
-    }
-}
-
-impl Problem {
-    fn answer(self, disposition: telemetry::Disposition) -> Answer {
-        let Self { status, code, title, detail, retry_after, operation, attempt } = self;
-        let json = ProblemJson {
-            kind: format!("urn:onceward:problem:{code}"),
-            title,
-            status: status.as_u16(),
-            detail,
-            operation: operation.map(|id| id.to_string()),
-            attempt,
-        };
-        // A struct of texts and numbers always becomes JSON.
-        let body = serde_json::to_vec(&json).unwrap_or_default();
-        let mut response = Response::new(AnswerBody::whole(body.into()));
-        *response.status_mut() = status;
-        let headers = response.headers_mut();
-        let json = HeaderValue::from_static("application/problem+json");
-        headers.insert(header::CONTENT_TYPE, json);
-        if let Some(retry_after) = retry_after {
-            let seconds = retry_after.as_millis().div_ceil(1000).clamp(1, 30);
-            headers.insert(
-                header::RETRY_AFTER,
-                HeaderValue::from(u64::try_from(seconds).unwrap_or(30)),
-            );
-        }
-        mark(&mut response, disposition, operation);
-        Answer { response, disposition, code: Some(code), operation, attempt }
-    }
-}
-
-#[derive(Serialize)]
-struct ProblemJson {
-    #[serde(rename = "type")]
-    kind: String,
-    title: &'static str,
-    status: u16,
-    detail: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    operation: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    attempt: Option<u32>,
+    Answer { response, disposition, code: None, reason: None, operation, attempt }
 }

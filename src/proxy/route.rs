@@ -8,9 +8,10 @@ use http::{Method, StatusCode, Uri};
 use super::identify::{FingerprintRule, KeyRule};
 use super::verify::Sender;
 use crate::idempotency::{Handling, Policy, StepsPolicy};
+use crate::operation::Outcome;
 use crate::provider::Provider;
 use crate::secret::Secret;
-use crate::upstream;
+use crate::upstream::{self, outcome};
 
 /// A route at work.
 #[derive(Debug)]
@@ -56,10 +57,46 @@ pub struct RouteSettings {
     pub in_flight_status: StatusCode,
     /// The status that tells a copy that the outcome is unknown.
     pub uncertain_status: StatusCode,
+    /// Sent in place of a 5xx that the sender takes for final, where the event is not done.
+    pub retry_status: Option<StatusCode>,
+    /// What a refusal says beside its status.
+    pub refusal_body: RefusalBody,
     /// The longest body of a request.
     pub request_bytes_max: usize,
     /// What happens to a request without a key.
     pub when_key_missing: WhenKeyMissing,
+}
+
+impl RouteSettings {
+    /// What the sender gets in place of this status while its event is not done: `retry_status`
+    /// where it would take a 5xx for final. Which are is a fact about the sender; where nothing is
+    /// known of it, all are but that status itself.
+    pub fn in_place_of(&self, status: StatusCode) -> StatusCode {
+        let Some(retry) = self.retry_status.filter(|_| self.mode != Mode::Pass) else {
+            return status;
+        };
+        let known = self.provider.as_deref().and_then(|sender| sender.facts.is_final(status));
+        let is_final = status.is_server_error() && known.unwrap_or(true);
+        if is_final { retry } else { status }
+    }
+
+    /// Whether an upstream's answer with this status means that the event is done.
+    pub(super) fn is_done_after(&self, status: StatusCode) -> bool {
+        let is_done = |rule| outcome(rule, status) == Outcome::Succeeded;
+        match &self.steps {
+            None => is_done(&self.policy.outcome),
+            Some(steps) => steps.steps.iter().any(|step| is_done(&step.outcome)),
+        }
+    }
+}
+
+/// What a refusal says beside its status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalBody {
+    /// A problem document (RFC 9457).
+    Problem,
+    /// Nothing: some senders take a 401 for one only if its body is empty.
+    None,
 }
 
 /// Methods that ask for nothing to be done: their requests pass unless the route names them.

@@ -192,6 +192,7 @@ fn every_setting_says_where_it_comes_from() {
     defaults.outcome.succeeded = ["2xx"]  # built-in
     defaults.outcome.uncertain = ["504"]  # built-in
     defaults.preserve_host = true  # built-in
+    defaults.refusal_body = "problem"  # built-in
     defaults.replay.body_bytes_max = "256KiB"  # built-in
     defaults.replay.drop_headers = []  # built-in
     defaults.replay.remember = "retention"  # built-in
@@ -227,6 +228,7 @@ fn every_setting_says_where_it_comes_from() {
     routes.orders.outcome.uncertain = ["504"]  # built-in
     routes.orders.path = "/orders"  # onceward.toml:7
     routes.orders.preserve_host = true  # built-in
+    routes.orders.refusal_body = "problem"  # built-in
     routes.orders.replay.body_bytes_max = "256KiB"  # built-in
     routes.orders.replay.drop_headers = []  # built-in
     routes.orders.replay.remember = "retention"  # built-in

@@ -71,6 +71,21 @@ fn a_key_that_names_something_else_than_the_event_is_a_risk() {
 }
 
 #[test]
+fn a_502_that_a_sender_takes_for_final_is_a_risk() {
+    let own = |facts: &str, more: &str| {
+        from("acme", &format!("{more}[providers.acme]\n[providers.acme.facts]\n{facts}\n")).risks()
+    };
+    let given_up = "routes.hooks.retry_status: final-statuses\n";
+    for facts in ["final = [\"504\"]", "retried = [\"409\", \"503\"]"] {
+        assert!(own(facts, "").contains(given_up), "{facts}");
+        assert!(!own(facts, "retry_status = 503\n").contains(given_up), "{facts}");
+    }
+    for facts in ["", "final = [\"500\"]", "retried = [\"5xx\"]", "retried = []"] {
+        assert!(!own(facts, "").contains(given_up), "{facts}");
+    }
+}
+
+#[test]
 fn a_signature_that_is_not_checked_is_a_risk() {
     assert_snapshot!(from("stripe", "verify = false\n").risks(), @"routes.hooks.verify: signature-unchecked");
 }

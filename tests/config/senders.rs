@@ -78,6 +78,23 @@ patience = "4s"
     }
 }
 
+/// Zendesk gives an event up after a 502 or 504.
+#[test]
+fn a_sender_that_gives_up_after_a_502_has_a_status_in_its_place() {
+    let route = from("zendesk", "verify = false\n").route("hooks");
+    assert_eq!(route.retry_status, Some(StatusCode::SERVICE_UNAVAILABLE));
+    let instead = |status| route.in_place_of(StatusCode::from_u16(status).unwrap()).as_u16();
+    assert_eq!([500, 502, 504].map(instead), [503; 3]);
+    assert_eq!([200, 404, 429, 503].map(instead), [200, 404, 429, 503]);
+
+    let own = "retry_status = 502\n[providers.acme.facts]\nfinal = [\"6xx\"]\n";
+    assert_snapshot!(from("acme", own).problems(), @"
+    the configuration has 2 problems
+      onceward.toml:5: `routes.hooks.retry_status`: expected 409, 425, 429, 500 or 503, found the number 502
+      onceward.toml:7: `providers.acme.facts.final.0`: expected a status from 200 to 599 such as `2xx` or `504`, found `6xx`
+    ");
+}
+
 #[test]
 fn a_preset_can_be_changed_setting_by_setting() {
     let own = format!("{WITH_SECRET}[providers.stripe]\nretention = \"60d\"\n");

@@ -26,6 +26,7 @@ mod operations;
 mod outcome;
 mod executor;
 mod replay;
+mod retry_status;
 mod routes;
 mod senders;
 mod shared;

@@ -11,7 +11,7 @@ use crate::idempotency::{Policy, Remember, WhenInFlight, WhenStoreFails};
 use crate::operation::Terms;
 use crate::operation::state::IfUncertain;
 use crate::proxy::{EventRule, FingerprintOver, FingerprintRule, KeyRule};
-use crate::proxy::{Mode, PathPattern, WhenKeyMissing};
+use crate::proxy::{Mode, PathPattern, RefusalBody, WhenKeyMissing};
 use crate::upstream::{OutcomeRule, Scheme, Settings, Target};
 
 fn orders() -> RouteSettings {
@@ -68,6 +68,8 @@ fn orders() -> RouteSettings {
             drop_headers: Vec::new(),
         },
         in_flight_status: StatusCode::CONFLICT,
+        retry_status: None,
+        refusal_body: RefusalBody::Problem,
         uncertain_status: StatusCode::SERVICE_UNAVAILABLE,
         request_bytes_max: 64,
         when_key_missing: WhenKeyMissing::Refuse,

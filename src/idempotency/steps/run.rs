@@ -144,7 +144,7 @@ impl Executor {
 }
 
 fn never_sent(reason: Reason) -> (Ending, Forwarded) {
-    (unanswered(Outcome::Failed, reason, None), Forwarded::Unreachable)
+    (unanswered(Outcome::Failed, reason, None), Forwarded::Unreachable { reason })
 }
 
 /// Of an answer that is longer than what is kept there is no body: the sender gets what a replay
@@ -162,14 +162,16 @@ async fn without_body(
         Ok::<(), BrokeOff>(())
     };
     if outcome != Outcome::Succeeded {
-        let broken = Forwarded::Broken { ends_in: bounds.left() };
+        let broken = |reason| Forwarded::Broken { reason, ends_in: bounds.left() };
         match bounds.hold(to_its_end).await {
             Ok(Ok(())) => {}
             Ok(Err(BrokeOff)) => {
                 let reason = Reason::AnswerBrokeOff;
-                return (unanswered(Outcome::Uncertain, reason, Some(status)), broken);
+                return (unanswered(Outcome::Uncertain, reason, Some(status)), broken(reason));
             }
-            Err(reason) => return (unanswered(Outcome::Uncertain, reason, Some(status)), broken),
+            Err(reason) => {
+                return (unanswered(Outcome::Uncertain, reason, Some(status)), broken(reason));
+            }
         }
     }
     let reference = judging.reference.and_then(|place| place.read(&headers, None));

@@ -1,0 +1,82 @@
+//! Answers that are a problem (RFC 9457), and the headers that every answer has.
+
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use serde::Serialize;
+
+use super::respond::Answer;
+use crate::operation::OperationId;
+use crate::telemetry;
+use crate::upstream::AnswerBody;
+
+const DISPOSITION: HeaderName = HeaderName::from_static("onceward-disposition");
+const OPERATION: HeaderName = HeaderName::from_static("onceward-operation");
+
+/// An answer that is a problem (RFC 9457).
+pub(super) struct Problem {
+    pub(super) status: StatusCode,
+    pub(super) code: &'static str,
+    pub(super) title: &'static str,
+    pub(super) detail: String,
+    pub(super) retry_after: Option<Duration>,
+    pub(super) operation: Option<OperationId>,
+    pub(super) attempt: Option<u32>,
+}
+
+/// Tells the sender what happened, and to which operation.
+pub(super) fn mark(
+    response: &mut Response<AnswerBody>,
+    disposition: telemetry::Disposition,
+    operation: Option<OperationId>,
+) {
+    let headers = response.headers_mut();
+    headers.insert(DISPOSITION, HeaderValue::from_static(disposition.as_str()));
+    if let Some(id) = operation.and_then(|id| HeaderValue::from_str(&id.to_string()).ok()) {
+        headers.insert(OPERATION, id);
+    }
+}
+
+impl Problem {
+    /// The answer that says it.
+    pub(super) fn answer(self, disposition: telemetry::Disposition) -> Answer {
+        let Self { status, code, title, detail, retry_after, operation, attempt } = self;
+        let json = ProblemJson {
+            kind: format!("urn:onceward:problem:{code}"),
+            title,
+            status: status.as_u16(),
+            detail,
+            operation: operation.map(|id| id.to_string()),
+            attempt,
+        };
+        // A struct of texts and numbers always becomes JSON.
+        let body = serde_json::to_vec(&json).unwrap_or_default();
+        let mut response = Response::new(AnswerBody::whole(body.into()));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        let json = HeaderValue::from_static("application/problem+json");
+        headers.insert(header::CONTENT_TYPE, json);
+        if let Some(retry_after) = retry_after {
+            let seconds = retry_after.as_millis().div_ceil(1000).clamp(1, 30);
+            headers.insert(
+                header::RETRY_AFTER,
+                HeaderValue::from(u64::try_from(seconds).unwrap_or(30)),
+            );
+        }
+        mark(&mut response, disposition, operation);
+        Answer { response, disposition, code: Some(code), reason: None, operation, attempt }
+    }
+}
+
+#[derive(Serialize)]
+struct ProblemJson {
+    #[serde(rename = "type")]
+    kind: String,
+    title: &'static str,
+    status: u16,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
+}
