@@ -459,10 +459,10 @@ fn what_is_known_of_a_sender_is_shown() {
     assert_snapshot!(shell.types("providers lemonsqueezy").printed(0), @"
     Lemon Squeezy
 
-      There is no event id: the body's digest is the key. All retries are over after 2.6 min: copies
-      wait for the outcome, since a refusal would use up a retry.
+      The body's digest is the key: events before 2025 have no id. All retries are over after 2.6 min:
+      copies wait for the outcome, since a refusal would use up a retry.
 
-      key              body + header:x-event-name
+      key              body + json:/meta/event_name
       remembered for   24h
       a copy waits     8s
       signature        hmac in X-Signature
@@ -473,14 +473,16 @@ fn what_is_known_of_a_sender_is_shown() {
       after statuses   3xx, 4xx, 5xx
       by hand          dashboard
 
+      One captured request:
+        who has captured one request can have it run again once it is forgotten, after 1d, for as long as the secret is valid
+
       Not the event:
         json:/data/id is the object, of which there are many events
 
       Not confirmed:
-        whether a retry has the same body to the byte: if not, it is a new operation
+        whether a retry or a resend has the same body to the byte: if not, it is a new operation
         how long it waits for an answer
         for how long an event can be resent
-        the signature against an official example
     ");
     let known: Value =
         serde_json::from_str(&shell.types("providers stripe --json").printed(0)).unwrap();

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use onceward::config::{Config, Place, Sources};
+use onceward::config::{Config, Place, Sources, captured};
 use onceward::provider::{Preset, presets, signature};
 use toml::{Table, Value};
 
@@ -191,6 +191,11 @@ fn page(preset: &Preset) -> String {
         None => page += "```\n\nIts requests have no signature that could be checked.\n\n",
     }
 
+    let route = Config::of_preset(name).unwrap().unwrap();
+    if let Some(captured) = captured(&route) {
+        write!(page, "## One captured request\n\n{}.\n\n", sentence(&captured)).unwrap();
+    }
+
     page += "## What it does\n\n| | |\n| --- | --- |\n";
     let lists = |name: &str| items(facts.get(name)).join(", ");
     for (heading, text) in [
@@ -229,6 +234,11 @@ fn page(preset: &Preset) -> String {
         }
     }
     page
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
 }
 
 /// The part of a preset that are settings of a route.

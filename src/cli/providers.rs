@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::output::Ended;
+use crate::config::{Config, captured};
 use crate::provider::{Preset, preset, presets};
 
 /// List the senders that are known, or show what is known of one
@@ -90,7 +91,10 @@ fn one(preset: &Preset, as_json: bool) -> Result<String, Error> {
         let _written = writeln!(page, "  {name:<16} {value}");
     }
     let own = |pointer| list_of(&known, pointer).into_iter().map(str::to_owned).collect();
-    let lists: [(_, Vec<String>); 3] = [
+    let route = Config::of_preset(preset.name).and_then(Result::ok);
+    let captured = route.as_ref().and_then(captured).into_iter().collect();
+    let lists: [(_, Vec<String>); 4] = [
+        ("One captured request", captured),
         ("Not the event", not_the_event(&known)),
         ("Worth knowing", own("/facts/notes")),
         ("Not confirmed", own(UNCONFIRMED)),

@@ -159,7 +159,7 @@ impl Visitor<'_> for WantedVisitor {
     type Value = Expected;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text, a whole number, `*` for any text or `0-9` for digits")
+        f.write_str("a text, a whole number, `true`, `false`, `*` for any text or `0-9` for digits")
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Expected, E> {
@@ -172,6 +172,10 @@ impl Visitor<'_> for WantedVisitor {
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Expected, E> {
         Ok(Expected::Number(number))
+    }
+
+    fn visit_bool<E: Error>(self, word: bool) -> Result<Expected, E> {
+        Ok(Expected::Bool(word))
     }
 }
 

@@ -14,6 +14,7 @@
 //! `raw` is what was written, [`Config`] what it means: the second cannot be invalid.
 
 mod arguments;
+mod captured;
 mod check;
 mod effective;
 mod environment;
@@ -39,6 +40,7 @@ mod url;
 mod value;
 
 pub use arguments::{Arguments, SecretIn};
+pub use captured::captured;
 pub use effective::Effective;
 pub use problem::{Key, Place, Problem, Problems};
 pub use risk::Risk;

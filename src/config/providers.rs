@@ -10,7 +10,8 @@ use super::check::{Check, text};
 use super::leaf::{List, Wanted};
 use super::problem::{Key, quoted};
 use super::raw_provider::{RawFacts, RawHandshake, RawProvider};
-use crate::provider::{Content, Expected, Facts, Handshake, Provider, signature};
+use crate::json::Pointer;
+use crate::provider::{Content, Expected, Facts, Handshake, JsonBody, Provider, signature};
 use crate::upstream::StatusRange;
 
 /// The providers that a route may name; none: one with a problem.
@@ -74,7 +75,13 @@ fn handshake(check: &mut Check<'_>, at: &Key, raw: RawHandshake) -> Option<Hands
     let method = raw.method.map_or(Some(Method::POST), |method| text(Some(method)));
     let headers = headers(check, &at.join("header"), raw.header);
     let query = wanted(raw.query);
-    let content = content(check, at, raw.empty_body == Some(true), raw.json, raw.form);
+    let written = RawContent {
+        empty: raw.empty_body == Some(true),
+        whole: raw.whole_body == Some(true),
+        json: raw.json.filter(|members| !members.is_empty()),
+        form: raw.form.filter(|fields| !fields.is_empty()),
+    };
+    let content = content(check, at, written);
     let recognisable = headers.as_ref().is_none_or(|headers| !headers.is_empty())
         || query.as_ref().is_none_or(|query| !query.is_empty())
         || matches!(content, Some(Content::Json(_) | Content::Form(_)) | None);
@@ -108,18 +115,27 @@ fn headers(check: &mut Check<'_>, at: &Key, raw: RawParts) -> Option<Vec<(Header
     headers.into_iter().collect()
 }
 
-fn content(
-    check: &mut Check<'_>,
-    at: &Key,
+/// What a handshake says of its body.
+struct RawContent {
     empty: bool,
+    whole: bool,
     json: RawParts,
     form: RawParts,
-) -> Option<Content> {
-    let (json, form) = (json.filter(|it| !it.is_empty()), form.filter(|it| !it.is_empty()));
+}
+
+fn content(check: &mut Check<'_>, at: &Key, written: RawContent) -> Option<Content> {
+    let RawContent { empty, whole, json, form } = written;
+    if whole && json.is_none() {
+        check.wrong(&at.join("whole_body"), "`json` beside it", "none".to_owned());
+        return None;
+    }
     match (json, form, empty) {
         (None, None, false) => Some(Content::Any),
         (None, None, true) => Some(Content::Empty),
-        (json @ Some(_), None, false) => wanted(json).map(Content::Json),
+        (json @ Some(_), None, false) => {
+            let members = members(check, &at.join("json"), json)?;
+            Some(Content::Json(JsonBody { members, whole }))
+        }
         (None, form @ Some(_), false) => wanted(form).map(Content::Form),
         (Some(_), Some(_), _) | (Some(_), None, true) | (None, Some(_), true) => {
             let expected = "one of `json`, `form` and `empty_body`";
@@ -127,6 +143,24 @@ fn content(
             None
         }
     }
+}
+
+/// A name is that of a member at the top; what begins with `/` is a pointer.
+fn members(check: &mut Check<'_>, at: &Key, raw: RawParts) -> Option<Vec<(Pointer, Expected)>> {
+    let mut member = |(name, expected): (String, Expected)| {
+        let pointer: Option<Pointer> = if name.starts_with('/') {
+            name.parse().ok()
+        } else {
+            format!("/{}", name.replace('~', "~0").replace('/', "~1")).parse().ok()
+        };
+        if pointer.is_none() {
+            let expected = "the name of a member, or a pointer such as `/data/code` or `/*/code`";
+            check.wrong(&at.join(name.as_str()), expected, quoted(&name));
+        }
+        Some((pointer?, expected))
+    };
+    let members: Vec<Option<_>> = wanted(raw)?.into_iter().map(&mut member).collect();
+    members.into_iter().collect()
 }
 
 /// None if one of them has been reported.
@@ -142,6 +176,7 @@ fn facts(raw: RawFacts) -> Facts {
         patience: text(raw.patience),
         on_failure: text(raw.on_failure),
         retry_window: text(raw.retry_window),
+        signed_anew: raw.signed_anew == Some(true),
         retried: raw.retried.and_then(List::complete).map(statuses),
         not_retried: raw.not_retried.and_then(List::complete).map(statuses).unwrap_or_default(),
         final_statuses: raw.final_statuses.and_then(List::complete).map(statuses),

@@ -58,6 +58,7 @@ pub(super) struct RawHandshake {
     pub(super) json: Option<BTreeMap<String, Option<Wanted>>>,
     pub(super) form: Option<BTreeMap<String, Option<Wanted>>>,
     pub(super) empty_body: Option<bool>,
+    pub(super) whole_body: Option<bool>,
     pub(super) signed: Option<bool>,
 }
 
@@ -68,6 +69,7 @@ pub(super) struct RawFacts {
     pub(super) patience: Option<Text<Duration>>,
     pub(super) on_failure: Option<Text<String>>,
     pub(super) retry_window: Option<Text<Duration>>,
+    pub(super) signed_anew: Option<bool>,
     pub(super) retried: Option<List<StatusRange>>,
     pub(super) not_retried: Option<List<StatusRange>>,
     #[serde(rename = "final")]

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{HeaderName, StatusCode};
 
+use super::captured::captured;
 use super::problem::Key;
 use super::risk::Risk;
 use crate::idempotency::{Remember, WhenInFlight};
@@ -19,6 +20,7 @@ pub(super) fn risks(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     [
         unverified(at, route, sender),
         unguarded(at, route, sender),
+        named_by_header(at, sender),
         forgotten(at, route, sender),
         impatient(at, route, sender),
         ended_by(at, "in_flight_status", route.in_flight_status, facts),
@@ -27,7 +29,8 @@ pub(super) fn risks(at: &Key, route: &RouteSettings) -> Vec<Risk> {
         disabled(at, route, facts),
         too_large(at, route, sender),
         not_the_event(at, route, facts),
-        not_shared(at, route),
+        shared(at, route),
+        stale_retries(at, route, sender),
     ]
     .into_iter()
     .flatten()
@@ -48,6 +51,7 @@ pub(super) fn notes(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     [
         observing,
         unsigned(at, sender),
+        captured_request(at, route),
         nothing_remembered(at, route, sender),
         without_key(at, route, sender),
         resent_by_hand(at, route, sender),
@@ -68,12 +72,34 @@ fn unverified(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk
     })
 }
 
+/// Any event can be sent under a header that nothing signs, past its key.
+fn named_by_header(at: &Key, sender: &Provider) -> Option<Risk> {
+    let covered =
+        |name: &HeaderName| sender.signature.as_ref().is_some_and(|it| it.covers_header(name));
+    let by_header = |handshake: &&Handshake| {
+        let open = handshake.content == Content::Any && !handshake.method.is_safe();
+        open && handshake.query.is_empty()
+            && !handshake.headers.iter().any(|(name, _)| covered(name))
+    };
+    let handshake = sender.handshakes.iter().find(by_header)?;
+    Some(Risk {
+        code: "handshake-by-header",
+        key: at.join("provider"),
+        text: format!(
+            "an event under the header of the handshake `{}` is forwarded without a key, as often \
+             as it comes",
+            handshake.name
+        ),
+        hint: "describe what only its body has: `json`, `form`, `empty_body`".into(),
+    })
+}
+
 /// What is not signed has to be the handshake and nothing else, or it is a way around the signature.
 fn unguarded(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
     let with_body = |handshake: &&Handshake| {
         let any_event = match handshake.content {
             Content::Any => !handshake.method.is_safe(),
-            Content::Json(_) => true,
+            Content::Json(ref json) => !json.whole,
             Content::Empty | Content::Form(_) => false,
         };
         any_event && !handshake.signed
@@ -87,7 +113,8 @@ fn unguarded(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk>
             "what looks like the handshake `{}` is forwarded unverified, whatever else is in it",
             handshake.name
         ),
-        hint: "`signed = true`, or describe all of its body by `form` or `empty_body`".into(),
+        hint: "`signed = true`, or describe all of its body: `whole_body`, `form`, `empty_body`"
+            .into(),
     })
 }
 
@@ -152,7 +179,8 @@ fn given_up(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> 
 
 fn disabled(at: &Key, route: &RouteSettings, facts: &Facts) -> Option<Risk> {
     let limit = facts.disabled_after.as_deref().filter(|_| !facts.never_retries())?;
-    (route.policy.when_in_flight == WhenInFlight::Refuse).then(|| Risk {
+    let refuses = route.policy.when_in_flight == WhenInFlight::Refuse;
+    (refuses && is_remembered(route)).then(|| Risk {
         code: "refusals-count-as-failures",
         key: at.join("when_in_flight"),
         text: format!("a refused copy is a failure to the sender, which stops after: {limit}"),
@@ -186,13 +214,35 @@ fn not_the_event(at: &Key, route: &RouteSettings, facts: &Facts) -> Option<Risk>
     })
 }
 
-fn not_shared(at: &Key, route: &RouteSettings) -> Option<Risk> {
-    let refuses = route.policy.when_in_flight == WhenInFlight::Refuse;
-    (refuses && !is_remembered(route)).then(|| Risk {
-        code: "copies-not-shared",
+/// Where nothing is remembered, two events may look the same: one that shares the attempt for
+/// another is lost, since the receiver may have looked before the second one happened.
+fn shared(at: &Key, route: &RouteSettings) -> Option<Risk> {
+    let waits = route.policy.when_in_flight != WhenInFlight::Refuse;
+    (waits && !is_remembered(route)).then(|| Risk {
+        code: "events-shared",
         key: at.join("when_in_flight"),
-        text: "a copy is refused, and when it comes again, it runs again".to_owned(),
-        hint: "under `remember = \"in-flight\"` only a copy that waits shares the outcome".into(),
+        text: "an event that comes during the attempt for another one that looks the same is \
+               answered with the outcome of that attempt, and lost"
+            .to_owned(),
+        hint: "`\"refuse\"` lets the sender send it again".into(),
+    })
+}
+
+/// A retry may carry the time of the first delivery.
+fn stale_retries(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
+    let settings = sender.signature.as_ref().filter(|settings| settings.has_timestamp())?;
+    let tolerance = route.tolerance.or(settings.tolerance())?;
+    let window = sender.facts.retry_window.filter(|window| *window > tolerance)?;
+    (!sender.facts.signed_anew && !route.secrets.is_empty()).then(|| Risk {
+        code: "tolerance-below-retries",
+        key: at.join("tolerance"),
+        text: format!(
+            "{} tries again for {}, and a retry that keeps the first timestamp is refused after {}",
+            sender.title,
+            short(window),
+            short(tolerance)
+        ),
+        hint: "make it longer than the retries and shorter than `retention`".into(),
     })
 }
 
@@ -205,13 +255,23 @@ fn unsigned(at: &Key, sender: &Provider) -> Option<Risk> {
     })
 }
 
+fn captured_request(at: &Key, route: &RouteSettings) -> Option<Risk> {
+    let text = captured(route).filter(|_| !route.secrets.is_empty())?;
+    Some(Risk {
+        code: "captured-request",
+        key: at.join("provider"),
+        text,
+        hint: "let nothing but TLS carry its requests, and change the secret if one was seen"
+            .into(),
+    })
+}
+
 fn nothing_remembered(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
     (!is_remembered(route)).then(|| Risk {
         code: "nothing-remembered",
         key: at.join("replay").join("remember"),
         text: format!(
-            "two events of {} may look the same: copies at the same moment share one attempt, a \
-             later one is forwarded",
+            "two events of {} may look the same: nothing is replayed, a later one is forwarded",
             sender.title
         ),
         hint: "the application has to know an event that it has had".into(),
@@ -271,7 +331,7 @@ fn is_remembered(route: &RouteSettings) -> bool {
 }
 
 /// In the largest unit that keeps it whole.
-fn short(duration: Duration) -> String {
+pub(super) fn short(duration: Duration) -> String {
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
     let millis = duration.as_millis();
     let whole = units.into_iter().find(|(unit, _)| millis > 0 && millis.is_multiple_of(*unit));

@@ -17,6 +17,8 @@ pub struct Facts {
     pub on_failure: Option<String>,
     /// For how long it tries again by itself.
     pub retry_window: Option<Duration>,
+    /// Whether each retry is known to have a timestamp and a signature of its own.
+    pub signed_anew: bool,
     /// The statuses after which it tries again; none: not known; no items: it never does.
     pub retried: Option<Vec<RangeInclusive<u16>>>,
     /// Those among them after which it does not.

@@ -3,15 +3,17 @@
 //! They are forwarded as they are, without key and record, and never answered from the store. One
 //! that is signed is verified like an event. One that is not could be anybody's, so it has to be the
 //! described request and nothing more: a form must not have another field, a body must not follow
-//! a head that promises none.
+//! a head that promises none. A header that nothing signs never names one alone: any event could be
+//! sent under it, past the key.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, Method};
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
+
+use crate::json::{Found, Pointer, find};
 
 /// A request as it came, as far as a handshake looks at it.
 #[derive(Debug, Clone, Copy)]
@@ -50,10 +52,19 @@ pub enum Content {
     Any,
     /// Nothing.
     Empty,
-    /// A JSON object with these members at its top.
-    Json(BTreeMap<String, Expected>),
+    /// JSON with these members.
+    Json(JsonBody),
     /// A form of these fields and no others. A name with `?` behind it may be absent.
     Form(BTreeMap<String, Expected>),
+}
+
+/// What a JSON body has to hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonBody {
+    /// These members. Where `*` stands for the items of an array, each of them has it.
+    pub members: Vec<(Pointer, Expected)>,
+    /// Whether the body is an object with no members beside these, all at its top.
+    pub whole: bool,
 }
 
 /// What a value has to be.
@@ -67,6 +78,8 @@ pub enum Expected {
     Some,
     /// Written `0-9`: digits.
     Digits,
+    /// `true` or `false`, in JSON; elsewhere the word.
+    Bool(bool),
 }
 
 impl Handshake {
@@ -78,7 +91,7 @@ impl Handshake {
             && match &self.content {
                 Content::Any => true,
                 Content::Empty => request.body.is_empty(),
-                Content::Json(members) => is_object(request.body, members),
+                Content::Json(json) => json.is(request.body),
                 Content::Form(fields) => is_form(request, fields),
             }
     }
@@ -91,17 +104,41 @@ impl Expected {
             Self::Number(number) => text == number.to_string(),
             Self::Some => !text.trim().is_empty(),
             Self::Digits => !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()),
+            Self::Bool(expected) => text == if *expected { "true" } else { "false" },
         }
     }
 
-    /// A JSON text is not the number of the same digits.
-    fn is_json(&self, value: &RawValue) -> bool {
-        let text = serde_json::from_str::<String>(value.get());
+    /// A JSON text is neither the number of the same digits nor the word `true`.
+    fn is_json(&self, value: &str) -> bool {
+        let text = serde_json::from_str::<String>(value);
         match (self, text) {
-            (Self::Number(number), Err(_)) => value.get() == number.to_string(),
+            (Self::Number(_) | Self::Bool(_), Err(_)) => self.is(value),
             (Self::Text(_) | Self::Some | Self::Digits, Ok(text)) => self.is(&text),
-            (Self::Number(_), Ok(_)) | (Self::Text(_) | Self::Some | Self::Digits, Err(_)) => false,
+            (Self::Number(_) | Self::Bool(_), Ok(_))
+            | (Self::Text(_) | Self::Some | Self::Digits, Err(_)) => false,
         }
+    }
+}
+
+impl JsonBody {
+    fn is(&self, body: &[u8]) -> bool {
+        let described = |(pointer, expected): &(Pointer, Expected)| match find(body, pointer) {
+            Found::Values(values) => {
+                !values.is_empty() && values.iter().all(|value| expected.is_json(value))
+            }
+            Found::NotJson
+            | Found::Absent
+            | Found::InSomeItems
+            | Found::Ambiguous
+            | Found::TooMany => false,
+        };
+        self.members.iter().all(described) && (!self.whole || self.has_no_others(body))
+    }
+
+    /// A member that occurs twice has been found out already, so that counting them is enough.
+    fn has_no_others(&self, body: &[u8]) -> bool {
+        let members: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_slice(body);
+        members.is_ok_and(|members| members.len() == self.members.len())
     }
 }
 
@@ -113,6 +150,7 @@ impl fmt::Display for Expected {
             Self::Number(number) => write!(f, "{number}"),
             Self::Some => f.write_str("*"),
             Self::Digits => f.write_str("0-9"),
+            Self::Bool(expected) => write!(f, "{expected}"),
         }
     }
 }
@@ -151,48 +189,6 @@ fn is_form(request: &Arrived<'_>, fields: &BTreeMap<String, Expected>) -> bool {
     described && left.values().all(|(may_be_absent, _)| *may_be_absent)
 }
 
-fn is_object(body: &[u8], expected: &BTreeMap<String, Expected>) -> bool {
-    let Ok(text) = std::str::from_utf8(body) else {
-        return false;
-    };
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let read = Members(expected).deserialize(&mut reader);
-    read.is_ok_and(|all_there| all_there) && reader.end().is_ok()
-}
-
-/// Whether the members of an object are as expected, each of them once.
-struct Members<'e>(&'e BTreeMap<String, Expected>);
-
-impl<'de> DeserializeSeed<'de> for Members<'_> {
-    type Value = bool;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<bool, D::Error> {
-        from.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Members<'_> {
-    type Value = bool;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<bool, A::Error> {
-        let mut left = self.0.clone();
-        let mut described = true;
-        while let Some(name) = members.next_key::<String>()? {
-            if self.0.contains_key(&name) {
-                let value = members.next_value::<&RawValue>()?;
-                described &= left.remove(&name).is_some_and(|expected| expected.is_json(value));
-            } else {
-                members.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(described && left.is_empty())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
@@ -215,6 +211,12 @@ mod tests {
         BTreeMap::from([(name.to_owned(), expected)])
     }
 
+    fn json(members: &[(&str, Expected)], whole: bool) -> Content {
+        let members = members.iter();
+        let members = members.map(|(at, expected)| (at.parse().unwrap(), expected.clone()));
+        Content::Json(JsonBody { members: members.collect(), whole })
+    }
+
     fn is(handshake: &Handshake, query: Option<&str>, headers: &HeaderMap, body: &[u8]) -> bool {
         handshake.is(&Arrived { method: &Method::POST, query, headers, body })
     }
@@ -226,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_json_member_has_its_value_and_its_type_once_at_the_top() {
-        let ping = handshake(Content::Json(expected("type", Expected::Number(0))));
+        let ping = handshake(json(&[("/type", Expected::Number(0))], false));
         let is = |body: &str| is(&ping, None, &HeaderMap::new(), body.as_bytes());
         assert!(is(r#"{"version":1,"type":0,"event":{"type":1}}"#));
         assert!(is("\n {\"\\u0074ype\" : 0 }\n"));
@@ -245,6 +247,50 @@ mod tests {
             r#"{"type":0,"type":1}"#,
             r#"{"type":0} x"#,
             r#"{"type":0"#,
+        ] {
+            assert!(!is(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_json_member_may_be_true_or_false_and_no_text_of_that_word() {
+        let ping = handshake(json(&[("/test", Expected::Bool(true))], false));
+        let is = |body: &str| is(&ping, None, &HeaderMap::new(), body.as_bytes());
+        assert!(is(r#"{"test":true,"more":1}"#));
+        for other in [r#"{"test":false}"#, r#"{"test":"true"}"#, r#"{"test":1}"#, "{}"] {
+            assert!(!is(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn every_item_of_an_array_is_the_handshake_or_none_is() {
+        let validation = handshake(json(&[("/*/data/code", Expected::Some)], false));
+        let is = |body: &str| is(&validation, None, &HeaderMap::new(), body.as_bytes());
+        assert!(is(r#"[{"id":"1","data":{"code":"c"}}]"#));
+        for other in [
+            "[]",
+            r#"[{"data":{"code":""}}]"#,
+            r#"[{"data":{"code":"c"}},{"data":{"paid":1}}]"#,
+            r#"[{"data":{"code":"c"}},1]"#,
+            r#"{"data":{"code":"c"}}"#,
+            r#"[{"data":{"code":"c","code":"d"}}]"#,
+        ] {
+            assert!(!is(other), "{other}");
+        }
+    }
+
+    /// An event that has the members of a handshake beside its own must not pass unsigned.
+    #[test]
+    fn a_whole_body_has_no_other_members() {
+        let test = handshake(json(&[("/test", Expected::Bool(true))], true));
+        let is = |body: &str| is(&test, None, &HeaderMap::new(), body.as_bytes());
+        assert!(is(r#"{"test":true}"#));
+        assert!(is(" { \"test\" : true }\n"));
+        for other in [
+            r#"{"test":true,"id":1}"#,
+            r#"{"test":true,"test":true}"#,
+            r#"{"test":true,"\ud800":1}"#,
+            r#"[{"test":true}]"#,
         ] {
             assert!(!is(other), "{other}");
         }
@@ -315,7 +361,12 @@ mod tests {
         #[test]
         fn no_body_panics(body in any::<Vec<u8>>(), query in any::<String>()) {
             let members = expected("type", Expected::Digits);
-            for content in [Content::Json(members.clone()), Content::Form(members.clone())] {
+            let contents = [
+                json(&[("/type", Expected::Digits)], true),
+                json(&[("/*/type", Expected::Bool(true))], false),
+                Content::Form(members.clone()),
+            ];
+            for content in contents {
                 let handshake = Handshake { query: members.clone(), ..handshake(content) };
                 let _decided = is(&handshake, Some(&query), &form(), &body);
             }

@@ -9,7 +9,7 @@ mod presets;
 pub mod signature;
 
 pub use facts::Facts;
-pub use handshake::{Arrived, Content, Expected, Handshake};
+pub use handshake::{Arrived, Content, Expected, Handshake, JsonBody};
 pub use presets::{Preset, preset, presets};
 
 /// A sender, as its table describes it.

@@ -97,6 +97,7 @@ fn what_cannot_be_helped_is_a_note() {
     routes.hooks.replay.remember: nothing-remembered
     ");
     assert_snapshot!(from("github", WITH_SECRET).notes(), @"
+    routes.hooks.provider: captured-request
     routes.hooks.provider: sender-never-retries
     routes.hooks.provider: facts-unconfirmed
     ");
@@ -111,8 +112,42 @@ fn what_cannot_be_helped_is_a_note() {
     routes.hooks.retention: retention-below-resends
     routes.hooks.provider: facts-unconfirmed
     ");
-    let refused = "when_in_flight = \"refuse\"\n";
-    assert_snapshot!(from("mollie-classic", refused).risks(), @"routes.hooks.when_in_flight: copies-not-shared");
+}
+
+/// A change of a payment looks like every other change of it: one that shares the attempt for the
+/// change before it never reaches the receiver.
+#[test]
+fn sharing_an_attempt_where_events_look_the_same_is_a_risk() {
+    let waiting = "when_in_flight = \"wait\"\n";
+    assert_snapshot!(from("mollie-classic", waiting).risks(), @"routes.hooks.when_in_flight: events-shared");
+    assert_eq!(from("mollie-classic", "").risks(), "");
+}
+
+/// Linear seems to keep the first time in its retries, which go on for 8 hours; Stripe signs anew.
+#[test]
+fn a_tolerance_that_refuses_retries_is_a_risk() {
+    let short = format!("{WITH_SECRET}tolerance = \"1m\"\n");
+    assert_snapshot!(from("linear", &short).risks(), @"routes.hooks.tolerance: tolerance-below-retries");
+    assert_eq!(from("stripe", &short).risks(), "");
+    assert_eq!(from("linear", WITH_SECRET).risks(), "");
+}
+
+/// What is not bound by a signature, and for how long a captured request is accepted.
+#[test]
+fn what_one_captured_request_can_do_is_said() {
+    let said = |name: &str, more: &str| {
+        let route = from(name, &format!("{WITH_SECRET}{more}")).route("hooks");
+        onceward::config::captured(&route).unwrap_or_default()
+    };
+    assert_snapshot!(said("github", ""), @"nothing signs `header:x-github-delivery`, `header:x-github-event` and `header:x-github-hook-id`: who has captured one request can have it run again under another value, for as long as the secret is valid");
+    assert_snapshot!(said("linear", ""), @"nothing signs `header:linear-delivery`: who has captured one request can have it run again under another value, for 8h from its signature on");
+    assert_snapshot!(said("zendesk-trigger", ""), @"nothing signs `header:x-zendesk-webhook-invocation-id` and `header:x-zendesk-webhook-id`: who has captured one request can have it run again under another value, for 15m from its signature on");
+    assert_snapshot!(said("flutterwave", ""), @"the secret itself is sent along: who has seen one request can make any other, for as long as the secret is valid");
+    assert_snapshot!(said("mailgun", ""), @"the signature does not bind the event: who has captured one request can make any event pass, for 9h from its signature on");
+    assert_snapshot!(said("checkout", ""), @"who has captured one request can have it run again once it is forgotten, after 91d, for as long as the secret is valid");
+    assert_snapshot!(said("zoom", "tolerance = \"30h\"\n"), @"who has captured one request can have it run again once it is forgotten, after 1d, for 30h from its signature on");
+    assert_eq!(said("stripe", ""), "");
+    assert_eq!(said("zoom", ""), "");
 }
 
 /// A handshake that is not signed must not be a way around the signature.
@@ -123,14 +158,18 @@ fn an_unsigned_handshake_that_an_event_could_wear_is_a_risk() {
         from("acme", &format!("{WITH_SECRET}{table}handshakes = [{{ {handshake} }}]\n")).risks()
     };
     for open in ["json = { type = \"ping\" }", "header = { x-event = \"ping\" }"] {
-        assert_eq!(
-            own(&format!("{open}, signed = false")),
-            "routes.hooks.provider: handshake-open\n"
-        );
-        assert_eq!(own(open), "");
+        let risks = own(&format!("{open}, signed = false"));
+        assert!(risks.starts_with("routes.hooks.provider: handshake-open\n"), "{risks}");
     }
+    assert_eq!(own("json = { type = \"ping\" }"), "");
+    // Nothing signs the header, so that any event could wear it.
+    assert_eq!(
+        own("header = { x-event = \"ping\" }"),
+        "routes.hooks.provider: handshake-by-header\n"
+    );
     for exact in [
         "form = { check = \"1\" }, signed = false",
+        "json = { test = true }, whole_body = true, signed = false",
         "query = { token = \"*\" }, empty_body = true, signed = false",
         "query = { challenge = \"*\" }, method = \"GET\", signed = false",
     ] {

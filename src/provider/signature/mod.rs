@@ -13,6 +13,7 @@
 mod adyen;
 mod braintree;
 mod certificates;
+mod coverage;
 mod detached;
 mod encoding;
 mod form;
@@ -38,6 +39,7 @@ mod tests;
 use http::{HeaderMap, Method};
 
 pub use certificates::{CertificateError, Certificates, CertificatesError};
+pub use coverage::Binding;
 pub use encoding::Encoding;
 pub use keys::SecretError;
 pub use settings::Settings;

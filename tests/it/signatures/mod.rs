@@ -10,6 +10,7 @@ mod raw_bytes;
 mod refused;
 mod rotation;
 #[path = "../../presets/samples.rs"]
+#[expect(dead_code, reason = "what is right for a sample is asked elsewhere")]
 mod samples;
 mod senders;
 mod times;

@@ -1,0 +1,86 @@
+//! What one captured request can do, and for how long.
+//!
+//! A signature proves that its sender made a request once, not that it comes for the first time.
+//! What keeps a captured one from running again is the record of its operation and the tolerance of
+//! its time; both end.
+
+use std::time::Duration;
+
+use super::sender_risk::short;
+use crate::idempotency::Remember;
+use crate::provider::signature::{Binding, Settings};
+use crate::proxy::{Place, RouteSettings, Selector};
+
+/// What who has captured one request of a route's sender can do with it, if anything, as a
+/// sentence without a full stop.
+pub fn captured(route: &RouteSettings) -> Option<String> {
+    let settings = route.provider.as_deref()?.signature.as_ref()?;
+    let tolerance = settings.has_timestamp().then(|| route.tolerance.or(settings.tolerance()));
+    let tolerance = tolerance.flatten();
+    let until = tolerance.map_or_else(
+        || "for as long as the secret is valid".to_owned(),
+        |tolerance| format!("for {} from its signature on", short(tolerance)),
+    );
+    match settings.binding() {
+        Binding::Bearer => {
+            return Some(
+                "the secret itself is sent along: who has seen one request can make any other, for \
+                 as long as the secret is valid"
+                    .to_owned(),
+            );
+        }
+        Binding::Loose => {
+            return Some(format!(
+                "the signature does not bind the event: who has captured one request can make any \
+                 event pass, {until}"
+            ));
+        }
+        Binding::Event => {}
+    }
+    let unsigned = unsigned(route, settings);
+    if !unsigned.is_empty() {
+        return Some(format!(
+            "nothing signs {}: who has captured one request can have it run again under another \
+             value, {until}",
+            listed(&unsigned)
+        ));
+    }
+    let remembered = match route.policy.remember {
+        Remember::Retention => route.policy.terms.retention,
+        Remember::InFlight => Duration::ZERO,
+    };
+    tolerance.is_none_or(|tolerance| tolerance > remembered).then(|| {
+        format!(
+            "who has captured one request can have it run again once it is forgotten, after {}, \
+             {until}",
+            short(remembered)
+        )
+    })
+}
+
+fn listed(parts: &[String]) -> String {
+    match parts {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        parts => parts.join(", "),
+    }
+}
+
+/// The parts of the identity that no signature covers, as they are written.
+fn unsigned(route: &RouteSettings, settings: &Settings) -> Vec<String> {
+    let key = &route.key;
+    let by_header = key.headers.iter().filter(|name| !settings.covers_header(name));
+    let mut unsigned: Vec<String> = by_header.map(|name| format!("`header:{name}`")).collect();
+    let is_unsigned = |selector: &&Selector| match &selector.place {
+        Place::Header(name) => !settings.covers_header(name),
+        Place::Query(_) => !settings.covers_query(),
+        Place::Json(_) | Place::Form(_) | Place::Body => false,
+    };
+    let event = [&key.event.id, &key.event.kind].into_iter().chain(&key.scope);
+    for selector in event.filter(is_unsigned) {
+        let part = format!("`{}`", selector.to_string().trim_end_matches('?'));
+        if !unsigned.contains(&part) {
+            unsigned.push(part);
+        }
+    }
+    unsigned
+}
