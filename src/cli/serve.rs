@@ -9,6 +9,8 @@ use super::output::Ended;
 use crate::app::App;
 use crate::config::{Arguments, Config, Problems, SecretIn, Sources};
 use crate::provider::preset;
+use crate::store;
+use crate::store::embedded::IfDamaged;
 use crate::telemetry::{self, Format};
 
 #[derive(Debug, clap::Args)]
@@ -37,6 +39,10 @@ pub(super) struct Args {
     /// The file with the provider's secret; without it, the variable `ONCEWARD_SECRET`.
     #[arg(long, value_name = "FILE", requires = "provider", conflicts_with = "config")]
     secret_file: Option<PathBuf>,
+    /// Start although the embedded store is damaged, without what is damaged: operations that were
+    /// recorded there may run again. The log says which part of which file that is.
+    #[arg(long)]
+    accept_damaged_store: bool,
     #[command(flatten)]
     log: LogArgs,
 }
@@ -69,10 +75,17 @@ impl LogArgs {
 }
 
 pub(super) fn run(args: &Args) -> Ended {
-    let config = match load(args) {
+    let mut config = match load(args) {
         Ok(config) => config,
         Err(problems) => return Ended::misused(format!("error: {problems}\n")),
     };
+    if args.accept_damaged_store {
+        let store::Settings::Embedded(settings) = &mut config.store else {
+            let why = "`--accept-damaged-store` is for an embedded store, and this one is another";
+            return Ended::misused(format!("error: {why}\n"));
+        };
+        settings.if_damaged = IfDamaged::Accept;
+    }
     if let Err(error) = args.log.install() {
         return Ended::misused(format!("error: {error}\n"));
     }

@@ -18,7 +18,8 @@ use super::{Config, Server, providers, read, routes, secrets, stores};
 use crate::admin;
 use crate::listener;
 use crate::proxy;
-use crate::store::{self, embedded};
+use crate::store;
+use crate::store::embedded::{self, IfDamaged};
 
 /// The sources, and what was found wrong with them so far.
 pub(super) struct Check<'a> {
@@ -228,7 +229,8 @@ impl Check<'_> {
 fn embedded_settings(raw: RawEmbedded) -> Option<store::Settings> {
     let RawEmbedded { path, durability } = raw;
     let (path, durability) = (text(path)?, text(durability)?);
-    Some(store::Settings::Embedded(embedded::Settings { path, durability }))
+    let if_damaged = IfDamaged::Refuse;
+    Some(store::Settings::Embedded(embedded::Settings { path, durability, if_damaged }))
 }
 
 pub(super) fn text<T>(value: Option<Text<T>>) -> Option<T> {

@@ -18,7 +18,7 @@ use onceward::operation::{
     AnswerBody, Asked, ClaimId, FingerprintDigest, Key, KeyKind, OperationId, OperationIdParts,
     Outcome, Reason, StoredAnswer, Terms,
 };
-use onceward::store::embedded::{self, Durability, Settings};
+use onceward::store::embedded::{self, Durability, IfDamaged, Settings};
 use onceward::store::{Listing, Store};
 use tokio::task::JoinSet;
 
@@ -31,7 +31,8 @@ const OPENING_MAX: Duration = Duration::from_secs(5);
 async fn main() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");
-    let settings = Settings { path, durability: Durability::Os };
+    let if_damaged = IfDamaged::Refuse;
+    let settings = Settings { path, durability: Durability::Os, if_damaged };
     let clock = Clock::system();
     let store = Arc::new(embedded::open(&settings, clock.clone()).unwrap());
     let began = clock.moment();

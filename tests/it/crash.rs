@@ -254,3 +254,76 @@ async fn without_the_records_that_it_had_it_does_not_start() {
     let says = String::from_utf8(output.stderr).unwrap();
     assert!(says.contains("are gone"), "{says}");
 }
+
+/// What the log says of a group whose sync never came.
+const UNSYNCED: &str = "changes that had not been synced when the machine stopped are dropped";
+
+/// Power is lost before the last group was synced: of its sectors only some are there.
+#[tokio::test]
+async fn after_a_loss_of_power_it_starts_without_what_was_not_synced_and_says_so() {
+    let receiver = receiver().await;
+    let builder = Onceward::in_front_of(&receiver).expects_log(ABANDONED).expects_log(UNSYNCED);
+    let mut onceward = builder.start().await;
+    let first = planned("answers", 0, 1).remove(0);
+    onceward.sends(first.clone()).await.is_executed(201);
+    let before = onceward.journal_bytes().len();
+    let big = planned("answers", 1, 1).remove(0).header("x-note", "n");
+    onceward.sends(big.clone()).await.is_executed(201);
+    onceward.is_killed().await;
+    let mut bytes = onceward.journal_bytes();
+    // the claim and the end of the second event; of the end nothing in its first sector is there
+    let end = (before..bytes.len()).rfind(|at| bytes[*at..].starts_with(b"FJL\x03")).unwrap();
+    let claim = (before..end).rfind(|at| bytes[*at..].starts_with(b"FJL\x03")).unwrap() + 4;
+    let sector = claim / 512 * 512 + 512;
+    assert!(sector < end, "the group is longer than its first sector");
+    bytes[claim..sector].fill(0);
+    std::fs::write(onceward.journal(), &bytes).unwrap();
+
+    onceward.starts_again().await;
+    onceward.logs(UNSYNCED).await;
+    onceward.logs(r#""changes":""#).await;
+    onceward.sends(first).await.is_replayed(201);
+    onceward.sends(big).await.is_uncertain();
+    receiver.was_called(2);
+}
+
+#[tokio::test]
+async fn a_damaged_store_does_not_start_until_that_is_accepted() {
+    let left_out = "a damaged part of a journal is left out";
+    let receiver = receiver().await;
+    let builder = Onceward::in_front_of(&receiver).expects_log(ABANDONED).expects_log(left_out);
+    let mut onceward = builder.expects_log("the damaged journal is kept").start().await;
+    let events = planned("answers", 0, 3);
+    let operation = onceward.sends(events[0].clone()).await.is_executed(201).operation();
+    let damaged = onceward.journal_bytes().len() - 20;
+    for event in &events[1..] {
+        onceward.sends(event.clone()).await.is_executed(201);
+    }
+    onceward.is_killed().await;
+    let mut bytes = onceward.journal_bytes();
+    bytes[damaged] ^= 4;
+    std::fs::write(onceward.journal(), &bytes).unwrap();
+
+    let output = timeout(Duration::from_secs(20), onceward.another().output()).await;
+    let output = output.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let says = String::from_utf8(output.stderr).unwrap();
+    let journal = onceward.journal().display().to_string();
+    for part in [&*journal, "damaged at byte ", "`--accept-damaged-store`"] {
+        assert!(says.contains(part), "{says}");
+    }
+
+    onceward.starts_again_with(&["--accept-damaged-store"]).await;
+    onceward.logs(left_out).await;
+    let log = onceward.log();
+    let lost = log.iter().find(|line| line.to_string().contains(left_out)).unwrap();
+    assert_eq!((&lost["changes"], &lost["operations"]), (&"1".into(), &operation.into()));
+    for event in &events[1..] {
+        onceward.sends(event.clone()).await.is_replayed(201);
+    }
+    // its claim is still there
+    onceward.sends(events[0].clone()).await.is_uncertain();
+    onceward.is_killed().await;
+    onceward.starts_again().await;
+    receiver.was_called(3);
+}

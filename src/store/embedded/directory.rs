@@ -14,7 +14,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::tables;
+use super::{IfDamaged, tables};
 
 /// The whole content of `format`.
 const FORMAT: &str = "onceward embedded store, format 1\n";
@@ -53,12 +53,25 @@ pub enum OpenError {
     },
     /// Records were cut off that had been acknowledged.
     #[error(
-        "a journal of the store in `{}` is damaged, and operations are lost: copies of them would be forwarded again; to go on without them, remove its file `damaged`",
+        "a journal of the store in `{}` was damaged, and operations are lost: copies of them would be forwarded again; restore the store, or start once with `--accept-damaged-store` to go on without them",
         path.display()
     )]
     Damaged {
         /// The store's directory.
         path: PathBuf,
+    },
+    /// A journal holds what was not written like that.
+    #[error(
+        "the journal `{}` is damaged at byte {offset}: operations that were recorded there would be forwarded again; restore the store in `{}`, or start once with `--accept-damaged-store` to go on without what is damaged",
+        journal.display(), store.display()
+    )]
+    DamagedJournal {
+        /// The store's directory.
+        store: PathBuf,
+        /// The file.
+        journal: PathBuf,
+        /// Where in the file the damaged group begins.
+        offset: u64,
     },
     /// A file or directory cannot be used.
     #[error("the store in `{}` cannot be opened", path.display())]
@@ -87,7 +100,7 @@ pub(super) struct Directory {
 
 impl Directory {
     /// Takes the directory; makes it, and an empty database in it, where there is none.
-    pub(super) fn take(path: &Path) -> Result<Self, OpenError> {
+    pub(super) fn take(path: &Path, if_damaged: IfDamaged) -> Result<Self, OpenError> {
         let io = |source| OpenError::Io { path: path.to_owned(), source };
         fs::create_dir_all(path).map_err(io)?;
         if !path.join("format").try_exists().map_err(io)? && !is_unfinished(path).map_err(io)? {
@@ -104,7 +117,14 @@ impl Directory {
         let taken = Self { path: path.to_owned(), _lock: lock };
         taken.check_format()?;
         if taken.damaged().try_exists().map_err(io)? {
-            return Err(OpenError::Damaged { path: path.to_owned() });
+            match if_damaged {
+                IfDamaged::Refuse => return Err(OpenError::Damaged { path: path.to_owned() }),
+                IfDamaged::Accept => fs::remove_file(taken.damaged()).map_err(io)?,
+            }
+            tracing::error!(
+                store = %path.display(),
+                "operations were lost with a damaged journal; they may run again"
+            );
         }
         if !taken.records().try_exists().map_err(io)? {
             if !path.join("format").try_exists().map_err(io)? {
@@ -197,7 +217,7 @@ fn is_unfinished(path: &Path) -> io::Result<bool> {
 }
 
 #[cfg(unix)]
-fn sync_directory(path: &Path) -> io::Result<()> {
+pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     // the parent of a lone name is the current directory
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     File::open(path)?.sync_all()
@@ -205,6 +225,6 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 
 /// Elsewhere directories cannot be synced.
 #[cfg(not(unix))]
-fn sync_directory(_path: &Path) -> io::Result<()> {
+pub(super) fn sync_directory(_path: &Path) -> io::Result<()> {
     Ok(())
 }

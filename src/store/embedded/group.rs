@@ -84,11 +84,6 @@ impl Group {
         self.changed.iter().map(|(id, changed)| (*id, changed))
     }
 
-    /// Whether it must be durable before it is answered.
-    pub(super) fn is_durable(&self) -> bool {
-        self.changed.values().any(|changed| changed.change == Change::Durable)
-    }
-
     /// Takes the changes out, to keep them.
     pub(super) fn take_changed(&mut self) -> HashMap<OperationId, Changed> {
         mem::take(&mut self.changed)

@@ -4,6 +4,7 @@
 //! queue up for it; what queued while it synced is decided, written and synced together, and then
 //! answered. A copy of a success is answered from memory, without the writer.
 
+mod batch;
 mod cache;
 mod directory;
 mod group;
@@ -11,6 +12,7 @@ mod journal;
 mod page;
 mod queue;
 mod recovery;
+mod stuffing;
 mod sweep;
 mod tables;
 mod writer;
@@ -49,6 +51,17 @@ pub struct Settings {
     pub path: PathBuf,
     /// What a record has survived before it is acted on.
     pub durability: Durability,
+    /// What is done about records that are damaged.
+    pub if_damaged: IfDamaged,
+}
+
+/// What is done where a journal is damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfDamaged {
+    /// The store does not open.
+    Refuse,
+    /// It opens without what is damaged, and says what that was.
+    Accept,
 }
 
 /// What a record has survived before it is acted on.
@@ -92,11 +105,12 @@ struct Shared {
 ///
 /// If another process has it open, the directory belongs to something else, or the disk fails.
 pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
-    let directory = Directory::take(&settings.path)?;
+    let directory = Directory::take(&settings.path, settings.if_damaged)?;
     let failed =
         |source| OpenError::Database { path: settings.path.clone(), source: Box::new(source) };
     let io = |source| OpenError::Io { path: settings.path.clone(), source };
-    let journals = Journals::look(&directory.records()).map_err(io)?;
+    let Settings { path, durability, if_damaged } = settings;
+    let journals = Journals::check(path, &directory.records(), *durability, *if_damaged)?;
     // The database asserts what it reads: bytes that it did not write may end it in a panic.
     let opened = catch_unwind(AssertUnwindSafe(|| Tables::open(directory, settings.durability)));
     let tables = opened.map_err(|_| OpenError::Database {

@@ -54,6 +54,6 @@ fn abandon(tables: &Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, 
             batch.mark(id, Standing::of(found.as_ref()).mark());
         }
     }
-    batch.commit(now, true).map_err(failed)?;
+    batch.commit(now).map_err(failed)?;
     Ok(uncertain)
 }

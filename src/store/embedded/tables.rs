@@ -5,24 +5,26 @@
 //! unsettled   operation id                          -> `f` in flight, `u` uncertain
 //! due         time of its end, big-endian ++ id     -> nothing
 //! created     time of its claim, big-endian ++ id   -> nothing
-//! keys        digest of its key, big-endian ++ its row in `created` -> nothing
-//! meta        `time`                                -> the latest time of the store's clock, and
-//!                                                      how many records the group changed
+//! keys        digest of its key ++ its row in `created` -> nothing
+//! meta        `time`                                -> the label of the latest group: the latest
+//!                                                      time of the store's clock, see `journal`
 //! ```
 //!
 //! Every record that is not in flight has a row in `due` at its end or before. A row may be older
 //! than that: the record decides. `unsettled` says at start what is not settled without reading
-//! every record.
+//! every record. Records are kept as `stuffing` says.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
+use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
+use super::batch::Batch;
 use super::directory::Directory;
+use super::journal::LABEL_KEY;
+use super::stuffing::unstuff;
 use super::{Durability, Error};
 use crate::operation::{Operation, OperationId, State, Timestamp};
-use crate::store::codec::{self, Corrupt};
+use crate::store::codec;
 use crate::store::listing::KeyDigest;
 
 /// Bytes of blocks of the database that are kept in memory.
@@ -89,7 +91,7 @@ impl Standing {
     }
 
     /// What its rows in `created` and `keys` tell.
-    fn found_by(self) -> Option<(Timestamp, KeyDigest)> {
+    pub(super) fn found_by(self) -> Option<(Timestamp, KeyDigest)> {
         match self {
             Self::Absent => None,
             Self::Present { created_at, key, .. } => Some((created_at, key)),
@@ -112,7 +114,7 @@ pub(super) struct Dated {
 }
 
 impl Dated {
-    fn to_bytes(self) -> [u8; 24] {
+    pub(super) fn to_bytes(self) -> [u8; 24] {
         let mut bytes = [0; 24];
         let (at, id) = bytes.split_at_mut(8);
         at.copy_from_slice(&self.at.0.to_be_bytes());
@@ -121,7 +123,7 @@ impl Dated {
     }
 
     /// Its row in `keys`.
-    fn keyed(self, KeyDigest(digest): KeyDigest) -> [u8; 32] {
+    pub(super) fn keyed(self, KeyDigest(digest): KeyDigest) -> [u8; 32] {
         let mut bytes = [0; 32];
         let (key, place) = bytes.split_at_mut(8);
         key.copy_from_slice(&digest.to_be_bytes());
@@ -142,14 +144,14 @@ impl Dated {
 
 /// The open database.
 pub(super) struct Tables {
-    database: Database,
-    operations: Keyspace,
-    unsettled: Keyspace,
-    due: Keyspace,
-    created: Keyspace,
-    keys: Keyspace,
-    meta: Keyspace,
-    durability: Durability,
+    pub(super) database: Database,
+    pub(super) operations: Keyspace,
+    pub(super) unsettled: Keyspace,
+    pub(super) due: Keyspace,
+    pub(super) created: Keyspace,
+    pub(super) keys: Keyspace,
+    pub(super) meta: Keyspace,
+    pub(super) durability: Durability,
     // let go of last, when the database is closed
     directory: Directory,
 }
@@ -165,6 +167,8 @@ fn open_database(path: &Path) -> Result<(Database, [Keyspace; 6]), fjall::Error>
         .cache_size(BLOCK_CACHE_BYTES)
         .max_journaling_size(JOURNALS_BYTES_MAX)
         .manual_journal_persist(true)
+        // compressed, the bytes of a body could become a mark of the journal
+        .journal_compression(CompressionType::None)
         .worker_threads(WORKERS)
         .max_cached_files(Some(FILES_MAX))
         .open()?;
@@ -206,14 +210,14 @@ impl Tables {
 
     /// The latest time that was written down.
     pub(super) fn kept_time(&self) -> Result<Timestamp, fjall::Error> {
-        let kept = self.meta.get("time")?;
-        let kept = kept.and_then(|bytes| bytes.as_ref().try_into().ok());
-        Ok(Timestamp(kept.map_or(0, u64::from_be_bytes)))
+        let label = self.meta.get(LABEL_KEY)?;
+        let kept = label.as_ref().and_then(|label| label.first_chunk());
+        Ok(Timestamp(kept.map_or(0, |kept| u64::from_be_bytes(*kept))))
     }
 
     pub(super) fn read(&self, id: OperationId) -> Result<Option<Operation>, Error> {
         let found = self.operations.get(id.as_bytes()).map_err(failed)?;
-        let decoded = found.map(|bytes| codec::decode(&bytes)).transpose();
+        let decoded = found.map(|kept| codec::decode(&unstuff(&kept)?)).transpose();
         decoded.map_err(|corrupt| Error::Unreadable(id, corrupt))
     }
 
@@ -269,111 +273,12 @@ impl Tables {
     }
 
     pub(super) fn batch(&self) -> Batch<'_> {
-        let (writes, added, removed) = (self.database.batch(), BTreeSet::new(), BTreeSet::new());
-        Batch { tables: self, writes, added, removed }
+        Batch::new(self)
     }
 
     /// Everything that was written is on disk when this returns.
     pub(super) fn sync(&self) -> Result<(), fjall::Error> {
         self.database.persist(PersistMode::SyncAll)
-    }
-}
-
-/// Changes that are written together or not at all.
-pub(super) struct Batch<'a> {
-    tables: &'a Tables,
-    writes: OwnedWriteBatch,
-    /// Rows of `due`. One that is both added and removed is there.
-    added: BTreeSet<Dated>,
-    removed: BTreeSet<Dated>,
-}
-
-impl Batch<'_> {
-    /// The earliest row that it adds to `due`.
-    pub(super) fn earliest_due(&self) -> Option<Timestamp> {
-        self.added.first().map(|row| row.at)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.writes.is_empty() && self.added.is_empty() && self.removed.is_empty()
-    }
-
-    /// Writes a record, and what the other tables tell of it. `before` is where it stood.
-    pub(super) fn write(
-        &mut self,
-        id: OperationId,
-        before: Standing,
-        operation: Option<&Operation>,
-    ) -> Result<(), Corrupt> {
-        let (key, after) = (id.as_bytes().as_slice(), Standing::of(operation));
-        match operation {
-            Some(operation) => {
-                self.writes.insert(&self.tables.operations, key, codec::encode(operation)?);
-            }
-            None => self.writes.remove(&self.tables.operations, key),
-        }
-        if before.mark() != after.mark() {
-            self.mark(id, after.mark());
-        }
-        if before.found_by() != after.found_by() {
-            if let Some((at, key)) = before.found_by() {
-                let row = Dated { at, id };
-                self.writes.remove(&self.tables.created, row.to_bytes());
-                self.writes.remove(&self.tables.keys, row.keyed(key));
-            }
-            if let Some((at, key)) = after.found_by() {
-                let row = Dated { at, id };
-                self.writes.insert(&self.tables.created, row.to_bytes(), "");
-                self.writes.insert(&self.tables.keys, row.keyed(key), "");
-            }
-        }
-        // a later end needs no row: the row that it has leads to the record
-        let has_row = match (before.due(), after.due()) {
-            (Some(before), Some(after)) => before <= after,
-            (_, None) => true,
-            (None, Some(_)) => false,
-        };
-        if let Some(at) = after.due()
-            && !has_row
-        {
-            self.add_due(Dated { at, id });
-        }
-        Ok(())
-    }
-
-    /// Says of an operation that it is not settled, or that it is.
-    pub(super) fn mark(&mut self, id: OperationId, mark: Option<Mark>) {
-        let (key, table) = (id.as_bytes().as_slice(), &self.tables.unsettled);
-        match mark {
-            Some(Mark::InFlight) => self.writes.insert(table, key, "f"),
-            Some(Mark::Uncertain) => self.writes.insert(table, key, "u"),
-            None => self.writes.remove(table, key),
-        }
-    }
-
-    pub(super) fn add_due(&mut self, due: Dated) {
-        self.added.insert(due);
-    }
-
-    pub(super) fn remove_due(&mut self, due: Dated) {
-        self.removed.insert(due);
-    }
-
-    /// Writes all, with the time it is. If it is to be `durable` it has survived what was set when
-    /// this returns.
-    pub(super) fn commit(mut self, now: Timestamp, durable: bool) -> Result<(), fjall::Error> {
-        for row in self.removed.difference(&self.added) {
-            self.writes.remove(&self.tables.due, row.to_bytes());
-        }
-        for row in &self.added {
-            self.writes.insert(&self.tables.due, row.to_bytes(), "");
-        }
-        self.writes.insert(&self.tables.meta, "time", now.0.to_be_bytes());
-        let mode = match self.tables.durability {
-            Durability::Sync if durable => PersistMode::SyncData,
-            Durability::Sync | Durability::Os => PersistMode::Buffer,
-        };
-        self.writes.durability(Some(mode)).commit()
     }
 }
 

@@ -224,7 +224,7 @@ impl Writer {
             return Ok(());
         }
         let earliest = batch.earliest_due();
-        batch.commit(self.shared.clock.now(), group.is_durable())?;
+        batch.commit(self.shared.clock.now())?;
         let swept_until = group.swept.last().map_or(self.due_from, |row| row.at);
         self.due_from = earliest.map_or(swept_until, |earliest| earliest.min(swept_until));
         Ok(())

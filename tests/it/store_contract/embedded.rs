@@ -11,7 +11,7 @@ use fjall::KeyspaceCreateOptions;
 use onceward::clock::Clock;
 use onceward::operation::state::{Claimed, Settled};
 use onceward::operation::{Asked, OperationId, Outcome, Reason, State, Timestamp};
-use onceward::store::embedded::{self, Durability, Embedded, OpenError, Settings};
+use onceward::store::embedded::{self, Durability, Embedded, IfDamaged, OpenError, Settings};
 use onceward::store::{Error, Store};
 use tempfile::TempDir;
 
@@ -21,7 +21,7 @@ use super::support::{
     granted, look_at, order, sweep_all,
 };
 
-const START: Timestamp = Timestamp(1_800_000_000_000);
+pub(super) const START: Timestamp = Timestamp(1_800_000_000_000);
 
 pub(super) struct OnDisk {
     store: Arc<Embedded>,
@@ -30,7 +30,8 @@ pub(super) struct OnDisk {
 }
 
 fn open(directory: &Path, clock: &Clock) -> Result<Arc<Embedded>, OpenError> {
-    let settings = Settings { path: directory.to_owned(), durability: Durability::Sync };
+    let (path, if_damaged) = (directory.to_owned(), IfDamaged::Refuse);
+    let settings = Settings { path, durability: Durability::Sync, if_damaged };
     embedded::open(&settings, clock.clone()).map(Arc::new)
 }
 
@@ -54,7 +55,8 @@ impl OnDisk {
     pub(super) fn unsynced() -> Self {
         let (directory, clock) = (tempfile::tempdir().unwrap(), Clock::manual(START));
         let path = directory.path().to_owned();
-        let settings = Settings { path, durability: Durability::Os };
+        let if_damaged = IfDamaged::Refuse;
+        let settings = Settings { path, durability: Durability::Os, if_damaged };
         let store = Arc::new(embedded::open(&settings, clock.clone()).unwrap());
         Self { store, clock, directory }
     }
@@ -441,7 +443,7 @@ async fn s6_a_damaged_journal_is_never_cut_off_in_silence() {
     let whole = fs::read(one.directory.path().join(journal)).unwrap();
     let (mut refused, mut kept) = (0, 0);
     for at in (0..whole.len()).step_by(31) {
-        let damaged = after_a_crash_of(&one.directory, |copy| {
+        let damaged = after_a_crash_of(one.directory.path(), |copy| {
             let mut bytes = whole.clone();
             bytes[at] ^= 1;
             fs::write(copy.join(journal), bytes).unwrap();
@@ -465,9 +467,9 @@ async fn s6_a_damaged_journal_is_never_cut_off_in_silence() {
     assert!(refused > 20, "{refused} refused, {kept} kept");
 }
 
-fn after_a_crash_of(directory: &TempDir, damage: impl FnOnce(&Path)) -> TempDir {
+pub(super) fn after_a_crash_of(directory: &Path, damage: impl FnOnce(&Path)) -> TempDir {
     let copy = tempfile::tempdir().unwrap();
-    copy_directory(directory.path(), copy.path());
+    copy_directory(directory, copy.path());
     damage(copy.path());
     copy
 }

@@ -11,6 +11,7 @@
 mod claiming;
 mod deciding;
 mod embedded;
+mod journal;
 mod lasting;
 mod listing;
 mod looking_up;

@@ -18,6 +18,24 @@ pub struct Fault {
 }
 
 impl Onceward {
+    /// The newest journal of its store.
+    pub fn journal(&self) -> PathBuf {
+        let journals = std::fs::read_dir(self.directory().join("store/records")).unwrap();
+        let journals = journals.map(|entry| entry.unwrap().path());
+        let number = |path: &PathBuf| -> Option<u64> {
+            let name = path.file_name()?.to_str()?;
+            name.strip_suffix(".jnl")?.parse().ok()
+        };
+        journals.filter(|path| number(path).is_some()).max_by_key(number).unwrap()
+    }
+
+    /// The same, without the zeros that it is made with.
+    pub fn journal_bytes(&self) -> Vec<u8> {
+        let mut bytes = std::fs::read(self.journal()).unwrap();
+        bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
+        bytes
+    }
+
     /// Every write to the store's journal fails: there is no room.
     pub async fn has_a_full_disk(&self) -> Fault {
         let journals = std::fs::read_dir(self.directory().join("store/records")).unwrap();

@@ -100,7 +100,8 @@ impl Builder {
         let file = directory.path().join("onceward.toml");
         std::fs::write(&file, self.toml(directory.path())).unwrap();
         let log: Arc<Mutex<Vec<Value>>> = Arc::default();
-        let (child, listening, reading) = spawn(&file, &self.variables, Arc::clone(&log)).await;
+        let (child, listening, reading) =
+            spawn(serve(&file), &self.variables, Arc::clone(&log)).await;
         let [address, admin] = listening;
         let client = client();
         let (builder, directory) = (self, Some(directory));
@@ -285,9 +286,15 @@ impl Onceward {
 
     /// Starts a new process on the same directory, after the old one has ended.
     pub async fn starts_again(&mut self) {
-        let file = self.config_file();
+        self.starts_again_with(&[]).await;
+    }
+
+    /// The same with further arguments.
+    pub async fn starts_again_with(&mut self, arguments: &[&str]) {
+        let mut command = serve(&self.config_file());
+        command.args(arguments);
         let (child, [address, admin], reading) =
-            spawn(&file, &self.builder.variables, Arc::clone(&self.log)).await;
+            spawn(command, &self.builder.variables, Arc::clone(&self.log)).await;
         (self.child, self.address, self.admin, self.reading) = (child, address, admin, reading);
     }
 
@@ -359,12 +366,12 @@ fn serve(file: &Path) -> Command {
 
 /// Starts a process and waits until it serves.
 async fn spawn(
-    file: &Path,
+    mut command: Command,
     variables: &[(&'static str, String)],
     log: Arc<Mutex<Vec<Value>>>,
 ) -> (Child, [SocketAddr; 2], JoinHandle<()>) {
     let mut child =
-        serve(file).envs(variables.iter().map(|(name, value)| (name, value))).spawn().unwrap();
+        command.envs(variables.iter().map(|(name, value)| (name, value))).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let (serving, served) = tokio::sync::oneshot::channel();
     let reading = tokio::spawn(async move {

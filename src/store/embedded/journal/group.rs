@@ -1,0 +1,248 @@
+//! One group of a journal, as fjall 3 writes it (`src/journal/entry.rs` of fjall-rs/fjall).
+//!
+//! ```text
+//! 1  number of rows: u32  sequence number: u64
+//! 2  kind: u8  compression: u8  table: u64  lengths of key: u16, of value: u32, as written: u32
+//!    key  value                                                           one for each row
+//! 3  xxh3 of all rows: u64  `FJL` 3
+//! ```
+//!
+//! Numbers are little-endian. The first row of a group is ours and says what is in it, see
+//! [`Label`].
+
+use std::ops::Range;
+
+use memchr::memmem;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::operation::OperationId;
+
+/// What every group ends with.
+pub(in crate::store::embedded) const END_MARK: &[u8] = b"FJL\x03";
+/// Bytes from the tag of a group's end to its mark.
+const BEFORE_MARK: usize = 9;
+
+pub(super) const START: u8 = 1;
+const ROW: u8 = 2;
+const END: u8 = 3;
+const CLEAR: u8 = 4;
+
+/// Sequence numbers that are given to other things than groups between two groups, at most. There
+/// are a few for each file that is sorted or merged.
+const SEQUENCE_GAP_MAX: u64 = 1 << 16;
+
+/// The key of a group's first row, in the table `meta`.
+pub(in crate::store::embedded) const LABEL_KEY: &[u8] = b"time";
+
+/// The first row of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store::embedded) struct Label {
+    /// The time of the store's clock, in milliseconds.
+    pub(in crate::store::embedded) time: u64,
+    /// The group's sequence number is this one or a little above it: the database's checksum does
+    /// not cover it, and a lower one would be taken for one that is in the tables already.
+    pub(in crate::store::embedded) sequence_from: u64,
+    /// How many records the group changes.
+    pub(in crate::store::embedded) changes: u32,
+    /// Whether the group is synced before anybody is told of it.
+    pub(in crate::store::embedded) is_synced: bool,
+}
+
+impl Label {
+    pub(in crate::store::embedded) fn to_bytes(self) -> [u8; 21] {
+        let mut bytes = [0; 21];
+        let fields = [
+            &self.time.to_be_bytes()[..],
+            &self.sequence_from.to_be_bytes(),
+            &self.changes.to_be_bytes(),
+            &[u8::from(self.is_synced)],
+        ];
+        let fields = fields.into_iter().flatten();
+        bytes.iter_mut().zip(fields).for_each(|(byte, field)| *byte = *field);
+        bytes
+    }
+
+    /// None of a group that an older version has written: it says the time alone.
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (time, rest) = bytes.split_first_chunk()?;
+        let (sequence_from, rest) = rest.split_first_chunk()?;
+        let (changes, rest) = rest.split_first_chunk()?;
+        let [is_synced] = rest else { return None };
+        Some(Self {
+            time: u64::from_be_bytes(*time),
+            sequence_from: u64::from_be_bytes(*sequence_from),
+            changes: u32::from_be_bytes(*changes),
+            is_synced: *is_synced == 1,
+        })
+    }
+}
+
+/// A whole group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Group {
+    pub(super) end: usize,
+    pub(super) sequence: u64,
+    pub(super) label: Option<Label>,
+}
+
+/// Why there is no whole group at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// The part that is not as it must be begins here.
+    pub(super) at: usize,
+    /// All is as it must be up to the end of the bytes.
+    pub(super) is_cut: bool,
+    /// Where the group must have ended, if its rows tell.
+    pub(super) end: Option<usize>,
+}
+
+/// What stands at a place, without the sequence number of the group before it.
+pub(super) fn group_at(bytes: &[u8], at: usize, before: Option<u64>) -> Result<Group, Fault> {
+    let mut reader = Reader { bytes, at };
+    let head = reader.head()?;
+    let rows_from = reader.at;
+    let mut label = None;
+    for number in 0..head.rows {
+        let row = reader.row()?;
+        if number == 0 && row.key == LABEL_KEY {
+            label = Label::from_bytes(row.value);
+        }
+    }
+    let rows = bytes.get(rows_from..reader.at).unwrap_or_default();
+    let end_at = reader.at;
+    let (checksum, end) = reader.end()?;
+    let (sequence, wrong) = (head.sequence, |at| Fault { at, is_cut: false, end: Some(end) });
+    if checksum != xxh3_64(rows) {
+        return Err(wrong(end_at));
+    }
+    let from =
+        label.map(|label| label.sequence_from).max(before.map(|before| before.saturating_add(1)));
+    let expected = from.map_or(0..u64::MAX, |from| from..from.saturating_add(SEQUENCE_GAP_MAX));
+    if !expected.contains(&sequence) {
+        return Err(wrong(at));
+    }
+    Ok(Group { end, sequence, label })
+}
+
+/// What the beginning of a group says that is not whole: how many records it changes.
+pub(super) fn changes_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let mut reader = Reader { bytes, at };
+    reader.head().ok()?;
+    let row = reader.row().ok()?;
+    Some(Label::from_bytes(row.value).filter(|_| row.key == LABEL_KEY)?.changes)
+}
+
+/// The operations that rows are about, as far as they can be read.
+pub(super) fn operations_in(bytes: &[u8], range: &Range<usize>) -> Vec<OperationId> {
+    let mut reader = Reader { bytes: bytes.get(..range.end).unwrap_or_default(), at: range.start };
+    let mut operations = Vec::new();
+    if reader.head().is_err() {
+        return operations;
+    }
+    while let Ok(row) = reader.row() {
+        // in the table of the operations, and in the one that says which are not settled
+        if let Ok(id) = <[u8; 16]>::try_from(row.key) {
+            let id = OperationId::from_bytes(id);
+            if !operations.contains(&id) {
+                operations.push(id);
+            }
+        }
+    }
+    operations
+}
+
+/// Where groups end between two places, whole or not.
+pub(super) fn ends_in(bytes: &[u8], range: Range<usize>) -> impl Iterator<Item = usize> {
+    let start = range.start;
+    let part = bytes.get(range).unwrap_or_default();
+    memmem::find_iter(part, END_MARK)
+        .filter(|mark| mark.checked_sub(BEFORE_MARK).and_then(|tag| part.get(tag)) == Some(&END))
+        .map(move |mark| start + mark + END_MARK.len())
+}
+
+struct Head {
+    rows: u32,
+    sequence: u64,
+}
+
+struct Row<'a> {
+    key: &'a [u8],
+    value: &'a [u8],
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn head(&mut self) -> Result<Head, Fault> {
+        let from = self.at;
+        let [tag] = self.take()?;
+        if tag != START {
+            return Err(wrong(from));
+        }
+        let rows = u32::from_le_bytes(self.take()?);
+        let sequence = u64::from_le_bytes(self.take()?);
+        if rows == 0 {
+            return Err(wrong(from));
+        }
+        Ok(Head { rows, sequence })
+    }
+
+    fn row(&mut self) -> Result<Row<'a>, Fault> {
+        let from = self.at;
+        let [tag] = self.take()?;
+        if tag == CLEAR {
+            let _table: [u8; 8] = self.take()?;
+            return Ok(Row { key: &[], value: &[] });
+        }
+        if tag != ROW {
+            return Err(wrong(from));
+        }
+        let [kind, compression] = self.take()?;
+        let _table: [u8; 8] = self.take()?;
+        let key = u16::from_le_bytes(self.take()?);
+        let value = u32::from_le_bytes(self.take()?);
+        let written = u32::from_le_bytes(self.take()?);
+        let is_row = matches!((kind, compression), (0, 0 | 1) | (1 | 2, 0))
+            && (compression == 1 || value == written);
+        if !is_row {
+            return Err(wrong(from));
+        }
+        Ok(Row { key: self.slice(key.into())?, value: self.slice(written as usize)? })
+    }
+
+    /// The checksum, and where the group ends.
+    fn end(&mut self) -> Result<(u64, usize), Fault> {
+        let from = self.at;
+        let [tag] = self.take()?;
+        if tag != END {
+            return Err(wrong(from));
+        }
+        let checksum = u64::from_le_bytes(self.take()?);
+        let mark: [u8; END_MARK.len()] = self.take()?;
+        if mark != END_MARK {
+            return Err(Fault { end: Some(self.at), ..wrong(from) });
+        }
+        Ok((checksum, self.at))
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+        let mut taken = [0; N];
+        taken.copy_from_slice(self.slice(N)?);
+        Ok(taken)
+    }
+
+    fn slice(&mut self, length: usize) -> Result<&'a [u8], Fault> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let slice = rest.get(..length);
+        let slice = slice.ok_or(Fault { at: self.at, is_cut: true, end: None })?;
+        self.at += length;
+        Ok(slice)
+    }
+}
+
+const fn wrong(at: usize) -> Fault {
+    Fault { at, is_cut: false, end: None }
+}

@@ -1,0 +1,192 @@
+//! Reads the journals before the database does, and decides what of a damaged one may be dropped.
+//!
+//! The database takes whatever it cannot read in a journal for the end of its last write and cuts
+//! the file off there, with all that was acknowledged behind it; or it refuses a whole file for one
+//! group whose checksum is wrong. So every group is checked here first, and the database is only
+//! given files in which every group is whole.
+//!
+//! What may be dropped is what nobody was told of: a group that was never synced. It is the last one
+//! of the newest journal, because no group is written before the one before it was synced (with
+//! `durability = "os"` it may be several). Two things tell it from damage:
+//!
+//! * The file ends inside it. The process was killed while it wrote, or the machine stopped.
+//! * A whole sector of it is missing. A disk writes sectors of 512 bytes as a whole or not at all
+//!   and in any order, so after a loss of power a sector of the group is there, or it is what stood
+//!   there before. A journal is only ever appended to, and cut off where its last whole group ends,
+//!   so what stood there before is zeros, behind whatever of earlier groups the sector holds.
+//!
+//! A missing sector cannot be mistaken for anything else: no group has as many zeros in a row (see
+//! `stuffing`), and a flipped bit does not make them. Bytes that are wrong in any other way were
+//! written, so they may have been acknowledged: then the store does not open, unless it is told to
+//! go on without them.
+
+mod examine;
+mod group;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+pub(super) use self::group::{END_MARK, LABEL_KEY, Label};
+
+use self::examine::{Examined, Lost, LostKind, examine};
+use super::directory::{OpenError, sync_directory};
+use super::{Durability, IfDamaged};
+
+/// The journals as they are when the database opens them: where the last group of each ends.
+#[derive(Debug)]
+pub(super) struct Journals(Vec<Checked>);
+
+#[derive(Debug)]
+struct Checked {
+    path: PathBuf,
+    end: u64,
+}
+
+/// A journal, before it is read.
+struct Journal {
+    path: PathBuf,
+    /// They are numbered in the order in which they were begun.
+    number: u64,
+}
+
+impl Journals {
+    /// Checks every group of every journal. What was never synced is cut off; what is damaged is
+    /// taken out, or an error.
+    pub(super) fn check(
+        store: &Path,
+        records: &Path,
+        durability: Durability,
+        if_damaged: IfDamaged,
+    ) -> Result<Self, OpenError> {
+        let io = |source| OpenError::Io { path: store.to_owned(), source };
+        let journals = journals(records).map_err(io)?;
+        let newest = journals.last().map(|journal| journal.number);
+        let (mut checked, mut last) = (Vec::new(), None);
+        for Journal { path, number } in journals {
+            let bytes = content(&path).map_err(io)?;
+            let is_newest = newest == Some(number);
+            let examined = examine(&bytes, is_newest.then_some(durability), last);
+            last = examined.last;
+            if if_damaged == IfDamaged::Refuse
+                && let Some(damage) = examined.damaged().next()
+            {
+                let (store, offset) = (store.to_owned(), damage.range.start as u64);
+                return Err(OpenError::DamagedJournal { store, journal: path, offset });
+            }
+            examined.lost.iter().for_each(|lost| tell(&path, lost));
+            let end = mend(store, &path, &bytes, &examined).map_err(io)?;
+            checked.push(Checked { path, end });
+        }
+        Ok(Self(checked))
+    }
+
+    /// A journal that the database has cut off all the same. One that is gone was not needed any
+    /// more.
+    pub(super) fn cut_off(&self) -> io::Result<Option<&Path>> {
+        for Checked { path, end } in &self.0 {
+            match fs::metadata(path) {
+                Ok(metadata) if metadata.len() < *end => return Ok(Some(path)),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The journals of a database, oldest first.
+fn journals(records: &Path) -> io::Result<Vec<Journal>> {
+    let mut journals = Vec::new();
+    for entry in fs::read_dir(records)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "jnl") {
+            let number = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
+            // the database refuses any other name
+            journals.extend(number.map(|number| Journal { path, number }));
+        }
+    }
+    journals.sort_by_key(|journal| journal.number);
+    Ok(journals)
+}
+
+/// How much is looked at at a time for the end of a journal, which may have a long end of zeros.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// A journal without the zeros at its end: it is made with room for what will come.
+fn content(path: &Path) -> io::Result<Vec<u8>> {
+    let journal = File::open(path)?;
+    let (mut end, mut piece) = (journal.metadata()?.len(), Vec::new());
+    while end > 0 {
+        let start = end.saturating_sub(PIECE_BYTES);
+        piece.resize(usize::try_from(end - start).map_err(io::Error::other)?, 0);
+        journal.read_exact_at(&mut piece, start)?;
+        if let Some(last) = piece.iter().rposition(|byte| *byte != 0) {
+            end = start + last as u64 + 1;
+            break;
+        }
+        end = start;
+    }
+    let mut content = vec![0; usize::try_from(end).map_err(io::Error::other)?];
+    journal.read_exact_at(&mut content, 0)?;
+    Ok(content)
+}
+
+/// Leaves in a journal only groups that are whole. Gives back where the last of them ends.
+fn mend(store: &Path, path: &Path, bytes: &[u8], examined: &Examined) -> io::Result<u64> {
+    let end = examined.whole.iter().map(|range| range.len() as u64).sum();
+    if examined.damaged().next().is_some() {
+        if let Some(name) = path.file_name() {
+            let kept = store.join(name).with_extension("jnl.damaged");
+            fs::copy(path, &kept)?;
+            File::open(&kept)?.sync_all()?;
+            tracing::warn!(journal = %kept.display(), "the damaged journal is kept as it was");
+        }
+        // the old one stays in place until the new one is complete
+        let unfinished = path.with_extension("jnl.new");
+        let mut file = File::create(&unfinished)?;
+        let whole = examined.whole.iter().filter_map(|range| bytes.get(range.clone()));
+        whole.into_iter().try_for_each(|groups| file.write_all(groups))?;
+        file.sync_all()?;
+        fs::rename(&unfinished, path)?;
+        path.parent().map_or(Ok(()), sync_directory)?;
+    } else if !examined.lost.is_empty() {
+        let file = File::options().write(true).open(path)?;
+        file.set_len(end)?;
+        file.sync_all()?;
+    }
+    Ok(end)
+}
+
+/// Operations of a damaged part that are named in the log.
+const NAMED_MAX: usize = 20;
+
+/// Says what is lost with a part of a journal.
+fn tell(path: &Path, Lost { range, kind, changes, operations }: &Lost) {
+    let (journal, offset, bytes) = (path.display(), range.start, range.len());
+    let changes = changes.map_or_else(|| "unknown".to_owned(), |changes| changes.to_string());
+    match kind {
+        LostKind::Unfinished => tracing::info!(
+            %journal, offset, bytes, changes,
+            "a group of changes that was being written when the process or the machine stopped is \
+             dropped; nobody was told of it"
+        ),
+        LostKind::Unsynced => tracing::warn!(
+            %journal, offset, bytes, changes,
+            "sectors are missing at the end of a journal: changes that had not been synced when \
+             the machine stopped are dropped"
+        ),
+        LostKind::Damaged => {
+            let named = operations.iter().take(NAMED_MAX).map(ToString::to_string);
+            tracing::error!(
+                %journal, offset, bytes, changes,
+                operations = named.collect::<Vec<_>>().join(" "),
+                "a damaged part of a journal is left out; its operations may run again"
+            );
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Keeps out of the journal's values what the journal is read by.
+//!
+//! A record has bodies of others in it, which may hold anything. So that a body is never mistaken
+//! for the end of a group, nor for a sector that was not written, a record with [`ZEROS_MAX`] zeros
+//! in a row, or with a mark of the journal, is kept with bytes stuffed in between:
+//!
+//! ```text
+//! byte 0  0xff, which is no version of a record
+//! rest    the record, with 0xff behind every 64 zeros in a row and behind every `FJL`
+//! ```
+
+use std::borrow::Cow;
+
+use memchr::memmem;
+
+use super::journal::END_MARK;
+use crate::store::codec::Corrupt;
+
+/// Zeros in a row that a value may have.
+pub(super) const ZEROS_MAX: usize = 64;
+const STUFFED: u8 = 0xff;
+/// What every mark begins with.
+const MARK: &[u8] = b"FJL";
+
+/// A record as it is kept.
+pub(super) fn stuff(record: Vec<u8>) -> Vec<u8> {
+    let zeros = [0; ZEROS_MAX];
+    let is_plain = memmem::find(&record, END_MARK).is_none()
+        && memmem::find(&record, &zeros).is_none()
+        // the next byte of the journal may end the mark
+        && !record.ends_with(MARK);
+    if is_plain {
+        return record;
+    }
+    let (mut kept, mut run) = (Vec::with_capacity(record.len() + 16), Run::default());
+    kept.push(STUFFED);
+    for byte in record {
+        kept.push(byte);
+        if run.is_full(byte) {
+            kept.push(STUFFED);
+        }
+    }
+    kept
+}
+
+/// The record that was kept.
+pub(super) fn unstuff(kept: &[u8]) -> Result<Cow<'_, [u8]>, Corrupt> {
+    let Some((&STUFFED, stuffed)) = kept.split_first() else {
+        return Ok(Cow::Borrowed(kept));
+    };
+    let (mut record, mut run) = (Vec::with_capacity(stuffed.len()), Run::default());
+    let mut bytes = stuffed.iter();
+    while let Some(byte) = bytes.next() {
+        record.push(*byte);
+        if run.is_full(*byte) && bytes.next() != Some(&STUFFED) {
+            return Err(Corrupt::Foreign);
+        }
+    }
+    Ok(Cow::Owned(record))
+}
+
+/// How much there is of what must not go on.
+#[derive(Default)]
+struct Run {
+    zeros: usize,
+    mark: usize,
+}
+
+impl Run {
+    /// Whether something has to come between this byte and the next one.
+    fn is_full(&mut self, byte: u8) -> bool {
+        self.zeros = if byte == 0 { self.zeros + 1 } else { 0 };
+        self.mark = match MARK.get(self.mark) {
+            Some(next) if *next == byte => self.mark + 1,
+            Some(_) | None => usize::from(MARK.first() == Some(&byte)),
+        };
+        let is_full = self.zeros == ZEROS_MAX || self.mark == MARK.len();
+        if is_full {
+            *self = Self::default();
+        }
+        is_full
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn is_kept_without_marks(record: &[u8]) {
+        let kept = stuff(record.to_vec());
+        assert_eq!(*unstuff(&kept).unwrap(), *record);
+        let longest = kept.split(|byte| *byte != 0).map(<[u8]>::len).max();
+        assert!(longest.unwrap_or(0) <= ZEROS_MAX, "{longest:?}");
+        assert!(memmem::find(&kept, END_MARK).is_none() && !kept.ends_with(MARK));
+    }
+
+    #[test]
+    fn no_record_is_kept_with_a_mark_or_many_zeros() {
+        for zeros in [0, 63, 64, 65, 127, 128, 129, 5000] {
+            for around in [&b""[..], b"x", b"FJL", b"FJL\x03", b"FFJL\x03FJLFJL\x03\xff"] {
+                is_kept_without_marks(&[&[2], around, &vec![0; zeros], around].concat());
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_that_has_nothing_of_that_is_kept_as_it_is() {
+        let plain = [&[2, 0, 0, 0][..], b"FJ", &[0; 63], b"FJ"].concat();
+        assert_eq!(stuff(plain.clone()), plain);
+    }
+
+    #[test]
+    fn what_is_stuffed_wrongly_is_corrupt() {
+        let zeros = [&[STUFFED][..], &[0; 64], &[1]].concat();
+        assert!(unstuff(&zeros).is_err() && unstuff(&zeros[..65]).is_err());
+        assert!(unstuff(b"\xffFJL\x03").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_kept_reads_back(
+            parts in prop::collection::vec(
+                prop_oneof![
+                    Just(vec![0; 64]), Just(vec![0; 17]), Just(b"FJL".to_vec()),
+                    Just(b"\x03".to_vec()), Just(b"F".to_vec()), Just(b"\xff".to_vec()),
+                    prop::collection::vec(any::<u8>(), 0..9),
+                ],
+                0..40,
+            ),
+        ) {
+            is_kept_without_marks(&[vec![vec![2]], parts].concat().concat());
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The journal of the store on disk after a loss of power, and with damage: what was answered is
+//! there, or the store does not open and says why. (Every byte and bit is tried beside the rules.)
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use onceward::clock::Clock;
+use onceward::operation::state::{Claimed, Settlement};
+use onceward::operation::{AnswerBody, Outcome, StoredAnswer};
+use onceward::store::Store;
+use onceward::store::embedded::{self, Durability, Embedded, IfDamaged, OpenError, Settings};
+use tempfile::TempDir;
+
+use super::embedded::{START, after_a_crash_of};
+use super::support::{answer, attempted, copy_of, end_of, granted, order};
+
+const JOURNAL: &str = "records/0.jnl";
+const SECTOR: usize = 512;
+
+fn open(path: &Path, if_damaged: IfDamaged) -> Result<Arc<Embedded>, OpenError> {
+    let settings = Settings { path: path.to_owned(), durability: Durability::Sync, if_damaged };
+    embedded::open(&settings, Clock::manual(START)).map(Arc::new)
+}
+
+/// The journal without the zeros that it is made with.
+fn journal(store: &Path) -> Vec<u8> {
+    let mut bytes = fs::read(store.join(JOURNAL)).unwrap();
+    bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
+    bytes
+}
+
+/// The end of an attempt whose answer has this body.
+fn end_with(request: &onceward::operation::state::ClaimRequest, body: &[u8]) -> Settlement {
+    let mut end = end_of(request, 1, Outcome::Succeeded);
+    let body = AnswerBody::Kept(body.to_vec().into());
+    end.ending.answer = Some(Arc::new(StoredAnswer { body, ..StoredAnswer::clone(&answer()) }));
+    end
+}
+
+/// A store in which `kept` was done and `last` was claimed; its last group is the end of `last`,
+/// with a body that holds a whole journal. And the journal before and behind that group.
+struct Written {
+    store: TempDir,
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+impl Written {
+    async fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let store = open(path, IfDamaged::Refuse).unwrap();
+        attempted(&*store, &order("kept"), Outcome::Succeeded).await;
+        let (request, _) = granted(&*store, &order("last")).await;
+        let before = journal(path);
+        let body = [&before[..], &vec![0; 2 * SECTOR], b"FJL\x03", &before, b"FJL"].concat();
+        store.settle(&end_with(&request, &body)).await.unwrap();
+        let after = journal(path);
+        let store = after_a_crash_of(path, |_| ());
+        Self { store, before, after }
+    }
+
+    /// The store with another journal.
+    fn with(&self, journal: &[u8]) -> TempDir {
+        after_a_crash_of(self.store.path(), |copy| fs::write(copy.join(JOURNAL), journal).unwrap())
+    }
+
+    /// Sectors in which the last group has a part.
+    fn sectors(&self) -> Vec<usize> {
+        (self.before.len() / SECTOR * SECTOR..self.after.len()).step_by(SECTOR).collect()
+    }
+
+    /// The journal with these sectors as they were before the last group.
+    fn torn(&self, sectors: &[usize]) -> Vec<u8> {
+        let mut bytes = self.after.clone();
+        for at in sectors.iter().flat_map(|start| *start..*start + SECTOR) {
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = self.before.get(at).copied().unwrap_or(0);
+            }
+        }
+        bytes
+    }
+}
+
+/// What was done is remembered; and what `last` has become.
+async fn keeps_what_was_done(store: &dyn Store) -> Claimed {
+    let kept = copy_of(store, &order("kept")).await;
+    assert_eq!(kept, Claimed::Succeeded { attempt: 1, answer: answer() });
+    copy_of(store, &order("last")).await
+}
+
+#[tokio::test]
+async fn bodies_that_hold_the_marks_of_a_journal_are_kept_byte_for_byte() {
+    let written = Written::new().await;
+    let store = open(written.store.path(), IfDamaged::Refuse).unwrap();
+    let told = keeps_what_was_done(&*store).await;
+    let Claimed::Succeeded { answer, .. } = told else { panic!("{told:?}") };
+    let AnswerBody::Kept(body) = &answer.body else { panic!("it was kept") };
+    assert!(body.starts_with(&written.before) && body.ends_with(b"FJL"));
+    store.close().await;
+    let again = open(written.store.path(), IfDamaged::Refuse).unwrap();
+    assert!(matches!(keeps_what_was_done(&*again).await, Claimed::Succeeded { .. }));
+}
+
+#[tokio::test]
+async fn s8_a_journal_that_ends_inside_its_last_group_opens_with_all_before() {
+    let written = Written::new().await;
+    let (before, after) = (written.before.len(), written.after.len());
+    let ends = (before..after).step_by(41).chain([before + 1, after - 1]);
+    for length in ends {
+        for bytes in [written.after[..length].to_vec(), {
+            // as it is made: with room for more
+            let mut bytes = written.after[..length].to_vec();
+            bytes.resize(length + 100_000, 0);
+            bytes
+        }] {
+            let store = open(written.with(&bytes).path(), IfDamaged::Refuse).unwrap();
+            let told = keeps_what_was_done(&*store).await;
+            assert!(matches!(told, Claimed::Uncertain { .. }), "cut at {length}: {told:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn s8_a_last_group_of_which_sectors_are_missing_is_dropped() {
+    let written = Written::new().await;
+    let sectors = written.sectors();
+    assert!(sectors.len() > 4, "{sectors:?}");
+    let each = sectors.iter().map(|sector| vec![*sector]);
+    let pairs = sectors.windows(2).map(<[usize]>::to_vec);
+    for missing in each.chain(pairs).chain([sectors[1..].to_vec(), sectors.clone()]) {
+        let torn = written.with(&written.torn(&missing));
+        for _ in 0..2 {
+            let store = open(torn.path(), IfDamaged::Refuse).unwrap();
+            let told = keeps_what_was_done(&*store).await;
+            assert!(matches!(told, Claimed::Uncertain { .. }), "{missing:?}: {told:?}");
+            // it goes on behind what it has dropped
+            let more = order(&format!("{missing:?}"));
+            assert_ne!(copy_of(&*store, &more).await, Claimed::Free);
+            store.close().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn s6_a_flipped_bit_refuses_names_its_place_and_is_left_out_when_that_is_accepted() {
+    let written = Written::new().await;
+    for at in [40, written.before.len() / 2, written.before.len() + 300, written.after.len() - 2] {
+        let mut bytes = written.after.clone();
+        bytes[at] ^= 1;
+        let damaged = written.with(&bytes);
+        for _ in 0..2 {
+            let refused = open(damaged.path(), IfDamaged::Refuse).unwrap_err();
+            let OpenError::DamagedJournal { journal, offset, .. } = &refused else {
+                panic!("{at}: {refused:?}")
+            };
+            assert_eq!(*journal, damaged.path().join(JOURNAL));
+            assert!(*offset <= at as u64, "{offset} is behind {at}");
+            let says = refused.to_string();
+            assert!(says.contains(&format!("at byte {offset}:")), "{says}");
+            assert!(says.contains("`--accept-damaged-store`"), "{says}");
+            assert_eq!(fs::read(damaged.path().join(JOURNAL)).unwrap(), bytes, "it is untouched");
+        }
+        let store = open(damaged.path(), IfDamaged::Accept).unwrap();
+        let told = copy_of(&*store, &order("last")).await;
+        let is_last = at > written.before.len();
+        assert_eq!(matches!(told, Claimed::Succeeded { .. }), !is_last, "{at}: {told:?}");
+        if is_last {
+            keeps_what_was_done(&*store).await;
+        }
+        store.close().await;
+        let aside = damaged.path().join("0.jnl.damaged");
+        assert_eq!(fs::read(aside).unwrap(), bytes, "it is kept for whoever can read it");
+        open(damaged.path(), IfDamaged::Refuse).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn s6_a_whole_group_behind_one_without_a_sector_refuses() {
+    let written = Written::new().await;
+    let store = open(written.store.path(), IfDamaged::Refuse).unwrap();
+    granted(&*store, &order("behind")).await;
+    let mut bytes = journal(written.store.path());
+    assert!(bytes.starts_with(&written.after));
+    let missing = written.sectors()[2];
+    bytes[missing..missing + SECTOR].fill(0);
+    let damaged = written.with(&bytes);
+    let refused = open(damaged.path(), IfDamaged::Refuse).unwrap_err();
+    let begins = written.before.len() as u64;
+    assert!(
+        matches!(refused, OpenError::DamagedJournal { offset, .. } if offset == begins),
+        "{refused:?}"
+    );
+    let store = open(damaged.path(), IfDamaged::Accept).unwrap();
+    let told = keeps_what_was_done(&*store).await;
+    assert!(matches!(told, Claimed::Uncertain { .. }), "it was claimed: {told:?}");
+    let told = copy_of(&*store, &order("behind")).await;
+    assert!(matches!(told, Claimed::Uncertain { .. }), "{told:?}");
+}
