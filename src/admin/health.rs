@@ -94,9 +94,10 @@ const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// All metrics, in the format that the caller asks for.
 pub(super) async fn metrics(State(admin): State<Admin>, headers: HeaderMap) -> Response {
     let metrics = &admin.0.metrics;
-    if let Ok(uncertain) = admin.0.store.uncertain().await {
-        metrics.uncertain.set(i64::try_from(uncertain).unwrap_or(i64::MAX));
-    }
+    // what was so before the store went away may not be so any more
+    let uncertain =
+        admin.0.store.uncertain().await.ok().and_then(|count| u32::try_from(count).ok());
+    metrics.uncertain.set(uncertain.map_or(f64::NAN, f64::from));
     let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let openmetrics = accepts.is_some_and(|accepts| accepts.contains("openmetrics"));
     let (kind, page) = if openmetrics {

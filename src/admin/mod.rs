@@ -11,6 +11,7 @@ mod listing;
 mod many;
 mod operations;
 mod problem;
+mod store;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -123,6 +124,7 @@ impl Admin {
             .route("/api/operations/resolve", post(many::resolve))
             .route("/api/operations/{id}", get(operations::show).delete(decide::forget))
             .route("/api/operations/{id}/resolve", post(decide::resolve))
+            .route("/api/store/acknowledge", post(store::acknowledge))
             .method_not_allowed_fallback(|| async { Problem::MethodNotAllowed })
             .fallback(|| async { Problem::NotFound })
             .layer(from_fn_with_state(self.clone(), guard::check));

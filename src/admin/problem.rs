@@ -65,7 +65,9 @@ impl Problem {
             store::Error::Unavailable(_)
             | store::Error::NoReply(_)
             | store::Error::TooFewReplicas { .. }
-            | store::Error::Failed(_) => Self::StoreUnavailable,
+            | store::Error::Failed(_)
+            | store::Error::Emptied
+            | store::Error::Met(_) => Self::StoreUnavailable,
         }
     }
 

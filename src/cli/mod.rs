@@ -9,6 +9,7 @@ mod operations;
 mod output;
 mod providers;
 mod serve;
+mod store;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -38,6 +39,8 @@ enum Command {
     Explain(explain::Args),
     /// List and show operations, and decide about those whose outcome nobody knows.
     Operations(operations::Args),
+    /// Say what is known of the store.
+    Store(store::Args),
     /// List the senders that are known, or show what is known of one.
     Providers(providers::Args),
     /// Write a starting configuration.
@@ -61,6 +64,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Operations(args) => operations::run(&args),
+        Command::Store(args) => store::run(&args),
         Command::Providers(args) => providers::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Completions(args) => completions::run(&args),

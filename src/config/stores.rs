@@ -13,7 +13,7 @@ use super::problem::Key;
 use super::raw::RawSecret;
 use super::secrets::{self, TextOrSecret};
 use crate::secret::Secret;
-use crate::store::{self, Certificates, SetupError, postgres, redis};
+use crate::store::{self, Certificates, SetupError, WhenEmptied, postgres, redis};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
@@ -23,6 +23,7 @@ pub(super) struct RawRedis {
     master: Option<Text<String>>,
     prefix: Option<Text<Prefix>>,
     replica_acks: Option<Replicas>,
+    when_store_emptied: Option<Text<WhenEmptied>>,
     timeout: Option<Text<Duration>>,
     username: Option<Text<String>>,
     password: Option<RawSecret>,
@@ -38,6 +39,7 @@ pub(super) struct RawPostgres {
     listen_url: Option<TextOrSecret>,
     schema: Option<Text<Schema>>,
     connections_max: Option<Count>,
+    when_store_emptied: Option<Text<WhenEmptied>>,
     timeout: Option<Text<Duration>>,
     ca: Option<Text<PathBuf>>,
     certificate: Option<Text<PathBuf>>,
@@ -94,6 +96,7 @@ pub(super) fn redis(check: &mut Check<'_>, raw: RawRedis) -> Option<store::Setti
         mode: mode?,
         prefix: text(raw.prefix)?.0,
         replica_acks: raw.replica_acks?.0.into(),
+        when_emptied: text(raw.when_store_emptied)?,
         timeout: timeout?,
         username: text(raw.username),
         password,
@@ -123,6 +126,7 @@ pub(super) fn postgres(check: &mut Check<'_>, raw: RawPostgres) -> Option<store:
         listen_url,
         schema: text(raw.schema)?.0,
         connections_max: connections_max?,
+        when_emptied: text(raw.when_store_emptied)?,
         timeout: timeout?,
         certificates: certificates?,
     };
@@ -178,6 +182,14 @@ impl Written for ModeWord {
             "cluster" => Some(Self::Cluster),
             _ => None,
         }
+    }
+}
+
+impl Written for WhenEmptied {
+    const EXPECTED: &'static str = "`continue` or `stop`";
+
+    fn read(text: &str) -> Option<Self> {
+        [Self::Continue, Self::Stop].into_iter().find(|when| when.as_str() == text)
     }
 }
 

@@ -140,17 +140,22 @@ impl Application {
                 error = %chain(&error),
                 "what a look-up has found could not be recorded"
             );
-            self.give_up(executor, &error);
+            // it was granted before, whatever has become of this call
+            self.withdraw(executor);
             Claimed::Uncertain { attempt, ends_in: Duration::ZERO }
         })
     }
 
     /// Without a reply there is no grant, but the store may have made one.
     fn give_up(&self, executor: &Executor, error: &store::Error) {
-        let ClaimRequest { asked, claim_id, terms, may_grant, .. } = &self.request;
-        if error.may_have_applied() && *may_grant {
-            executor.withdrawals.begin(asked.id, *claim_id, *terms);
+        if error.may_have_applied() && self.request.may_grant {
+            self.withdraw(executor);
         }
+    }
+
+    fn withdraw(&self, executor: &Executor) {
+        let ClaimRequest { asked, claim_id, terms, .. } = &self.request;
+        executor.withdrawals.begin(asked.id, *claim_id, *terms);
     }
 
     /// The claim, if it was granted.

@@ -87,7 +87,7 @@ pub(super) async fn exchange(
     let head_only = request.method == http::Method::HEAD;
     let mut status = None;
     let work = async {
-        let answer = match send(upstream, request, bounds.lease, &progress).await {
+        let answer = match send(upstream, request, bounds, &progress).await {
             Sent::Answered(answer) => answer,
             Sent::HandedBack(_) => return End::NeverSent(Reason::NothingWritten).into(),
             Sent::NeverSent(reason) => return End::NeverSent(reason).into(),
@@ -116,12 +116,12 @@ pub(super) async fn exchange(
     }
 }
 
-/// Sends a request on connection after connection until one has taken a byte of it. With a lease,
-/// only while that has room.
+/// Sends a request on connection after connection until one has taken a byte of it: only while the
+/// process does not end, and with a lease only while that has room.
 pub(super) async fn send(
     upstream: &Upstream,
     mut request: Request,
-    lease: Option<&Lease>,
+    bounds: &Bounds<'_>,
     progress: &Progress,
 ) -> Sent {
     loop {
@@ -129,10 +129,14 @@ pub(super) async fn send(
             Ok(connection) => connection,
             Err(reason) => return Sent::NeverSent(reason),
         };
-        if let Some(lease) = lease
+        if let Some(lease) = bounds.lease
             && !lease.has_room().await
         {
             return Sent::NeverSent(Reason::LeaseLost);
+        }
+        // what would be written now would be cut off
+        if bounds.stop.is_cancelled() {
+            return Sent::NeverSent(Reason::ShutDown);
         }
         match connection.send(request, progress).await {
             Sent::HandedBack(unsent) => request = unsent,

@@ -151,8 +151,8 @@ impl Executor {
         }
     }
 
-    /// Refuses, unless the route wants it otherwise. A record that is there and cannot be read may
-    /// be that of a success: it never goes on unprotected.
+    /// Refuses, unless the route wants it otherwise. Only what nobody has met may go on unprotected: a
+    /// record that is there and cannot be read may be that of a success.
     async fn without_claim(
         &self,
         error: &store::Error,
@@ -160,10 +160,10 @@ impl Executor {
         handling: &Handling,
         reply: Reply,
     ) {
-        let (id, unreadable) = (keyed.asked.id, matches!(error, store::Error::Unreadable(..)));
+        let (id, may_pass) = (keyed.asked.id, error.says_nothing());
         let error = chain(error);
         match handling.policy.when_store_fails {
-            WhenStoreFails::Forward if !unreadable => {
+            WhenStoreFails::Forward if may_pass => {
                 let Some(_slot) = handling.slot() else {
                     return reply.send(self.overloaded());
                 };

@@ -1,17 +1,20 @@
 //! What a person should know of how an attempt ended.
 
+use std::time::Duration;
+
 use super::{Executor, Reply};
 use crate::operation::state::Ending;
-use crate::operation::{OperationId, Outcome};
+use crate::operation::{Asked, Key, OperationId, Outcome};
+use crate::store;
+use crate::telemetry::chain;
+
+/// So many characters of a key are written into the log: it may be long, and is a stranger's.
+const KEY_CHARS_MAX: usize = 256;
 
 impl Executor {
     /// The outcome of an attempt, or of one of its steps.
-    pub(super) fn note_end(
-        operation: OperationId,
-        (attempt, step): (u32, Option<&str>),
-        ending: &Ending,
-    ) {
-        let (reason, status) = (ending.reason.as_str(), ending.status);
+    pub(super) fn note_end(asked: &Asked, attempt: u32, step: Option<&str>, ending: &Ending) {
+        let (reason, status, operation) = (ending.reason.as_str(), ending.status, asked.id);
         match ending.outcome {
             Outcome::Succeeded => {}
             Outcome::Failed => {
@@ -27,14 +30,42 @@ impl Executor {
             Outcome::Uncertain => {
                 tracing::warn!(
                     operation.id = %operation,
+                    operation.key = shown(&asked.key),
+                    route.name = &*asked.route,
                     attempt.number = attempt,
                     step,
                     reason,
                     status,
+                    next = format!("onceward operations show {operation}"),
                     "nobody knows whether it was done"
                 );
             }
         }
+    }
+
+    /// An attempt has succeeded after its sender was told to come back, or after it was held.
+    pub(super) fn note_late(asked: &Asked, attempt: u32, took: Duration) {
+        tracing::info!(
+            operation.id = %asked.id,
+            operation.key = shown(&asked.key),
+            route.name = &*asked.route,
+            attempt.number = attempt,
+            duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            "a slow attempt has succeeded: copies get its answer from now on"
+        );
+    }
+
+    /// What came of an attempt is given up, since nobody can read the record that it belongs to.
+    pub(super) fn note_unrecorded(&self, asked: &Asked, attempt: u32, error: &store::Error) {
+        self.metrics.unrecorded.inc();
+        tracing::error!(
+            operation.id = %asked.id,
+            operation.key = shown(&asked.key),
+            route.name = &*asked.route,
+            attempt.number = attempt,
+            error = %chain(error),
+            "an outcome is given up: the record cannot be read, and copies are refused"
+        );
     }
 
     /// An attempt has failed.
@@ -64,4 +95,9 @@ impl Executor {
         self.metrics.superseded.inc();
         tracing::error!(operation.id = %operation, attempt.number = attempt, "superseded: its outcome changed nothing");
     }
+}
+
+/// A key for people.
+fn shown(key: &Key) -> String {
+    key.parts.join(", ").chars().take(KEY_CHARS_MAX).collect()
 }

@@ -41,8 +41,7 @@ impl Executor {
         let bounds = Bounds { ends, lease: None, stop: &self.stop };
         let forward = async {
             let progress = Progress::default();
-            let sent =
-                bounds.hold(send(&handling.upstream, request, bounds.lease, &progress)).await;
+            let sent = bounds.hold(send(&handling.upstream, request, &bounds, &progress)).await;
             let end = match sent {
                 Ok(Sent::Answered(answer)) => {
                     let (pieces, body) = AnswerBody::streaming();

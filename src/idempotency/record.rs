@@ -7,11 +7,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::claim::{Application, Approach, Claim};
+use super::claim::{Application, Approach, Claim, Lease};
 use super::disposition::{Disposition, Forwarded};
 use super::{Executor, Handling, Reply};
 use crate::operation::state::{Ending, IfInFlight, Settled, Settlement};
-use crate::operation::{Asked, OperationId, Outcome};
+use crate::operation::{Asked, Outcome};
 use crate::store;
 use crate::telemetry::chain;
 
@@ -34,8 +34,8 @@ impl Executor {
         let operation = lease.operation();
         let took = claim.asked_at.until(self.clock.moment());
         let settlement = claim.settlement(ending);
-        let failed_once = Notify::new();
-        let settling = self.insist(operation, &failed_once, || self.store.settle(&settlement));
+        let (failed_once, was_held) = (Notify::new(), lease.left().is_zero());
+        let settling = Self::insist(&lease, &failed_once, || self.store.settle(&settlement));
         let mut settling = pin!(settling);
         let settled = tokio::select! {
             biased;
@@ -55,50 +55,60 @@ impl Executor {
         };
         claim.finish();
         handling.metrics.attempt(outcome, took);
-        self.note(&settlement, settled, reply);
-        match (settled, end) {
-            (Settled::Recorded { .. } | Settled::RecordLost, Some(end)) => {
-                reply.send(Disposition::Executed { operation, attempt, end });
-            }
-            (Settled::Superseded, Some(end)) if reply.passes() => {
-                reply.send(Disposition::Executed { operation, attempt, end });
-            }
-            (Settled::Superseded, Some(_)) => {
-                reply.send(self.standing(&settlement.asked, handling).await);
-            }
-            (Settled::Recorded { .. } | Settled::RecordLost | Settled::Superseded, None) => {}
+        Self::note_end(&settlement.asked, attempt, None, &settlement.ending);
+        match &settled {
+            Ok(settled) => self.note_settled(&settlement, *settled, reply),
+            Err(error) => self.note_unrecorded(&settlement.asked, attempt, error),
         }
+        let is_late = was_held || reply.told_to_come_back();
+        if is_late
+            && outcome == Outcome::Succeeded
+            && matches!(settled, Ok(Settled::Recorded { .. }))
+        {
+            Self::note_late(&settlement.asked, attempt, took);
+        }
+        let Some(end) = end else { return };
+        reply.send(match settled {
+            Ok(Settled::Superseded) if !reply.passes() => {
+                self.standing(&settlement.asked, handling).await
+            }
+            // it is what has become of the request, whoever remembers it
+            Ok(Settled::Recorded { .. } | Settled::RecordLost | Settled::Superseded) | Err(_) => {
+                Disposition::Executed { operation, attempt, end }
+            }
+        });
     }
 
-    /// Tries until the store has answered.
+    /// Tries until the store has answered. A record that cannot be read is tried until the lease has
+    /// run out: it does not become readable by itself, and holds a place of its route.
     pub(super) async fn insist<T, F: Future<Output = Result<T, store::Error>>>(
-        &self,
-        operation: OperationId,
+        lease: &Lease,
         failed_once: &Notify,
         mut call: impl FnMut() -> F,
-    ) -> T {
+    ) -> Result<T, store::Error> {
         let mut pause = PAUSE_FIRST;
         loop {
-            match call().await {
-                Ok(answered) => return answered,
-                Err(error) => {
-                    tracing::warn!(
-                        operation.id = %operation,
-                        error = %chain(&error),
-                        "an outcome is not recorded yet"
-                    );
-                    failed_once.notify_one();
-                }
+            let error = match call().await {
+                Ok(answered) => return Ok(answered),
+                Err(error) => error,
+            };
+            failed_once.notify_one();
+            if matches!(error, store::Error::Unreadable(..)) && lease.left().is_zero() {
+                return Err(error);
             }
+            tracing::warn!(
+                operation.id = %lease.operation(),
+                error = %chain(&error),
+                "an outcome is not recorded yet"
+            );
             sleep(pause).await;
             pause = PAUSE_LAST.min(pause * 2);
         }
     }
 
-    /// What a person should know of how an attempt ended.
-    fn note(&self, settlement: &Settlement, settled: Settled, reply: &Reply) {
+    /// What a person should know of what became of a settle.
+    fn note_settled(&self, settlement: &Settlement, settled: Settled, reply: &Reply) {
         let Settlement { asked, attempt, ending, .. } = settlement;
-        Self::note_end(asked.id, (*attempt, None), ending);
         match settled {
             Settled::Recorded { copy_refused } => {
                 if ending.outcome == Outcome::Failed {

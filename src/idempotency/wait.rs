@@ -79,10 +79,13 @@ impl Executor {
         let Some(_place) = self.waiters.join(id, waiters_max) else {
             self.metrics.limit_reached(Limit::Waiters);
             let approach = Approach::new(handling.slot(), IfInFlight::Refused);
-            return self.claim(keyed, handling, approach, reply).await;
+            return match self.claim(keyed, handling, approach, reply).await {
+                Err(error) if !matches!(error, store::Error::Unreadable(..)) => Ok(in_flight(met)),
+                standing => standing,
+            };
         };
         // The watch begins before the look, so that no end falls between the two.
-        let mut watch = self.store.watch(id).await?;
+        let Ok(mut watch) = self.store.watch(id).await else { return Ok(in_flight(met)) };
         let (mut slot, mut waited_for) = (handling.slot(), met);
         let mut lease_ends = Instant::now() + handling.policy.terms.lease;
         loop {

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::operation::{ClaimId, OperationId, Terms};
 use crate::store::{Error, Store};
-use crate::telemetry::{Limit, Metrics};
+use crate::telemetry::{Limit, Metrics, chain};
 
 /// Claims that are being withdrawn at a time. When there are more, no new ones are made: they are
 /// refused as if the store were down, which it is.
@@ -59,11 +59,19 @@ async fn withdraw(store: &dyn Store, id: OperationId, claim_id: ClaimId, terms: 
     let mut answering_since = None;
     loop {
         let asked = Instant::now();
-        answering_since = match store.withdraw(id, claim_id, terms.retention).await {
-            Ok(()) => Some(answering_since.unwrap_or(asked)),
+        let withdrawn = store.withdraw(id, claim_id, terms.retention).await;
+        answering_since = match &withdrawn {
+            Ok(()) | Err(Error::Unreadable(..)) => Some(answering_since.unwrap_or(asked)),
             Err(_) => None,
         };
         if answering_since.is_some_and(|since| since.elapsed() >= terms.lease) {
+            if let Err(error) = withdrawn {
+                tracing::error!(
+                    operation.id = %id,
+                    error = %chain(&error),
+                    "a claim without a reply is not withdrawn: its record cannot be read"
+                );
+            }
             return;
         }
         sleep(PAUSE.min(terms.lease)).await;

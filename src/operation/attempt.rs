@@ -1,6 +1,6 @@
 //! The attempt log: every try at an operation, and every decision about it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -162,6 +162,11 @@ impl Attempt {
             (true, Some(_), _) => Some(true),
         }
     }
+
+    /// Whether it is known that it was done, or that it was not.
+    const fn is_known(&self) -> bool {
+        matches!(self.outcome, Some(Outcome::Succeeded | Outcome::Failed))
+    }
 }
 
 /// The attempts of an operation: the first and the last [`AttemptLog::KEPT`] in full, all counted.
@@ -171,6 +176,15 @@ pub struct AttemptLog {
     last: VecDeque<Attempt>,
     total: u32,
     latest: u32,
+    dropped: Vec<Dropped>,
+}
+
+/// Attempts at one step, or on a route without steps, that are not kept in full any more and whose
+/// outcome is not known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Dropped {
+    step: Option<Arc<str>>,
+    uncertain: u32,
 }
 
 impl AttemptLog {
@@ -184,21 +198,41 @@ impl AttemptLog {
         if self.first.len() < Self::KEPT {
             self.first.push(attempt);
         } else {
-            if self.last.len() == Self::KEPT {
-                self.last.pop_front();
+            if self.last.len() == Self::KEPT
+                && let Some(dropped) = self.last.pop_front()
+                && !dropped.is_known()
+            {
+                self.drop_uncertain(dropped.step, 1);
             }
             self.last.push_back(attempt);
         }
     }
 
-    /// A log as it was kept: the first ones, the last ones, how many there were, the highest number.
-    pub(crate) const fn restored(
+    /// A log as it was kept before it said how those ended that were dropped: the first ones, the
+    /// last ones, how many there were, the highest number. Those dropped count as uncertain ones.
+    pub(crate) fn restored(
         first: Vec<Attempt>,
         last: VecDeque<Attempt>,
         total: u32,
         latest: u32,
     ) -> Self {
-        Self { first, last, total, latest }
+        let mut log = Self { first, last, total, latest, dropped: Vec::new() };
+        let kept = u32::try_from(log.kept().count()).unwrap_or(u32::MAX);
+        let dropped = total.saturating_sub(kept);
+        if dropped > 0 {
+            let steps: BTreeSet<_> = log.kept().map(|attempt| attempt.step.clone()).collect();
+            for step in steps {
+                log.drop_uncertain(step, dropped);
+            }
+        }
+        log
+    }
+
+    fn drop_uncertain(&mut self, step: Option<Arc<str>>, count: u32) {
+        match self.dropped.iter_mut().find(|dropped| dropped.step == step) {
+            Some(dropped) => dropped.uncertain = dropped.uncertain.saturating_add(count),
+            None => self.dropped.push(Dropped { step, uncertain: count }),
+        }
     }
 
     /// How many there were.
@@ -212,15 +246,13 @@ impl AttemptLog {
         self.latest
     }
 
-    /// How many of a step, or of a route without steps, ended without a known outcome. One that was
-    /// dropped counts as one of these: who asks wants no more than so many.
+    /// How many of a step, or of a route without steps, ended without a known outcome, those that
+    /// were dropped included.
     pub fn uncertain(&self, step: Option<&str>) -> u32 {
-        let other = |attempt: &&Attempt| {
-            let known = matches!(attempt.outcome, Some(Outcome::Succeeded | Outcome::Failed));
-            known || attempt.step.as_deref() != step
-        };
-        let others = self.kept().filter(other).count();
-        self.total.saturating_sub(u32::try_from(others).unwrap_or(u32::MAX))
+        let is_one = |attempt: &&Attempt| !attempt.is_known() && attempt.step.as_deref() == step;
+        let kept = u32::try_from(self.kept().filter(is_one).count()).unwrap_or(u32::MAX);
+        let dropped = self.dropped.iter().find(|dropped| dropped.step.as_deref() == step);
+        kept.saturating_add(dropped.map_or(0, |dropped| dropped.uncertain))
     }
 
     /// The attempts that were kept, in order.
@@ -236,6 +268,12 @@ impl AttemptLog {
     /// Whether an attempt was made under a claim and is still kept.
     pub fn knows(&self, claim_id: ClaimId) -> bool {
         self.kept().any(|attempt| attempt.claim_id == claim_id)
+    }
+
+    /// All that was attempted under a claim and is still kept: one attempt at each step.
+    pub(super) fn all_of(&mut self, claim_id: ClaimId) -> impl Iterator<Item = &mut Attempt> {
+        let all = self.first.iter_mut().chain(&mut self.last);
+        all.filter(move |attempt| attempt.claim_id == claim_id)
     }
 
     /// The attempt that was made under a claim at this step, if it is still kept.
@@ -316,6 +354,32 @@ mod tests {
         let expected: Vec<_> = (1..=32).chain(69..=100).collect();
         assert_eq!(numbers, expected);
         assert_eq!((log.total(), log.latest_number()), (100, 100));
+    }
+
+    fn ended(number: u32, step: Option<&str>, outcome: Outcome) -> Attempt {
+        Attempt { step: step.map(Into::into), outcome: Some(outcome), ..attempt(number) }
+    }
+
+    #[test]
+    fn attempts_that_were_dropped_are_counted_as_what_they_were() {
+        let mut log = AttemptLog::default();
+        for number in 1..=200 {
+            // every tenth is uncertain, and every twentieth of another step
+            let outcome = if number % 10 == 0 { Outcome::Uncertain } else { Outcome::Failed };
+            log.push(ended(number, (number % 20 == 0).then_some("mail"), outcome));
+        }
+        assert_eq!((log.uncertain(None), log.uncertain(Some("mail"))), (10, 10));
+        assert_eq!((log.total(), log.uncertain(Some("other"))), (200, 0));
+    }
+
+    /// Before, nothing was kept of how they had ended: who asks wants no more than so many.
+    #[test]
+    fn of_a_log_that_was_kept_before_those_that_were_dropped_count_as_uncertain() {
+        let all = |number| ended(number, None, Outcome::Failed);
+        let (first, last) = ((1..=32).map(all).collect(), (69..=100).map(all).collect());
+        assert_eq!(AttemptLog::restored(first, last, 100, 100).uncertain(None), 36);
+        let few = AttemptLog::restored(vec![all(1)], VecDeque::new(), 1, 1);
+        assert_eq!(few.uncertain(None), 0);
     }
 
     #[test]

@@ -112,6 +112,10 @@ impl Store for Measured {
         self.store.concerns().await
     }
 
+    async fn acknowledge(&self) -> Result<bool, Error> {
+        self.store.acknowledge().await
+    }
+
     async fn probe(&self) -> Result<(), Error> {
         self.store.probe().await
     }

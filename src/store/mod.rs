@@ -40,6 +40,7 @@ pub use certificates::{Certificates, SetupError};
 pub use codec::Corrupt;
 pub use concern::Concern;
 pub use endings::Watch;
+pub use epoch::WhenEmptied;
 pub use listing::{Listed, Listing, Place};
 pub use measured::Measured;
 
@@ -137,6 +138,12 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
         Ok(Vec::new())
     }
 
+    /// A person knows that the store came back without what it was told: claims are granted again.
+    /// False if there was nothing to acknowledge.
+    async fn acknowledge(&self) -> Result<bool, Error> {
+        Ok(false)
+    }
+
     /// Waits until everything that was answered is on disk, and lets go of the store.
     async fn close(&self);
 }
@@ -176,14 +183,33 @@ pub enum Error {
     /// The record of this operation cannot be read; it is not taken for a free key.
     #[error("the record of `{0}` is unreadable")]
     Unreadable(OperationId, #[source] Corrupt),
+    /// The store came back without what it was told, and nobody has acknowledged it.
+    #[error("the store came back empty: see `onceward store acknowledge`")]
+    Emptied,
+    /// An attempt at this operation was met, in flight or uncertain; then the call failed.
+    #[error("an attempt at the operation was met before the call failed")]
+    Met(#[source] Box<Self>),
 }
 
 impl Error {
     /// Whether the call may have taken effect all the same.
-    pub const fn may_have_applied(&self) -> bool {
+    pub fn may_have_applied(&self) -> bool {
         match self {
             Self::NoReply(_) | Self::TooFewReplicas { .. } | Self::Failed(_) => true,
-            Self::Unavailable(_) | Self::Unreadable(..) => false,
+            Self::Unavailable(_) | Self::Unreadable(..) | Self::Emptied => false,
+            Self::Met(error) => error.may_have_applied(),
+        }
+    }
+
+    /// Whether it is no more than silence: nobody has met an attempt at the operation, or has lost
+    /// one.
+    pub const fn says_nothing(&self) -> bool {
+        match self {
+            Self::Unavailable(_)
+            | Self::NoReply(_)
+            | Self::TooFewReplicas { .. }
+            | Self::Failed(_) => true,
+            Self::Unreadable(..) | Self::Emptied | Self::Met(_) => false,
         }
     }
 }

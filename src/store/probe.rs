@@ -29,7 +29,12 @@ struct Unsound(&'static str);
 
 /// Claims, renews, settles and forgets it.
 pub(super) async fn probe(store: &dyn Store) -> Result<(), Error> {
-    let (asked, claim_id) = (Arc::new(throw_away()?), ClaimId::from_random(random()?));
+    probe_as(store, random()?).await
+}
+
+/// The same with one of this id.
+pub(super) async fn probe_as(store: &dyn Store, id: [u8; 16]) -> Result<(), Error> {
+    let (asked, claim_id) = (Arc::new(throw_away(id)), ClaimId::from_random(random()?));
     let (id, holder) = (asked.id, Arc::<str>::from("probe"));
     let request = ClaimRequest::new(Arc::clone(&asked), claim_id, Arc::clone(&holder), TERMS);
     let Claimed::Granted { attempt } = store.claim(&request).await? else {
@@ -62,18 +67,18 @@ pub(super) fn is_throw_away(operation: &Operation) -> bool {
 }
 
 /// An operation that nobody else asks for.
-fn throw_away() -> Result<Asked, Error> {
-    let bits = random()?;
+fn throw_away(bits: [u8; 16]) -> Asked {
     let (id, key) = (
         OperationId::from_bytes(bits),
         Key { from: KeyKind::Header, parts: vec![hex::encode(bits)] },
     );
     let (method, path) = ("PROBE".to_owned(), "/".to_owned());
     let fingerprint = FingerprintDigest::under(ROUTE).finish();
-    Ok(Asked { id, route: ROUTE.into(), method, path, key, fingerprint })
+    Asked { id, route: ROUTE.into(), method, path, key, fingerprint }
 }
 
-fn random() -> Result<[u8; 16], Error> {
+/// An id that is like no other.
+pub(super) fn random() -> Result<[u8; 16], Error> {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).map_err(|error| Error::Failed(Box::new(error)))?;
     Ok(bits)

@@ -1,5 +1,6 @@
 //! The metrics, and what a route holds of them so that the path of a request looks nothing up.
 
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -31,12 +32,14 @@ pub struct Metrics {
     request_duration: Histogram,
     /// Attempts that run now.
     pub in_flight: Gauge,
-    /// Operations that are held; read from the store when asked for.
-    pub uncertain: Gauge,
+    /// Operations that are held; read from the store when asked for, and no number if it cannot say.
+    pub uncertain: Gauge<f64, AtomicU64>,
     /// Settles whose claim was no longer current.
     pub superseded: Counter,
     /// Settles whose record was gone.
     pub record_lost: Counter,
+    /// Outcomes that were given up because their record cannot be read.
+    pub unrecorded: Counter,
     /// A copy was refused, then the attempt failed: a sender that does not retry has lost it.
     pub refused_then_failed: Counter,
     /// Operations given up, still uncertain, because `hold_for` has passed.
@@ -121,6 +124,7 @@ impl Metrics {
             uncertain: Gauge::default(),
             superseded: Counter::default(),
             record_lost: Counter::default(),
+            unrecorded: Counter::default(),
             refused_then_failed: Counter::default(),
             holds_ended: Counter::default(),
             unprotected: Counter::default(),
@@ -167,6 +171,8 @@ impl Metrics {
         all.register("superseded", help, self.superseded.clone());
         let help = "Settles whose record was gone";
         all.register("record_lost", help, self.record_lost.clone());
+        let help = "Outcomes given up because their record cannot be read";
+        all.register("unrecorded", help, self.unrecorded.clone());
         let help = "A copy was refused, then the attempt failed";
         all.register("refused_then_failed", help, self.refused_then_failed.clone());
         let help = "Uncertain operations given up after `hold_for`";

@@ -15,6 +15,11 @@ use super::pool::{Pool, Wire};
 use crate::budget::Reserved;
 use crate::clock::Clock;
 
+/// So much of an answer is read even if there is no memory left for bodies: without its body, an
+/// acknowledgement would be remembered as an empty one for the whole retention. It is counted all
+/// the same, so that other bodies are refused in its place.
+const ALWAYS_READ_BYTES: usize = 16 * 1024;
+
 /// The head of an answer, and its body to come.
 #[derive(Debug)]
 pub struct Answer {
@@ -61,7 +66,7 @@ impl AnswerStream {
         memory: &mut Reserved,
     ) -> Result<Reading, BrokeOff> {
         let Some(first) = self.chunk().await? else { return Ok(Reading::Whole(Bytes::new())) };
-        if first.len() > bytes_max || memory.grow(first.len()).is_err() {
+        if first.len() > bytes_max || !has_room(memory, 0, first.len()) {
             return Ok(Reading::TooLong(first));
         }
         // Most answers are one chunk, which needs no copy.
@@ -69,7 +74,8 @@ impl AnswerStream {
         let mut all = BytesMut::from(first);
         let mut next = Some(second);
         while let Some(chunk) = next {
-            let fits = all.len() + chunk.len() <= bytes_max && memory.grow(chunk.len()).is_ok();
+            let fits =
+                all.len() + chunk.len() <= bytes_max && has_room(memory, all.len(), chunk.len());
             all.extend_from_slice(&chunk);
             if !fits {
                 return Ok(Reading::TooLong(all.freeze()));
@@ -128,4 +134,16 @@ impl AnswerStream {
             self.pool.put(wire, self.clock.moment());
         }
     }
+}
+
+/// Takes the memory of `more` bytes of a body of which `so_far` are there, if it may.
+fn has_room(memory: &mut Reserved, so_far: usize, more: usize) -> bool {
+    if memory.grow(more).is_ok() {
+        return true;
+    }
+    let is_small = so_far + more <= ALWAYS_READ_BYTES;
+    if is_small {
+        memory.take_over(more);
+    }
+    is_small
 }

@@ -1,7 +1,7 @@
 //! The executor inside a process of our own: what no sender or upstream can bring about.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,8 +16,8 @@ use onceward::operation::state::{
     Settled, Settlement, StepEnd, Verdict,
 };
 use onceward::operation::{
-    Asked, ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome, StoredAnswer,
-    Terms, Timestamp,
+    AnswerBody, Asked, ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome,
+    StoredAnswer, Terms, Timestamp,
 };
 use onceward::store::{Error, Listed, Listing, Store, Swept, Watch, memory::Memory};
 use onceward::telemetry::Metrics;
@@ -26,20 +26,21 @@ use onceward::upstream::{
 };
 use tokio::time::Instant;
 
-use crate::support::{Gate, Receiver};
+use crate::support::{Answer, Gate, Receiver};
 
-/// A real store, beneath faults: a panic in the first settle, or no claims at all.
+/// A real store, beneath faults: a panic in the first settle, or no more than so many claims.
 #[derive(Debug)]
 struct Faulty {
     store: Memory,
     panicked: AtomicBool,
-    claims: bool,
+    claims: AtomicUsize,
 }
 
 #[async_trait]
 impl Store for Faulty {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, Error> {
-        if !self.claims {
+        let left = |left: usize| left.checked_sub(1);
+        if self.claims.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_err() {
             return Err(Error::Unavailable("this is a test"));
         }
         self.store.claim(request).await
@@ -197,7 +198,8 @@ async fn a_panic_in_an_attempt_leaves_it_uncertain_and_ends_its_waiters() {
     let gate = Gate::default();
     let receiver = Receiver::behind(&gate, 200, "done\n").await;
     let store = Memory::new(Clock::system());
-    let store = Faulty { store, panicked: AtomicBool::new(false), claims: true };
+    let (panicked, claims) = (AtomicBool::new(false), AtomicUsize::new(usize::MAX));
+    let store = Faulty { store, panicked, claims };
     let Parts { executor, handling, budget, .. } = parts(Arc::new(store), &receiver, policy());
     let copy = || executor.execute(keyed(1, &budget), &handling);
 
@@ -284,7 +286,7 @@ async fn no_more_is_forwarded_unprotected_than_a_route_may_forward_at_a_time() {
     let gate = Gate::default();
     let receiver = Receiver::behind(&gate, 200, "done").await;
     let store = Memory::new(Clock::system());
-    let store = Faulty { store, panicked: AtomicBool::new(true), claims: false };
+    let store = Faulty { store, panicked: AtomicBool::new(true), claims: AtomicUsize::new(0) };
     let policy = Policy { when_store_fails: WhenStoreFails::Forward, ..policy() };
     let Parts { executor, handling, budget, metrics } = parts(Arc::new(store), &receiver, policy);
 
@@ -298,4 +300,59 @@ async fn no_more_is_forwarded_unprotected_than_a_route_may_forward_at_a_time() {
     assert!(matches!(second, Disposition::Overloaded), "{second:?}");
     receiver.was_called(1);
     assert_eq!(metrics.unprotected.get(), 1);
+}
+
+/// It was told that an attempt is in flight; after that a store that fails is no reason to forward
+/// it.
+#[tokio::test]
+async fn a_copy_for_which_there_is_no_place_to_wait_is_not_forwarded_when_the_store_fails() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done").await;
+    let store = Memory::new(Clock::system());
+    let store = Faulty { store, panicked: AtomicBool::new(true), claims: AtomicUsize::new(2) };
+    let policy = Policy {
+        when_store_fails: WhenStoreFails::Forward,
+        when_in_flight: WhenInFlight::Wait { waiters_max: 0 },
+        in_flight_max: 2,
+        ..policy()
+    };
+    let Parts { executor, handling, budget, metrics } = parts(Arc::new(store), &receiver, policy);
+
+    let (first, copy) = tokio::join!(executor.execute(keyed(1, &budget), &handling), async {
+        receiver.has_counted(1).await;
+        let copy = executor.execute(keyed(1, &budget), &handling).await;
+        gate.opens();
+        copy
+    });
+    assert!(matches!(copy, Disposition::InFlight { own: false, .. }), "{copy:?}");
+    assert!(matches!(first, Disposition::Executed { .. }), "{first:?}");
+    receiver.was_called(1);
+    assert_eq!(metrics.unprotected.get(), 0);
+}
+
+/// Else an acknowledgement would be an empty one for the whole retention.
+#[tokio::test]
+async fn a_small_answer_is_kept_even_if_there_is_no_memory_left_for_bodies() {
+    let receiver = Receiver::that(|seen, _| {
+        let length = if seen.body == [1] { 16 * 1024 } else { 16 * 1024 + 1 };
+        Answer::new(200, vec![b'x'; length]).into()
+    })
+    .await;
+    let store = Arc::new(Memory::new(Clock::system()));
+    let policy = Policy { body_bytes_max: 64 * 1024, ..policy() };
+    let Parts { executor, handling, budget, metrics } = parts(store, &receiver, policy);
+    let mut all = budget.reserve_none();
+    all.grow(1 << 20).unwrap();
+    for (number, kept) in [(1, Some(16 * 1024)), (2, None)] {
+        executor.execute(keyed(number, &budget), &handling).await;
+        let copy = executor.execute(keyed(number, &budget), &handling).await;
+        let Disposition::Replayed { answer, .. } = copy else { panic!("{copy:?}") };
+        let length = match &answer.body {
+            AnswerBody::Kept(body) => Some(body.len()),
+            AnswerBody::Omitted => None,
+        };
+        assert_eq!(length, kept);
+    }
+    drop(all);
+    assert_eq!(metrics.buffered_bytes.get(), 0);
 }

@@ -514,14 +514,14 @@ async fn another_request_under_the_key_of_one_in_flight_is_mismatched() {
 async fn work_that_outlives_the_lease_many_times_is_done_once() {
     let gate = Gate::default();
     let receiver = Receiver::behind(&gate, 200, "done\n").await;
-    let onceward = Onceward::in_front_of(&receiver).defaults("lease = \"1s\"").start().await;
+    let onceward = Onceward::in_front_of(&receiver).defaults("lease = \"3s\"").start().await;
     let (first, ()) = join!(onceward.sends(event("evt_1")), async {
         receiver.has_counted(1).await;
         let began = Instant::now();
-        while began.elapsed() < Duration::from_secs(3) {
+        while began.elapsed() < Duration::from_secs(9) {
             onceward.sends(event("evt_1")).await.is_in_flight(409);
             // Not to wait for anything: the copies are spread over three leases.
-            sleep(Duration::from_millis(150)).await;
+            sleep(Duration::from_millis(450)).await;
         }
         gate.opens();
     });
@@ -531,4 +531,41 @@ async fn work_that_outlives_the_lease_many_times_is_done_once() {
     assert_eq!(operation["state"], "succeeded", "{operation}");
     onceward.sends(event("evt_1")).await.is_replayed(200);
     receiver.was_called(1);
+}
+
+/// Whoever was told to come back, and the person who reads the log, learn how it ended.
+#[tokio::test]
+async fn a_success_after_its_sender_was_told_to_come_back_is_logged() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let builder = Onceward::in_front_of(&receiver).defaults("answer_within = \"50ms\"");
+    let onceward = builder.start().await;
+    let first = onceward.sends(event("evt_1")).await;
+    first.is_in_flight(504);
+    gate.opens();
+    onceward.logs("a slow attempt has succeeded").await;
+    let log = onceward.log();
+    let is_it = |line: &&serde_json::Value| line.to_string().contains("a slow attempt");
+    let line = log.iter().find(is_it).unwrap();
+    assert_eq!((&line["level"], &line["route.name"]), (&"INFO".into(), &"hooks".into()));
+    assert_eq!(line["operation.id"], first.operation());
+    onceward.sends(event("evt_1")).await.is_replayed(200);
+}
+
+/// A person has to act: the line has all that this needs.
+#[tokio::test]
+async fn the_warning_about_an_uncertain_operation_says_what_it_is_and_what_to_type_next() {
+    let receiver = Receiver::that(|_, _| Act::Close).await;
+    let held = "nobody knows whether it was done";
+    let onceward = Onceward::in_front_of(&receiver).expects_log(held).start().await;
+    let first = onceward.sends(Event::bytes("{}").keyed("order-7")).await;
+    first.is_executed_as("upstream-broken", 502);
+    onceward.logs(held).await;
+    let log = onceward.log();
+    let line = log.iter().find(|line| line["message"] == held).unwrap();
+    let id = first.operation();
+    assert_eq!(line["operation.id"], id);
+    assert_eq!(line["operation.key"], "order-7");
+    assert_eq!(line["route.name"], "hooks");
+    assert_eq!(line["next"], format!("onceward operations show {id}"));
 }

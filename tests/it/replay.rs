@@ -453,6 +453,7 @@ async fn a_changed_retention_does_not_reach_back() {
     // The new one is that of new operations.
     let second = onceward.sends(event("evt_2")).await;
     second.is_executed(200);
+    onceward.forgets(&second.operation()).await;
     onceward.sends(event("evt_2")).await.is_executed(200);
     receiver.was_called(3);
 }

@@ -216,6 +216,37 @@ async fn what_is_left_at_the_end_of_the_time_is_recorded_as_uncertain_before_exi
     receiver.was_called(1);
 }
 
+/// Its body ends when attempts are cut off already: what would be written of it now would be cut off
+/// as well, and nobody would know what has become of it.
+#[tokio::test]
+async fn a_request_that_is_whole_only_after_the_end_of_the_time_is_not_sent() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let mut onceward = Onceward::in_front_of(&receiver)
+        .server("shutdown_timeout = \"500ms\"")
+        .expects_log("the time is over")
+        .expects_log("nobody knows whether it was done")
+        .start()
+        .await;
+    let raw = event("evt_late").raw();
+    let (begun, rest) = raw.split_at(raw.len() - 10);
+    let mut late = onceward.connects().await;
+    late.writes(begun).await;
+    onceward.comes_to_count("onceward_buffered_bytes", 1.0).await;
+    let (first, ()) = join!(onceward.sends(event("evt_1")), async {
+        receiver.has_counted(1).await;
+        onceward.signal(Signal::TERM);
+        onceward.logs("the time is over").await;
+        late.writes(rest).await;
+    });
+    first.is_executed_as("upstream-broken", 502);
+    let answer = String::from_utf8(late.reads_to_the_end().await).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    assert!(answer.contains("upstream-unreachable"), "{answer}");
+    assert_eq!(onceward.ends().await.code(), Some(0));
+    receiver.was_called(1);
+}
+
 #[tokio::test]
 async fn a_second_signal_ends_it_at_once() {
     let gate = Gate::default();

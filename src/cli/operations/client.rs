@@ -23,7 +23,7 @@ const TOKEN_BYTES_MAX: u64 = 64 * 1024;
 
 /// Whom to call.
 #[derive(Debug, clap::Args)]
-pub(super) struct Connection {
+pub(in crate::cli) struct Connection {
     /// The admin listener
     #[arg(
         long,
@@ -42,7 +42,7 @@ pub(super) struct Connection {
 
 /// The admin API of one process.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(in crate::cli) struct Client {
     http: reqwest::Client,
     base: Url,
     authorization: Option<HeaderValue>,
@@ -50,7 +50,7 @@ pub(super) struct Client {
 
 impl Client {
     /// Nothing is called yet.
-    pub(super) fn open(connection: &Connection) -> Result<Self, Error> {
+    pub(in crate::cli) fn open(connection: &Connection) -> Result<Self, Error> {
         let base = Url::parse(&connection.admin).ok().filter(is_plain).ok_or(Error::Url)?;
         let token = match &connection.token_file {
             Some(file) => Some(token_of(file)?),
@@ -99,11 +99,17 @@ impl Client {
         self.call(Call { body: Some(body), timeout: MANY_TIMEOUT, ..call }).await
     }
 
+    /// Says that it is known that the store came back empty.
+    pub(in crate::cli) async fn acknowledge(&self, body: Value) -> Result<Value, Error> {
+        let call = Call::new(Method::POST, "acknowledge".to_owned());
+        self.call(Call { about: "store", body: Some(body), ..call }).await
+    }
+
     async fn call(&self, call: Call<'_>) -> Result<Value, Error> {
         let mut url = self.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
             let below = call.path.split('/').filter(|part| !part.is_empty());
-            path.pop_if_empty().extend(["api", "operations"]).extend(below);
+            path.pop_if_empty().extend(["api", call.about]).extend(below);
         }
         if !call.query.is_empty() {
             url.query_pairs_mut().extend_pairs(call.query);
@@ -154,9 +160,10 @@ impl Client {
     }
 }
 
-/// One call, below `/api/operations`.
+/// One call, below `/api/operations` or what else it is about.
 #[derive(Debug)]
 struct Call<'a> {
+    about: &'static str,
     method: Method,
     path: String,
     query: &'a [(&'a str, &'a str)],
@@ -166,7 +173,7 @@ struct Call<'a> {
 
 impl Call<'_> {
     const fn new(method: Method, path: String) -> Self {
-        Self { method, path, query: &[], body: None, timeout: TIMEOUT }
+        Self { about: "operations", method, path, query: &[], body: None, timeout: TIMEOUT }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::operation::OperationId;
 
 /// A command came to nothing.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
+pub(in crate::cli) enum Error {
     /// `--admin` is no URL that can be called. It is not repeated: it may hold a password.
     #[error("`--admin` or `ONCEWARD_ADMIN_URL` is no URL such as `http://127.0.0.1:8081`")]
     Url,
@@ -80,7 +80,7 @@ pub(super) enum Error {
 /// The innermost cause of a failed call; the others only repeat it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Cause(String);
+pub(in crate::cli) struct Cause(String);
 
 impl Cause {
     pub(super) fn of(error: &reqwest::Error) -> Self {
@@ -97,7 +97,7 @@ const CODES: &str = "urn:onceward:problem:";
 
 /// A refusal of the admin API (RFC 9457), with the words that matter here.
 #[derive(Debug, Deserialize)]
-pub(super) struct Problem {
+pub(in crate::cli) struct Problem {
     #[serde(rename = "type")]
     pub(super) kind: String,
     title: String,

@@ -15,8 +15,9 @@ mod text;
 use clap::Subcommand;
 
 use super::output::Ended;
-use client::{Client, Connection};
-use error::Error;
+pub(super) use client::{Client, Connection};
+pub(super) use error::Error;
+pub(super) use text::json;
 
 /// List and show operations, and decide about those whose outcome nobody knows
 ///

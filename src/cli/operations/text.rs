@@ -73,7 +73,7 @@ fn fill(mut table: Table, rows: impl IntoIterator<Item = Vec<String>>) -> String
 }
 
 /// JSON in which nothing is left that a terminal could take for a command. It stands for the same.
-pub(super) fn json(value: &impl Serialize, pretty: bool) -> String {
+pub(in crate::cli) fn json(value: &impl Serialize, pretty: bool) -> String {
     let written =
         if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
     let mut text = String::new();

@@ -45,8 +45,8 @@ impl Executor {
     pub(super) async fn answer(&self, work: Work<'_>, mut ran: Vec<Ran>) -> Disposition {
         let (operation, attempt) = (work.keyed.asked.id, work.claim.attempt);
         let (mut ended, mut lost) = (None, false);
-        for one in &ran {
-            match &one.advanced {
+        for advanced in ran.iter().filter_map(|one| one.advanced.as_ref()) {
+            match advanced {
                 Advanced::Next { .. } | Advanced::Recorded => {}
                 Advanced::Ended { copy_refused, end } => {
                     // a success is the last word; of others the later one knows more
@@ -65,6 +65,10 @@ impl Executor {
         let failed = ran.iter().any(|one| one.outcome == Outcome::Failed);
         match ended {
             Some((_, EventEnd::Succeeded(stored))) => {
+                if work.reply.told_to_come_back() {
+                    let took = work.claim.asked_at.until(self.clock.moment());
+                    Self::note_late(&work.keyed.asked, attempt, took);
+                }
                 let from = &work.steps.plan.answer_from;
                 let own = ran.iter().position(|one| one.step == *from);
                 let end = own.map_or_else(|| of_stored(&stored), |at| ran.swap_remove(at).end);

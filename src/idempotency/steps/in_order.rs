@@ -17,11 +17,14 @@ impl Executor {
             let one = self.run_leased(work, step, began_at).await?;
             began_at = one.recorded_at;
             let next = match &one.advanced {
-                Advanced::Next { step } => Some(Arc::clone(step)),
-                Advanced::Recorded
-                | Advanced::Ended { .. }
-                | Advanced::RecordLost
-                | Advanced::Superseded => None,
+                Some(Advanced::Next { step }) => Some(Arc::clone(step)),
+                Some(
+                    Advanced::Recorded
+                    | Advanced::Ended { .. }
+                    | Advanced::RecordLost
+                    | Advanced::Superseded,
+                )
+                | None => None,
             };
             ran.push(one);
             match next {

@@ -16,6 +16,7 @@ use super::{Receiver, Steps};
 use crate::clock::Moment;
 use crate::operation::state::{Advanced, Ending, StepEnd};
 use crate::operation::{AnswerBody as StoredBody, OperationId, Outcome, Reason, StoredAnswer};
+use crate::store;
 use crate::telemetry::Limit;
 use crate::upstream::{self, AnswerBody, BrokeOff, stored_headers};
 
@@ -38,8 +39,8 @@ pub(super) struct Ran {
     pub(super) outcome: Outcome,
     /// What its receiver answered, for the sender.
     pub(super) end: Forwarded,
-    /// How the event goes on.
-    pub(super) advanced: Advanced,
+    /// How the event goes on; none if its record cannot be read.
+    pub(super) advanced: Option<Advanced>,
     /// When the call was sent that recorded it: the lease of the next step counts from there.
     pub(super) recorded_at: Moment,
 }
@@ -69,7 +70,10 @@ impl Executor {
         let (advanced, recorded_at) = self.record_step(work, &end_of_step).await;
         let took = began_at.until(self.clock.moment());
         work.handling.metrics.attempt(outcome, took);
-        Self::note_end(work.keyed.asked.id, (work.claim.attempt, Some(&step)), &end_of_step.ending);
+        let (asked, attempt) = (&work.keyed.asked, work.claim.attempt);
+        Self::note_end(asked, attempt, Some(&step), &end_of_step.ending);
+        let advanced =
+            advanced.inspect_err(|error| self.note_unrecorded(asked, attempt, error)).ok();
         Some(Ran { step, outcome, end, advanced, recorded_at })
     }
 
@@ -83,9 +87,6 @@ impl Executor {
         let Some(mut request) = work.keyed.steps.get(index).cloned() else {
             return never_sent(Reason::NothingWritten);
         };
-        if self.stop.is_cancelled() {
-            return never_sent(Reason::ShutDown);
-        }
         let id = OperationId::of_step(work.keyed.asked.id, &policy.name);
         name(&mut request.headers, id, work.claim.attempt);
         if let Ok(name) = HeaderValue::from_str(&policy.name) {
@@ -112,12 +113,16 @@ impl Executor {
 
     /// Records the end of a step, and with it the beginning of the next one. While the store cannot,
     /// the sender waits until the end that the lease has now; recording goes on after that.
-    async fn record_step(&self, work: Work<'_>, end: &StepEnd) -> (Advanced, Moment) {
+    async fn record_step(
+        &self,
+        work: Work<'_>,
+        end: &StepEnd,
+    ) -> (Result<Advanced, store::Error>, Moment) {
         let (lease, failed_once) = (work.claim.lease(), Notify::new());
         let (operation, attempt) = (end.asked.id, end.attempt);
         let recording = async {
             let mut sent = self.clock.moment();
-            let recorded = self.insist(operation, &failed_once, || {
+            let recorded = Self::insist(&lease, &failed_once, || {
                 sent = self.clock.moment();
                 self.store.advance(end)
             });

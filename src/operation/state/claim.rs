@@ -155,6 +155,21 @@ pub enum Claimed {
     },
 }
 
+impl Claimed {
+    /// Whether it only turns somebody away because of another attempt: it is so even if what the
+    /// claim would have noted is not.
+    pub const fn turns_away(&self) -> bool {
+        match self {
+            Self::InFlight { .. } | Self::Uncertain { .. } | Self::Mismatched { .. } => true,
+            Self::Granted { .. }
+            | Self::Begun { .. }
+            | Self::Free
+            | Self::Succeeded { .. }
+            | Self::LookUp { .. } => false,
+        }
+    }
+}
+
 /// The answer to a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewed {

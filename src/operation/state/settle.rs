@@ -181,6 +181,7 @@ pub(super) fn log_end(
 }
 
 /// `in_flight`, uncertain -> failed, for a claim whose reply never came: nothing was sent under it.
+/// If the claim is no longer current, its lines in the log say so all the same.
 ///
 /// Unlike [`settle`] it leaves no trace where the claim has left none.
 pub fn withdraw(
@@ -201,22 +202,19 @@ pub fn withdraw(
         && found.state.current_claim() == Some(claim_id)
     {
         if !steps::withdraw(found, claim_id, retention, now) {
-            if let Some(line) = found.attempts.of(claim_id, None) {
-                withdrawn(line, now);
-            }
             let expires_at = now.plus(retention);
             let claim_id = Some(claim_id);
             found.state = State::Failed(Failure { claim_id, settled_at: now, expires_at });
         }
         change = Change::Durable;
     }
+    let lines = operation.iter_mut().flat_map(|found| found.attempts.all_of(claim_id));
+    for line in lines.filter(|line| line.reason != Some(Reason::Withdrawn)) {
+        line.ended_at = Some(now);
+        line.sent = false;
+        line.outcome = Some(Outcome::Failed);
+        line.reason = Some(Reason::Withdrawn);
+        change = change.max(Change::Lazy);
+    }
     Transition { operation, change, hold_ended, result: () }
-}
-
-/// Nothing was sent in an attempt whose claim was given up.
-pub(super) fn withdrawn(line: &mut Attempt, now: Timestamp) {
-    line.ended_at = Some(now);
-    line.sent = false;
-    line.outcome = Some(Outcome::Failed);
-    line.reason = Some(Reason::Withdrawn);
 }

@@ -3,17 +3,18 @@
 //! ```text
 //! byte 0      version of what follows
 //! bytes 1..5  CRC-32 of bytes 5.., big-endian
-//! bytes 5..   the record; version 2: postcard of `Operation`; version 1: of what it was before
+//! bytes 5..   the record; version 3: postcard of `Operation`; 1 and 2: of what it was before
 //! ```
 
 mod v1;
+mod v2;
 
 use serde::de::DeserializeOwned;
 
 use crate::operation::Operation;
 
 /// The version that is written.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 const HEAD: usize = 5;
 
 /// A record cannot be read.
@@ -55,6 +56,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Operation, Corrupt> {
     };
     let read: fn(&[u8]) -> Result<Operation, postcard::Error> = match *version {
         1 => |record| parse::<v1::Operation>(record).map(Into::into),
+        2 => |record| parse::<v2::Operation>(record).map(Into::into),
         VERSION => parse::<Operation>,
         unknown => return Err(Corrupt::UnknownVersion(unknown)),
     };
@@ -82,8 +84,8 @@ mod tests {
         ClaimRequest, Ending, Inquiry, Settlement, State, claim, forget, settle,
     };
     use crate::operation::{
-        AnswerBody, Asked, ClaimId, FingerprintDigest, HeldStep, Key, KeyKind, OperationId,
-        Outcome, Reason, Step, StepState, StoredAnswer, Terms, Timestamp,
+        AnswerBody, Asked, Attempt, ClaimId, FingerprintDigest, HeldStep, Key, KeyKind,
+        OperationId, Outcome, Reason, Step, StepState, StoredAnswer, Terms, Timestamp,
     };
 
     fn request() -> ClaimRequest {
@@ -229,11 +231,58 @@ mod tests {
         ]
     }
 
+    /// What version 3 has beside version 2: attempts that were dropped are counted.
+    fn tried_often() -> Operation {
+        let mut operation = settled(Outcome::Failed);
+        let line = operation.attempts.kept().next().unwrap().clone();
+        for number in 2..=66 {
+            let outcome = Some(Outcome::Uncertain);
+            operation.attempts.push(Attempt { number, outcome, ..line.clone() });
+        }
+        operation
+    }
+
+    fn version_3() -> [(Operation, &'static str); 2] {
+        [
+            (
+                succeeded(),
+                "0302d5fc9001010101010101010101010101010101066f726465727304504f5354022f6f0001\
+                 016b230d8358dc8e8890e3b0c44298fc1c149afbf4c8996fb924e80702010202020202020202\
+                 0202020202020202d00fd0c79929c901010673657276657204636166e900026f6b0101020202\
+                 0202020202020202020202020204686572650000e80701d00f010100010001c9010000010100\
+                 0000",
+            ),
+            (
+                looked_up(),
+                "032ba0877201010101010101010101010101010101066f726465727304504f5354022f6f0001\
+                 016b230d8358dc8e8890e3b0c44298fc1c149afbf4c8996fb924e80701020202020202020202\
+                 0202020202020200d00fc8dc03809a9e0100d09ffbd3090001c9010106736572766572046361\
+                 66e900026f6b0103030303030303030303030303030303a84601046d61696c01010202020202\
+                 0202020202020202020202046865726501046d61696c0107782d6465647570e80701d00f0101\
+                 02010001c90101057061795f310001010001d00f0e7768656e5f756e6365727461696e000861\
+                 6e7377657265640005027331000273320102020202020202020202020202020202c8dc030273\
+                 33020202020202020202020202020202020208d00fc8dc030002733403010202020202020202\
+                 0202020202020202c8010000000273350400",
+            ),
+        ]
+    }
+
     #[test]
-    fn the_bytes_of_a_record_are_those_of_version_2() {
-        for (operation, bytes) in version_2() {
+    fn the_bytes_of_a_record_are_those_of_version_3() {
+        for (operation, bytes) in version_3() {
             assert_eq!(hex::encode(encode(&operation).unwrap()), bytes);
         }
+        let bytes = hex::encode(encode(&tried_often()).unwrap());
+        assert!(bytes.ends_with("42420100020000"), "{bytes}");
+    }
+
+    #[test]
+    fn a_record_of_version_3_is_read() {
+        for (operation, bytes) in version_3() {
+            assert_eq!(decode(&hex::decode(bytes).unwrap()).unwrap(), operation);
+        }
+        let bytes = encode(&tried_often()).unwrap();
+        assert_eq!(decode(&bytes).unwrap(), tried_often());
     }
 
     #[test]
@@ -277,7 +326,7 @@ mod tests {
             [&[VERSION], checksum.as_slice(), record].concat()
         };
         assert!(matches!(decode(b"1234"), Err(Corrupt::CutOff)));
-        assert!(matches!(decode(b"\x03xxxx"), Err(Corrupt::UnknownVersion(3))));
+        assert!(matches!(decode(b"\x04xxxx"), Err(Corrupt::UnknownVersion(4))));
         assert!(matches!(decode(b"\x01xxxxy"), Err(Corrupt::Checksum)));
         assert!(matches!(decode(&with_checksum(b"")), Err(Corrupt::Content(_))));
         let mut longer = postcard::to_allocvec(&succeeded()).unwrap();

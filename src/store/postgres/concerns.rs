@@ -7,7 +7,7 @@ use super::records::{Postgres, get, one};
 use super::refusal::of_statement;
 use crate::store::{Concern, Error};
 
-/// What the server's set-up may be that it should not, in one row; the last column is the epoch.
+/// What the server's set-up may be that it should not, in one row.
 const SETUP: &str = "SELECT
     current_setting('fsync') = 'off',
     current_setting('full_page_writes') = 'off',
@@ -17,8 +17,7 @@ const SETUP: &str = "SELECT
     current_setting('transaction_read_only') = 'on' AND NOT pg_catalog.pg_is_in_recovery(),
     current_setting('synchronous_standby_names') = ''
         AND EXISTS (SELECT FROM pg_catalog.pg_stat_replication),
-    current_setting('transaction_isolation') <> 'read committed',
-    (SELECT epoch::text FROM @schema@.epoch)";
+    current_setting('transaction_isolation') <> 'read committed'";
 
 /// A concern for each column of that row: its code, what is so, what to do.
 const OF_SETUP: [[&str; 3]; 7] = [
@@ -99,8 +98,7 @@ impl Postgres {
                 concerns.push(concern(code, text.to_owned(), hint.to_owned()));
             }
         }
-        let epoch = get::<Option<String>>(row, OF_SETUP.len())?.unwrap_or_default();
-        concerns.extend(self.epoch.see([(0, epoch)]));
+        concerns.extend(self.epoch_changed().await?);
         Ok(concerns)
     }
 

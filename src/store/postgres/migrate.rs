@@ -11,10 +11,11 @@ use super::refusal::{Failure, of_statement};
 use crate::store::{Error, SetupError};
 
 /// All changes of the tables that there ever were, in order. Some may be added, none changed.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("0001_operations.sql"),
     include_str!("0002_swap.sql"),
     include_str!("0003_searched.sql"),
+    include_str!("0004_standing.sql"),
 ];
 
 /// Whether there is a schema of this name.

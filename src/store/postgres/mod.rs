@@ -11,6 +11,7 @@
 
 mod concerns;
 mod dial;
+mod epoch;
 mod listen;
 mod migrate;
 mod page;
@@ -31,7 +32,7 @@ use self::records::Postgres;
 use super::endings::Endings;
 use super::epoch::Epoch;
 use super::shared::Shared;
-use super::{Certificates, SetupError, Store};
+use super::{Certificates, SetupError, Store, WhenEmptied};
 use crate::clock::Clock;
 use crate::secret::Secret;
 
@@ -51,6 +52,8 @@ pub struct Settings {
     pub timeout: Duration,
     /// How the server and this process prove who they are, where the URL asks for TLS.
     pub certificates: Certificates,
+    /// What becomes of claims when the database comes back empty.
+    pub when_emptied: WhenEmptied,
 }
 
 impl Settings {
@@ -72,7 +75,7 @@ impl Settings {
             connections: Connections::new(common, self.connections_max, self.timeout)?,
             tables: Tables::new(&self.schema)?,
             listening: Listening::new(listener, endings.clone(), self.timeout),
-            epoch: Epoch::default(),
+            epoch: Epoch::new(self.when_emptied),
             timeout: self.timeout,
         })
     }

@@ -69,6 +69,13 @@ impl Connections {
         }
     }
 
+    /// Lets go of all connections that nobody uses: where one has ended, the others may have.
+    pub(super) fn hang_up(&self) {
+        for pool in self.reserve.iter().chain([&self.common]) {
+            pool.retain(|_, _| false);
+        }
+    }
+
     pub(super) fn close(&self) {
         self.common.close();
         self.reserve.iter().for_each(Pool::close);

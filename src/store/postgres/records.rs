@@ -9,14 +9,14 @@ use tokio_postgres::types::{FromSql, ToSql, Type};
 use super::listen::Listening;
 use super::migrate::Tables;
 use super::pool::Connections;
-use super::refusal::{is_contention, of_statement, tables_are_gone};
+use super::refusal::{Failure, is_contention, is_lost, of_statement, tables_are_gone};
 use super::row::{Columns, millis, timestamp};
 use super::share_millis;
 use crate::operation::OperationId;
 use crate::store::epoch::Epoch;
 use crate::store::listing::Listing;
 use crate::store::shared::{
-    Expected, Expired, Meant, Page, Put, Records, Revision, Seen, Stored, Swap, Swapped,
+    Expected, Expired, Meant, Page, Purpose, Put, Records, Revision, Seen, Stored, Swap, Swapped,
 };
 use crate::store::{Concern, Error};
 
@@ -26,6 +26,13 @@ const TRIES: usize = 3;
 const SWAP: &str = "SELECT is_done, at_millis, found_revision, found_record \
     FROM @schema@.swap($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, \
     $17, $18, $19, $20, $21, $22)";
+
+/// The same, if the tables are those of before: of others there is no row, so that nothing is done.
+/// The first argument names the table, so that this is looked at first.
+const SWAP_IF_SAME: &str = "SELECT s.is_done, s.at_millis, s.found_revision, s.found_record \
+    FROM @schema@.epoch e CROSS JOIN LATERAL @schema@.swap(CASE WHEN e.one THEN $1 END, $2, $3, \
+    $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22) s \
+    WHERE e.epoch::text = $23 AND e.standing <> 'emptied'";
 
 /// What `clock()` says is asked for once: an index is of no use to what may change from row to row.
 const EXPIRE: &str = "WITH gone AS (
@@ -59,7 +66,9 @@ pub(super) struct Postgres {
 pub(super) type Parameters<'a> = [(&'a (dyn ToSql + Sync), Type)];
 
 impl Postgres {
-    /// One statement on tables that are there.
+    /// One statement on tables that are there. A connection that has ended meanwhile, perhaps long
+    /// ago, is no failure: what is sent twice does what it does once. But only a success says then
+    /// what has become of it.
     pub(super) async fn ask(
         &self,
         urgent: bool,
@@ -67,24 +76,56 @@ impl Postgres {
         parameters: &Parameters<'_>,
     ) -> Result<Vec<Row>, Error> {
         let statement = self.tables.sql(statement);
+        match self.ask_once(urgent, &statement, parameters).await {
+            Err(Asked::Lost(first)) => {
+                self.connections.hang_up();
+                let again = self.ask_once(urgent, &statement, parameters).await;
+                again.map_err(|_| Error::Failed(Box::new(first)))
+            }
+            Err(Asked::Failed(error)) => Err(error),
+            Ok(rows) => Ok(rows),
+        }
+    }
+
+    async fn ask_once(
+        &self,
+        urgent: bool,
+        statement: &str,
+        parameters: &Parameters<'_>,
+    ) -> Result<Vec<Row>, Asked> {
         let mut tries = 0;
         loop {
             self.listening.begin();
             let mut lent = self.connections.lend(urgent).await?;
             self.tables.ready(&mut lent).await?;
             tries += 1;
-            match lent.query(&statement, parameters).await {
+            match lent.query(statement, parameters).await {
                 Ok(rows) => return Ok(rows),
                 Err(error) if tables_are_gone(&error) => {
                     self.tables.doubt();
                     if tries > 1 {
-                        return Err(of_statement(error));
+                        return Err(of_statement(error).into());
                     }
                 }
                 Err(error) if is_contention(&error) && tries < TRIES => {}
-                Err(error) => return Err(of_statement(error)),
+                Err(error) if is_lost(&error) => return Err(Asked::Lost(error)),
+                Err(error) => return Err(of_statement(error).into()),
             }
         }
+    }
+}
+
+/// Why a statement brought nothing.
+enum Asked {
+    /// Its connection has ended.
+    Lost(Failure),
+    /// Anything else.
+    Failed(Error),
+}
+
+impl From<Error> for Asked {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
     }
 }
 
@@ -126,7 +167,9 @@ impl Records for Postgres {
         let (durable, ends) =
             (meant.is_some_and(|meant| meant.durable), meant.is_some_and(|meant| meant.ends));
         let (id, patience) = (swap.id.to_string(), share_millis(self.timeout));
-        let parameters: &Parameters<'_> = &[
+        let urgent = swap.purpose == Purpose::Renewal;
+        let behind_all = swap.purpose == Purpose::Withdrawal;
+        let mut parameters: Vec<(&(dyn ToSql + Sync), Type)> = vec![
             (&id, Type::TEXT),
             (&expected, Type::INT8),
             (&lapsed, Type::BOOL),
@@ -147,11 +190,19 @@ impl Records for Postgres {
             (&durable, Type::BOOL),
             (&ends, Type::BOOL),
             (&swap.waits, Type::BOOL),
-            (&swap.behind_all, Type::BOOL),
+            (&behind_all, Type::BOOL),
             (&patience, Type::INT4),
         ];
-        let rows = self.ask(swap.urgent, SWAP, parameters).await?;
-        swapped(one(&rows)?)
+        let grants = swap.purpose == Purpose::Grant;
+        let same = if grants { self.guard().await? } else { None };
+        let Some(same) = &same else {
+            return swapped(one(&self.ask(urgent, SWAP, &parameters).await?)?);
+        };
+        parameters.push((same, Type::TEXT));
+        match &*self.ask(urgent, SWAP_IF_SAME, &parameters).await? {
+            [] => Err(self.is_refused_by_guard().await),
+            rows => swapped(one(rows)?),
+        }
     }
 
     async fn expire(&self, limit: usize) -> Result<Expired, Error> {
@@ -171,6 +222,10 @@ impl Records for Postgres {
         let rows = self.ask(false, UNCERTAIN, &[]).await?;
         let count: i64 = get(one(&rows)?, 0)?;
         Ok(count.try_into().unwrap_or(0))
+    }
+
+    async fn acknowledge(&self) -> Result<bool, Error> {
+        self.acknowledge_loss().await
     }
 
     async fn page(&self, listing: &Listing) -> Result<Page, Error> {

@@ -77,6 +77,20 @@ pub(super) fn is_contention(error: &Failure) -> bool {
     )
 }
 
+/// Whether it is the connection that has ended, or the session on it.
+pub(super) fn is_lost(error: &Failure) -> bool {
+    let Failure::Database(error) = error else { return false };
+    match error.as_db_error() {
+        Some(db) => db.parsed_severity() != Some(Severity::Error),
+        None => {
+            error.is_closed()
+                || std::error::Error::source(error)
+                    .and_then(|cause| cause.downcast_ref::<io::Error>())
+                    .is_some()
+        }
+    }
+}
+
 /// Whether tables or functions are not there: the database came back empty.
 pub(super) fn tables_are_gone(error: &Failure) -> bool {
     let gone =

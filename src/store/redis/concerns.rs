@@ -4,13 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::{join_all, try_join_all};
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::call::{Call, SWAP};
 use super::failure::{NOT_PERMITTED, shape};
 use super::keys::{Index, Keys, Shard};
 use super::records::Redis;
 use super::reply::{parts, text};
-use crate::store::{Concern, Error};
+use crate::store::{Concern, Error, probe};
+
+/// Parts of the keys that are looked at at a time.
+const LOOKS_TOGETHER: usize = 16;
 
 impl Redis {
     /// Asks all servers, for everything at once: one that is slow has to be told of as well.
@@ -31,17 +35,36 @@ impl Redis {
         Ok(concerns)
     }
 
+    /// Ids whose records are on each server once. In a cluster every part of the keys is looked at
+    /// first: a node that cannot be used fails this always, not only when chance asks for its keys.
+    pub(super) async fn one_id_for_each_server(&self) -> Result<Vec<[u8; 16]>, Error> {
+        let mut id = probe::random()?;
+        if !self.servers.is_cluster() {
+            return Ok(vec![id]);
+        }
+        let looks = stream::iter(Shard::all()).map(|shard| self.look_at(shard));
+        looks.buffer_unordered(LOOKS_TOGETHER).try_collect::<()>().await?;
+        let shards = self.one_shard_of_each().await.into_iter();
+        let ids = shards.map(|shard| {
+            let [first, ..] = &mut id;
+            *first = shard.first_byte();
+            id
+        });
+        Ok(ids.collect())
+    }
+
+    /// Whoever is asked about keys says who has them.
+    async fn look_at(&self, shard: Shard) -> Result<(), Error> {
+        let key = self.keys.index(shard, Index::Created);
+        self.servers.call(shard, &Call::command("ZCARD", &[&key])).await.map(drop)
+    }
+
     /// One shard for each server.
     async fn one_shard_of_each(&self) -> Vec<Shard> {
         if !self.servers.is_cluster() {
             return vec![Shard::first()];
         }
-        // whoever is asked about keys says who has them
-        let asked = Shard::all().map(|shard| async move {
-            let key = self.keys.index(shard, Index::Created);
-            self.servers.call(shard, &Call::command("ZCARD", &[&key])).await
-        });
-        join_all(asked).await;
+        join_all(Shard::all().map(|shard| self.look_at(shard))).await;
         let mut nodes: Vec<_> =
             Shard::all().map(|shard| (self.servers.node(shard), shard)).collect();
         nodes.sort_by_key(|(node, shard)| (Arc::as_ptr(node), shard.number()));
@@ -265,7 +288,9 @@ fn unless_forbidden<T>(error: Error) -> Result<Option<T>, Error> {
         error @ (Error::Unavailable(_)
         | Error::NoReply(_)
         | Error::TooFewReplicas { .. }
-        | Error::Unreadable(..)) => Err(error),
+        | Error::Unreadable(..)
+        | Error::Emptied
+        | Error::Met(_)) => Err(error),
     }
 }
 

@@ -168,7 +168,9 @@ impl Dialer {
         address: ConnectionAddr,
     ) -> Result<MultiplexedConnection, &'static str> {
         let mut connection = self.open(self.server(address)).await?;
-        is_master(&mut connection).await?.then_some(connection).ok_or(NOT_A_MASTER)
+        let is_master = timeout(self.step(), is_master(&mut connection)).await;
+        let is_master = is_master.map_err(|_| NOT_CONNECTED_IN_TIME)?;
+        is_master?.then_some(connection).ok_or(NOT_A_MASTER)
     }
 
     async fn open(&self, server: ConnectionInfo) -> Result<MultiplexedConnection, &'static str> {

@@ -67,6 +67,11 @@ impl Shard {
     pub(super) const fn number(self) -> usize {
         self.0
     }
+
+    /// What an id whose record is here may begin with.
+    pub(super) fn first_byte(self) -> u8 {
+        u8::try_from(self.0).unwrap_or_default()
+    }
 }
 
 impl Index {

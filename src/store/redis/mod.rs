@@ -37,7 +37,7 @@ use self::subscription::Subscription;
 use super::endings::Endings;
 use super::epoch::Epoch;
 use super::shared::Shared;
-use super::{Certificates, SetupError, Store};
+use super::{Certificates, SetupError, Store, WhenEmptied};
 use crate::clock::Clock;
 use crate::secret::Secret;
 
@@ -60,6 +60,8 @@ pub struct Settings {
     pub password: Option<Secret>,
     /// How servers and this process prove who they are, on `rediss://`.
     pub certificates: Certificates,
+    /// What becomes of claims when a server comes back empty.
+    pub when_emptied: WhenEmptied,
 }
 
 /// How several servers belong together.
@@ -100,7 +102,7 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Arc<dyn Store>, SetupEr
         keys: Keys::under(&settings.prefix),
         replica_acks: settings.replica_acks,
         turn: AtomicUsize::new(0),
-        epoch: Epoch::default(),
+        epoch: Epoch::new(settings.when_emptied),
         subscription: Subscription::new(endings.clone()),
     };
     Ok(Arc::new(Shared::new(records, endings, settings.timeout, clock)))

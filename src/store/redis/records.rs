@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use redis::Value;
 
 use super::call::{Call, SWAP};
+use super::epoch::Guard;
 use super::failure::{KEYS_MOVE, denied, is_no_master, shape};
 use super::keys::{Index, Keys, Shard, member, score_of};
 use super::reply::{bytes, number, parts, text};
@@ -16,7 +17,7 @@ use crate::operation::{OperationId, Timestamp};
 use crate::store::epoch::Epoch;
 use crate::store::listing::KeyDigest;
 use crate::store::shared::{
-    Expected, Expired, Meant, Page, Put, Records, Revision, Seen, Stored, Swap, Swapped,
+    Expected, Expired, Meant, Page, Purpose, Put, Records, Revision, Seen, Stored, Swap, Swapped,
 };
 use crate::store::{Concern, Corrupt, Error, Listing};
 
@@ -59,6 +60,14 @@ impl Records for Redis {
         self.count_uncertain().await
     }
 
+    async fn to_try(&self) -> Result<Vec<[u8; 16]>, Error> {
+        self.one_id_for_each_server().await
+    }
+
+    async fn acknowledge(&self) -> Result<bool, Error> {
+        self.acknowledge_loss().await
+    }
+
     async fn page(&self, listing: &Listing) -> Result<Page, Error> {
         self.page_of(listing).await
     }
@@ -80,7 +89,10 @@ impl Records for Redis {
 impl Redis {
     /// One round trip of a swap.
     async fn put(&self, swap: &Swap<'_>) -> Result<Swapped, Error> {
-        let (shard, call) = (Shard::of(swap.id), self.call_of(swap));
+        let shard = Shard::of(swap.id);
+        let grants = swap.purpose == Purpose::Grant;
+        let guard = if grants { self.guard(shard).await? } else { None };
+        let call = self.call_of(swap, guard);
         let wanted = self.acks_of(&swap.change);
         let answer = self.servers.call_acked(shard, &call, wanted).await?;
         let Acked { value, acks, was_lost, node } = answer;
@@ -89,6 +101,7 @@ impl Redis {
             Told::Done(_) if acks < wanted => Err(Error::TooFewReplicas { wanted, had: acks }),
             Told::Done(at) => Ok(Swapped::Done(at)),
             Told::Seen(seen) => Ok(Swapped::Refused(seen)),
+            Told::Emptied => Err(self.is_refused_by_guard().await),
             Told::Unreadable => Err(Error::Unreadable(swap.id, Corrupt::Foreign)),
             Told::Denied(answer) => {
                 if is_no_master(&answer) {
@@ -108,7 +121,7 @@ impl Redis {
         }
     }
 
-    fn call_of(&self, swap: &Swap<'_>) -> Call {
+    fn call_of(&self, swap: &Swap<'_>, guard: Option<Guard>) -> Call {
         let (shard, mut keys) = (Shard::of(swap.id), vec![self.keys.record(swap.id)]);
         let (expected, lapsed) = match swap.expected {
             Expected::Nothing => (String::new(), false),
@@ -122,6 +135,8 @@ impl Redis {
         if !matches!(swap.change, Put::Nothing) {
             keys.extend(Index::ALL.map(|index| self.keys.index(shard, index)));
         }
+        let (guarded, word) = guard.map(|Guard { key, word }| (key, word)).unzip();
+        keys.extend(guarded);
         let meant = meant(&swap.change);
         let (earliest, latest) = meant.map_or_else(Default::default, |meant| meant.between);
         let call = Call::script(&SWAP, &keys)
@@ -145,7 +160,9 @@ impl Redis {
                 .arg(operation.state.changes_at().0)
                 .arg(operation.created_at.0)
                 .arg(&*operation.asked.route)
-                .arg(score_of(KeyDigest::of(&operation.asked.key))),
+                .arg(score_of(KeyDigest::of(&operation.asked.key)))
+                // none is no argument
+                .arg(word.as_slice()),
         }
     }
 
@@ -164,6 +181,7 @@ enum Told {
     Done(Timestamp),
     Seen(Seen),
     Unreadable,
+    Emptied,
     Denied(String),
 }
 
@@ -177,6 +195,7 @@ fn told(value: Value) -> Option<Told> {
     match how.as_str() {
         "done" => Some(Told::Done(at)),
         "unreadable" => Some(Told::Unreadable),
+        "emptied" => Some(Told::Emptied),
         "seen" => {
             let stored = match parts.next() {
                 None => None,

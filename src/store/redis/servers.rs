@@ -114,15 +114,27 @@ impl Servers {
         lost: &mut Option<RedisError>,
     ) -> Result<(Answer, Arc<Node>), Error> {
         let (mut asking, mut hops, mut pauses): (Option<Arc<Node>>, _, _) = (None, 0, 0);
+        // what stopped it first is the cause: that it is sent on and on is what follows from that
+        let mut cause: Option<(Arc<Node>, &'static str)> = None;
         loop {
             let node = asking.take();
             let delivery = Delivery { asking: node.is_some(), acks };
             let node = node.unwrap_or_else(|| self.node(shard));
             let sent = node.send(&self.dialer, call, delivery, self.timeout).await;
+            if let Err(Lost::Unsent(why)) = &sent {
+                match &cause {
+                    // others say again that it has the keys
+                    Some((first, why)) if Arc::ptr_eq(first, &node) => {
+                        return Err(Error::Unavailable(why));
+                    }
+                    Some(_) => {}
+                    None => cause = Some((Arc::clone(&node), why)),
+                }
+            }
             match self.next(shard, &node, sent, lost) {
                 Next::Ends(ended) => return ended.map(|answer| (answer, node)),
                 Next::Again { .. } if hops == HOPS_MAX => {
-                    return Err(Error::Unavailable(MOVED_TOO_OFTEN));
+                    return Err(Error::Unavailable(cause.map_or(MOVED_TOO_OFTEN, |(_, why)| why)));
                 }
                 Next::Again { asking: node } => (hops, asking) = (hops + 1, node),
                 Next::Later if pauses == PAUSES_MAX => return Err(Error::Unavailable(KEYS_MOVE)),

@@ -3,6 +3,7 @@
 -- KEYS  1 the record
 --       2 created, 3 in_flight, 4 uncertain, 5 settled, 6 keys: the indexes of its shard; none for
 --       a look
+--       7 the word of its shard, if that must be there still
 -- ARGV  1 the operation as a member of an index
 --       2 the revision that must be there, '' for no record
 --       3 '1' if time must have changed that record by itself, '0' if it must not have
@@ -13,9 +14,10 @@
 --       9 '1' if a change that was made before must be written again, for WAIT to wait for it
 --       10 the channel of ends, 11 the operation's name there
 --       12.. revision, record, state, changes_at, created_at, route, score in keys: what is put
+--       19 the word that KEYS[7] must hold, if there is one
 --
 -- Returns {'done', now}; {'seen', now} or {'seen', now, revision, record}; {'unreadable', now};
--- {'denied', error}: nothing was written.
+-- {'denied', error}, {'emptied', now}: nothing was written.
 --
 -- Revisions travel as text: a number here has 53 bits. Nothing is written before all is compared,
 -- so that a full server, or one that takes no writes, still tells what it has. A write that the
@@ -72,6 +74,10 @@ if ARGV[4] == 'look' or not expected or now < tonumber(ARGV[6]) or now > tonumbe
         redis.pcall('HSET', KEYS[1], 'waited', '1')
     end
     return { 'seen', at, revision, record }
+end
+
+if put and ARGV[19] and redis.call('GET', KEYS[7]) ~= ARGV[19] then
+    return { 'emptied', at }
 end
 
 local first

@@ -12,19 +12,23 @@
 mod clock;
 mod known;
 mod swap;
+mod window;
 
 pub(super) use swap::{
-    Expected, Expired, Meant, Page, Put, Records, Revision, Seen, Stored, Swap, Swapped,
+    Expected, Expired, Meant, Page, Purpose, Put, Records, Revision, Seen, Stored, Swap, Swapped,
 };
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::future::try_join_all;
 
 use self::clock::ServerClocks;
 use self::known::{Known, Sight};
+use self::window::earliest;
 use super::endings::Endings;
 use super::holds::HoldsEnded;
 use super::listing::{Listed, Listing};
@@ -34,11 +38,8 @@ use crate::operation::state::{
     self, Advanced, Change, ClaimRequest, Claimed, Conclusion, Decided, IfInFlight, Renewed,
     Resolution, Settled, Settlement, StepEnd, Transition,
 };
-use crate::operation::{ClaimId, Operation, OperationId, State, Step, StepState, Timestamp};
+use crate::operation::{ClaimId, Operation, OperationId, State, Timestamp};
 use crate::telemetry::chain;
-
-/// How far a server's clock may be behind what was supposed of it.
-const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
 /// A store on the records of a server.
 #[derive(Debug)]
@@ -62,10 +63,7 @@ const KEPT_MAX: usize = 10_000;
 struct Manner {
     /// If an attempt is in flight, somebody waits for its end.
     waits: bool,
-    /// A lease depends on it.
-    urgent: bool,
-    /// Nothing of before may come behind it.
-    behind_all: bool,
+    purpose: Purpose,
 }
 
 /// What a rule is applied to.
@@ -115,6 +113,17 @@ impl<R: Records> Shared<R> {
         manner: Manner,
         rule: impl Fn(Option<Operation>, Timestamp) -> Transition<T>,
     ) -> Result<T, Error> {
+        self.step_unless(id, manner, rule, |_| false).await
+    }
+
+    /// The same. What `stands` unwritten is told even if the change that comes with it fails.
+    async fn step_unless<T>(
+        &self,
+        id: OperationId,
+        manner: Manner,
+        rule: impl Fn(Option<Operation>, Timestamp) -> Transition<T>,
+        stands: fn(&T) -> bool,
+    ) -> Result<T, Error> {
         let sight = self.known.get(id);
         let at = self.clocks.now(self.records.clock_of(id));
         let mut supposed = Supposed { sight, at, is_seen: false };
@@ -124,9 +133,15 @@ impl<R: Records> Shared<R> {
             if done.change == Change::None && supposed.is_seen {
                 return Ok(done.result);
             }
-            match self.put(id, &supposed, &done, manner).await? {
-                None => return Ok(done.result),
-                Some(seen) => supposed = self.supposed_of(id, seen)?,
+            match self.put(id, &supposed, &done, manner).await {
+                Ok(None) => return Ok(done.result),
+                Ok(Some(seen)) => supposed = self.supposed_of(id, seen)?,
+                Err(_) if supposed.is_seen && stands(&done.result) => return Ok(done.result),
+                Err(error) if stands(&done.result) => {
+                    let seen = self.look(Swap::look(id)).await.map_err(|_| error)?;
+                    supposed = self.supposed_of(id, seen)?;
+                }
+                Err(error) => return Err(error),
             }
         }
     }
@@ -139,11 +154,10 @@ impl<R: Records> Shared<R> {
         done: &Transition<T>,
         manner: Manner,
     ) -> Result<Option<Seen>, Error> {
-        let Manner { waits, urgent, behind_all } = manner;
+        let Manner { waits, purpose } = manner;
         if done.change == Change::None {
             // what nobody has seen must be looked at before it is told
-            let (expected, change) = (Expected::Nothing, Put::Nothing);
-            let look = Swap { id, expected, change, waits, urgent, behind_all };
+            let look = Swap { waits, purpose, ..Swap::look(id) };
             return self.look(look).await.map(Some);
         }
         let durable = done.change == Change::Durable;
@@ -161,7 +175,10 @@ impl<R: Records> Shared<R> {
         };
         let expected = expected(supposed);
         let sent = self.clocks.moment();
-        match self.records.swap(Swap { id, expected, change, waits, urgent, behind_all }).await? {
+        let is_nothing_new = purpose == Purpose::Grant && !(goes_on && durable);
+        let purpose = if is_nothing_new { Purpose::Any } else { purpose };
+        let swap = Swap { id, expected, change, waits, purpose };
+        match self.records.swap(swap).await? {
             Swapped::Refused(seen) => {
                 self.clocks.learn(self.records.clock_of(id), seen.at, sent);
                 Ok(Some(seen))
@@ -203,21 +220,6 @@ impl<R: Records> Shared<R> {
     }
 }
 
-/// The earliest time on the server's clock at which it may do what a rule has made of what was
-/// supposed. The estimate of that clock may be ahead: nobody frees an uncertain operation before its
-/// attempt must have ended, not by a moment.
-fn earliest<T>(supposed: &Supposed, done: &Transition<T>) -> Timestamp {
-    let at = supposed.at.minus(CLOCK_SLACK);
-    let before = supposed.sight.as_ref().map(|sight| &sight.operation);
-    let (Some(before), Some(after)) = (before, &done.operation) else { return at };
-    match (&before.state, &after.state) {
-        (State::Uncertain(held), State::InFlight(_)) if before.steps.is_empty() => {
-            at.max(held.ends_at)
-        }
-        _ => freed(&before.steps, &after.steps).fold(at, Timestamp::max),
-    }
-}
-
 fn is_in_flight(operation: &Operation) -> bool {
     matches!(operation.state, State::InFlight(_))
 }
@@ -237,22 +239,6 @@ fn decoded(id: OperationId, bytes: &[u8]) -> Result<Operation, Corrupt> {
         .and_then(|found| if found.asked.id == id { Ok(found) } else { Err(Corrupt::Foreign) })
 }
 
-/// When the attempts at uncertain steps that begin again must have ended.
-fn freed(before: &[Step], after: &[Step]) -> impl Iterator<Item = Timestamp> {
-    before.iter().filter_map(|step| match &step.state {
-        StepState::Uncertain(held) => {
-            let begins = |next: &&Step| {
-                next.name == step.name && matches!(next.state, StepState::InFlight { .. })
-            };
-            after.iter().any(|next| begins(&next)).then_some(held.ends_at)
-        }
-        StepState::Waiting
-        | StepState::InFlight { .. }
-        | StepState::Succeeded { .. }
-        | StepState::Failed { .. } => None,
-    })
-}
-
 /// The record that a rule was applied to, on the side of its time on which it was supposed.
 fn expected(supposed: &Supposed) -> Expected {
     supposed.sight.as_ref().map_or(Expected::Nothing, |Sight { revision, operation }| {
@@ -269,8 +255,20 @@ fn random() -> Result<u64, Error> {
 impl<R: Records> Store for Shared<R> {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, Error> {
         let waits = request.if_in_flight == IfInFlight::Waits;
-        let rule = |found, now| state::claim(found, request, now);
-        self.within(self.step(request.asked.id, Manner { waits, ..Manner::default() }, rule)).await
+        let manner = Manner { waits, purpose: Purpose::Grant };
+        let met = AtomicBool::new(false);
+        let rule = |found: Option<Operation>, now| {
+            let is_open =
+                |found: &Operation| matches!(found.state, State::InFlight(_) | State::Uncertain(_));
+            met.fetch_or(found.as_ref().is_some_and(is_open), Ordering::Relaxed);
+            state::claim(found, request, now)
+        };
+        let step = self.step_unless(request.asked.id, manner, rule, Claimed::turns_away);
+        let claimed = self.within(step).await;
+        let met = met.load(Ordering::Relaxed);
+        claimed.map_err(|error| {
+            if met && error.says_nothing() { Error::Met(Box::new(error)) } else { error }
+        })
     }
 
     async fn renew(
@@ -280,7 +278,8 @@ impl<R: Records> Store for Shared<R> {
         lease: Duration,
     ) -> Result<Renewed, Error> {
         let rule = |found, now| state::renew(found, claim_id, lease, now);
-        self.within(self.step(id, Manner { urgent: true, ..Manner::default() }, rule)).await
+        let manner = Manner { purpose: Purpose::Renewal, ..Manner::default() };
+        self.within(self.step(id, manner, rule)).await
     }
 
     async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error> {
@@ -306,14 +305,12 @@ impl<R: Records> Store for Shared<R> {
     ) -> Result<(), Error> {
         let rule = |found, now| state::withdraw(found, claim_id, retention, now);
         // The claim may be on its way still, where nobody sees it.
-        let manner = Manner { behind_all: true, ..Manner::default() };
+        let manner = Manner { purpose: Purpose::Withdrawal, ..Manner::default() };
         self.within(self.step(id, manner, rule)).await
     }
 
     async fn get(&self, id: OperationId) -> Result<Option<Operation>, Error> {
-        let (expected, change) = (Expected::Nothing, Put::Nothing);
-        let look = Swap { id, expected, change, waits: false, urgent: false, behind_all: false };
-        let seen = self.within(self.look(look)).await?;
+        let seen = self.within(self.look(Swap::look(id))).await?;
         let at = seen.at;
         let supposed = self.supposed_of(id, seen)?;
         Ok(state::lapse(supposed.sight.map(|sight| sight.operation), at).operation)
@@ -370,8 +367,13 @@ impl<R: Records> Store for Shared<R> {
         self.within(self.records.concerns()).await
     }
 
+    async fn acknowledge(&self) -> Result<bool, Error> {
+        self.within(self.records.acknowledge()).await
+    }
+
     async fn probe(&self) -> Result<(), Error> {
-        probe::probe(self).await
+        let to_try = self.within(self.records.to_try()).await?;
+        try_join_all(to_try.into_iter().map(|id| probe::probe_as(self, id))).await.map(drop)
     }
 
     async fn close(&self) {

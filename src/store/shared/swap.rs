@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::operation::{Operation, OperationId, Timestamp};
 use crate::store::listing::{Listing, Place};
-use crate::store::{Concern, Error};
+use crate::store::{Concern, Error, probe};
 
 /// The records of a server, and the atomic steps on them.
 ///
@@ -25,6 +25,15 @@ pub(crate) trait Records: Send + Sync + std::fmt::Debug + 'static {
 
     /// What makes the server unsafe.
     async fn concerns(&self) -> Result<Vec<Concern>, Error>;
+
+    /// Ids of throw-away operations: tried with each of them, the server works in all of its parts
+    /// that may fail by themselves.
+    async fn to_try(&self) -> Result<Vec<[u8; 16]>, Error> {
+        Ok(vec![probe::random()?])
+    }
+
+    /// A person knows that the server came back empty. False if it did not.
+    async fn acknowledge(&self) -> Result<bool, Error>;
 
     /// Which of the server's clocks an operation goes by, below [`CLOCKS_MAX`].
     fn clock_of(&self, _id: OperationId) -> usize {
@@ -49,11 +58,31 @@ pub(crate) struct Swap<'a> {
     pub(crate) change: Put<'a>,
     /// If something else is there, and an attempt is in flight: somebody waits for its end.
     pub(crate) waits: bool,
+    /// What it is for.
+    pub(crate) purpose: Purpose,
+}
+
+impl Swap<'_> {
+    /// A look at the record of an operation, whatever is there.
+    pub(crate) const fn look(id: OperationId) -> Self {
+        let (expected, change) = (Expected::Nothing, Put::Nothing);
+        Self { id, expected, change, waits: false, purpose: Purpose::Any }
+    }
+}
+
+/// What a step is for, where that asks something of the server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It asks nothing.
+    #[default]
+    Any,
+    /// A claim is granted: only by a server that has still what it was told, if that is wanted.
+    Grant,
     /// It must not wait behind others: a lease depends on it.
-    pub(crate) urgent: bool,
-    /// A change that has begun and cannot be seen yet is waited for: nothing of before may come
-    /// behind it.
-    pub(crate) behind_all: bool,
+    Renewal,
+    /// Nothing of before may come behind it: a change that has begun and cannot be seen yet is waited
+    /// for.
+    Withdrawal,
 }
 
 /// What must be there for a change to be made.

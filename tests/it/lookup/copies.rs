@@ -69,7 +69,7 @@ async fn copies_that_wait_make_one_attempt_where_it_was_not_done() {
         |_, _| Answer::new(404, "").into(),
     )
     .await;
-    let defaults = "when_in_flight = \"wait\"\nwaiters_max = 64\nattempt_timeout = \"300ms\"";
+    let defaults = "when_in_flight = \"wait\"\nwaiters_max = 64\nattempt_timeout = \"1s\"";
     let onceward = asked.with(defaults, "").start().await;
     onceward.sends(event("evt_1")).await.is_executed_as("upstream-timeout", 504);
     let replies = onceward.sends_copies(&event("evt_1"), 50).await;

@@ -6,7 +6,7 @@ use tokio::net::TcpSocket;
 use super::{Asked, HELD, decision, is_held};
 use crate::support::{Act, Answer, Onceward, Receiver, event};
 
-const SHORT: &str = "attempt_timeout = \"300ms\"";
+const SHORT: &str = "attempt_timeout = \"1s\"";
 
 /// (A), C59.
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn what_is_not_done_yet_is_not_sent_again_before_its_attempt_must_have_end
 #[tokio::test]
 async fn after_so_many_uncertain_attempts_it_is_asked_about_and_not_sent_again() {
     let asked = Asked::that(|_, _| Act::Hang, |_, _| Answer::new(404, "").into()).await;
-    let defaults = "attempt_timeout = \"200ms\"\nattempts_max = 2";
+    let defaults = "attempt_timeout = \"1s\"\nattempts_max = 2";
     let onceward = asked.with(defaults, "").start().await;
     for _ in 0..2 {
         onceward.sends(event("evt_1")).await.is_executed_as("upstream-timeout", 504);

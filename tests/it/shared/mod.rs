@@ -1,11 +1,13 @@
 //! Two processes that share a store: the promises hold across both.
 
 mod decide;
+mod emptied;
 mod faults;
 mod races;
 mod server;
 mod takeover;
 mod unknown;
+mod unreadable;
 mod waiting;
 
 use crate::support::{Onceward, Receiver};
@@ -31,12 +33,13 @@ macro_rules! on_every_server {
 use on_every_server;
 
 /// What a store's trouble, and an attempt that is cut off by it, may leave in the log.
-const EXPECTED: [&str; 10] = [
+const EXPECTED: [&str; 11] = [
     "nobody knows whether it was done",
     "superseded: its outcome changed nothing",
     "a lease could not be renewed yet",
     "an outcome is not recorded yet",
     "no claim, so nothing is forwarded",
+    "no claim: forwarded unprotected",
     "the store is not safe",
     "the store does not work",
     "expired records could not be removed yet",

@@ -49,7 +49,7 @@ async fn a_claim_whose_reply_came_too_late_leaves_nothing_held<S: Server>() {
     let began = Instant::now();
     let refused = a.sends(event("evt_1")).await;
     refused.is_refused(503, "store-unavailable").comes_back();
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     sleep(Duration::from_secs(3)).await;
     receiver.was_called(1);
     server.goes_on();
@@ -64,7 +64,7 @@ async fn a_claim_whose_reply_came_too_late_leaves_nothing_held<S: Server>() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    let executed = tokio::time::timeout(Duration::from_secs(10), executed).await.unwrap();
+    let executed = tokio::time::timeout(Duration::from_mins(1), executed).await.unwrap();
     executed.is_executed(200);
     receiver.was_called(2);
     assert_eq!(a.metric("onceward_uncertain").await, 0.0);

@@ -13,6 +13,8 @@ pub(super) trait Server: Sized + Send + Sync {
     fn goes_on(&self);
     /// `kill -9`.
     fn is_killed(&mut self) -> impl Future<Output = ()> + Send;
+    /// Somebody takes from it all that it has.
+    fn is_emptied(&self) -> impl Future<Output = ()> + Send;
     /// It runs again, at the same place, with what it had on disk.
     fn starts_again(&mut self) -> impl Future<Output = ()> + Send;
 }
@@ -33,6 +35,10 @@ impl Server for RedisServer {
 
     fn goes_on(&self) {
         Self::goes_on(self);
+    }
+
+    async fn is_emptied(&self) {
+        self.does("FLUSHALL").await;
     }
 
     async fn is_killed(&mut self) {
@@ -59,6 +65,10 @@ impl Server for PostgresServer {
 
     fn goes_on(&self) {
         Self::goes_on(self);
+    }
+
+    async fn is_emptied(&self) {
+        self.execute("DROP SCHEMA onceward CASCADE").await;
     }
 
     async fn is_killed(&mut self) {

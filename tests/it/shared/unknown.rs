@@ -17,7 +17,7 @@ const HELD: &str = "nobody knows whether it was done";
 fn asking(receiver: &Receiver) -> String {
     let url = receiver.url();
     format!(
-        "when_uncertain = \"lookup\"\nattempt_timeout = \"300ms\"\n\
+        "when_uncertain = \"lookup\"\nattempt_timeout = \"1s\"\n\
          [defaults.lookup]\nurl = \"{url}/events/{{key}}\"\ntimeout = \"20s\""
     )
 }
@@ -97,7 +97,7 @@ async fn the_steps_that_have_succeeded_are_not_run_again_by_another_process<S: S
     let builder: Builder =
         Onceward::in_front_of_steps(&[("charge", &charge, retried), ("mail", &mail, retried)])
             .store(&server.toml())
-            .defaults("lease = \"600ms\"")
+            .defaults("lease = \"2s\"")
             .expects_log("the store is not safe")
             .expects_log(HELD);
     let (mut a, b) = (builder.clone().start().await, builder.start().await);

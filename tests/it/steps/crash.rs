@@ -71,7 +71,7 @@ async fn after_a_crash_in_a_step_it_is_uncertain_and_no_other_step_is_run_c70() 
 async fn after_a_crash_the_sequence_goes_on_where_it_was_cut_off_c125() {
     for (place, slow) in NAMES.into_iter().enumerate() {
         let three = Three::that(hanging_once(slow)).await;
-        let builder = three.with("when_uncertain = \"retry\"\nattempt_timeout = \"300ms\"");
+        let builder = three.with("when_uncertain = \"retry\"\nattempt_timeout = \"1s\"");
         let mut onceward = builder.expects_log(ABANDONED).expects_log(HELD).start().await;
         is_killed_in(&mut onceward, &three, place).await;
         let goes_on = async {

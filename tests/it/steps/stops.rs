@@ -72,10 +72,10 @@ async fn a_late_outcome_of_a_step_counts_and_the_next_ones_run_c73() {
 #[tokio::test]
 async fn the_lease_is_kept_through_all_steps() {
     let three = Three::that(|name, _, _| {
-        Some(Act::After(Duration::from_millis(700), Box::new(Answer::new(200, name).into())))
+        Some(Act::After(Duration::from_millis(2200), Box::new(Answer::new(200, name).into())))
     })
     .await;
-    let onceward = three.with("").defaults("lease = \"300ms\"").start().await;
+    let onceward = three.with("").defaults("lease = \"2s\"").start().await;
     onceward.sends(event("evt_1")).await.is_executed(200);
     assert_eq!(three.counts(), [1; 3]);
 }
@@ -127,7 +127,7 @@ async fn a_shutdown_that_has_no_time_leaves_the_step_uncertain_and_begins_no_oth
 #[tokio::test]
 async fn each_step_has_its_own_time() {
     let three = Three::that(|name, _, _| (name == "account").then_some(Act::Hang)).await;
-    let onceward = three.with("attempt_timeout = \"400ms\"").expects_log(HELD).start().await;
+    let onceward = three.with("attempt_timeout = \"1s\"").expects_log(HELD).start().await;
     let reply = timeout(Duration::from_secs(10), onceward.sends(event("evt_1"))).await.unwrap();
     reply.is_executed_as("upstream-timeout", 504);
     assert_eq!(three.counts(), [1, 1, 0]);

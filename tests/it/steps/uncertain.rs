@@ -75,7 +75,7 @@ async fn a_step_that_may_be_sent_again_is_while_another_would_be_held() {
     let [charge, account, mail] = &three.receivers;
     let onceward = Onceward::in_front_of_steps(&[
         ("charge", charge, ""),
-        ("account", account, "when_uncertain = \"retry\"\nattempt_timeout = \"200ms\""),
+        ("account", account, "when_uncertain = \"retry\"\nattempt_timeout = \"1s\""),
         ("mail", mail, ""),
     ])
     .expects_log(HELD)

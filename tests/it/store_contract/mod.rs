@@ -105,6 +105,7 @@ macro_rules! contract {
                     s1_steps_at_once_begin_together_and_end_each_on_its_own
                     s2_the_end_of_a_step_that_is_sent_twice_is_recorded_once
                     s2_the_end_of_a_step_that_somebody_decided_changes_nothing
+                    s2_a_step_of_whose_beginning_nobody_has_heard_begins_once_more
                     s2_a_step_whose_record_is_lost_writes_it_anew
                     s3_a_forgotten_event_runs_all_its_steps_again
                     s5_a_lease_that_ran_out_leaves_uncertain_the_step_that_had_begun;

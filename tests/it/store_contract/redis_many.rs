@@ -8,16 +8,18 @@ use onceward::clock::Clock;
 use onceward::operation::state::{Claimed, Renewed, Settled};
 use onceward::operation::{Asked, Outcome};
 use onceward::secret::Secret;
-use onceward::store::redis::{Settings, open};
+use onceward::store::redis::{Mode, Settings, open};
 use onceward::store::{Error, Store};
-use tokio::net::TcpListener;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout};
 
 use super::listing::ALL;
 use super::redis::{listens, that_waits};
 use super::redis_faults::{codes, is_turned_away, replay, works_again};
 use super::support::{LEASE, attempted, claim_on, copy_of, end_of, granted, order};
-use crate::support::{Guarded, RedisCluster, Replicated, until};
+use crate::support::{Guarded, RedisCluster, RedisServer, Replicated, free_port, until};
 
 fn store_with(settings: &Settings) -> Arc<dyn Store> {
     open(settings, Clock::system()).unwrap()
@@ -47,7 +49,7 @@ async fn with_replica_acks_a_claim_and_its_settle_are_on_the_replica_when_they_a
 #[tokio::test]
 async fn with_replica_acks_and_no_replica_nothing_is_granted_and_nobody_else_waits() {
     let servers = Replicated::start(1).await;
-    let limit = Duration::from_secs(1);
+    let limit = Duration::from_secs(2);
     let settings = Settings { timeout: limit, ..servers.master.settings() };
     let (store, without) =
         (store_with(&Settings { replica_acks: 1, ..settings.clone() }), store_with(&settings));
@@ -270,4 +272,47 @@ async fn in_a_cluster_a_claim_waits_for_the_replica_of_its_own_node() {
         waited += node.calls("wait").await;
     }
     assert!(waited >= 40, "{waited} waits");
+}
+
+/// A way to a server on which nothing comes through any more once this word was said.
+async fn falls_silent_at(word: &'static [u8], server: &RedisServer) -> u16 {
+    let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (port, behind) = (door.local_addr().unwrap().port(), server.port);
+    tokio::spawn(async move {
+        while let Ok((near, _)) = door.accept().await {
+            let far = TcpStream::connect(("127.0.0.1", behind)).await.unwrap();
+            let ((mut asks, mut told), (mut replies, mut asked)) =
+                (near.into_split(), far.into_split());
+            tokio::spawn(async move { tokio::io::copy(&mut replies, &mut told).await });
+            tokio::spawn(async move {
+                let mut request = vec![0; 65_536];
+                while let Ok(length @ 1..) = asks.read(&mut request).await {
+                    let said = &request[..length];
+                    let is_silent = said.windows(word.len()).any(|found| found == word);
+                    if !is_silent && asked.write_all(said).await.is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    port
+}
+
+/// Who waits in this process is woken all the same, and asks: it does not wait with the subscription.
+#[tokio::test]
+async fn a_master_that_does_not_say_what_it_is_keeps_no_subscription_waiting() {
+    let (master, files) = (RedisServer::start().await, TempDir::new().unwrap());
+    let (door, port) = (falls_silent_at(b"ROLE", &master).await, free_port());
+    let file = files.path().join("sentinel.conf");
+    let written = format!("port {port}\nsentinel monitor orders 127.0.0.1 {door} 1\n");
+    std::fs::write(&file, written).unwrap();
+    let file = file.to_str().unwrap();
+    let sentinel = RedisServer::launch("redis-sentinel", port, &[file], None).await;
+    let mode = Mode::Sentinel { master: "orders".to_owned() };
+    let limit = Duration::from_millis(500);
+    let store = store_with(&Settings { mode, timeout: limit, ..sentinel.settings() });
+    let mut watch = store.watch(order("1").id).await.unwrap();
+    store.get(order("1").id).await.unwrap_err();
+    timeout(Duration::from_secs(20), watch.ended()).await.expect("who waits is woken");
 }

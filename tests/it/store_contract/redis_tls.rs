@@ -1,22 +1,29 @@
 //! The store on a Redis server over TLS: each side proves who it is.
 
+use std::process::Stdio;
 use std::sync::Arc;
 
 use onceward::clock::Clock;
 use onceward::operation::Outcome;
-use onceward::store::redis::{Settings, open};
+use onceward::store::redis::{Mode, Settings, open};
 use onceward::store::{Certificates, Error, SetupError, Store};
+use tokio::process::Command;
 
 use super::redis::listens;
 use super::support::{attempted, claim_on, order};
-use crate::support::{Authority, RedisServer, Signed, free_port, settings};
+use crate::support::{Authority, RedisServer, Signed, free_port, settings, until};
 
 const REFUSED: &str = "TLS with the server failed: one does not accept the other's certificate";
 
 /// A server that speaks TLS only. It asks clients for a certificate of the same authority, or not.
 async fn over_tls(authority: &Authority, name: &str, asks_clients: &str) -> RedisServer {
+    over_tls_with(authority, name, &["--tls-auth-clients", asks_clients]).await
+}
+
+/// The same with further arguments.
+async fn over_tls_with(authority: &Authority, name: &str, more: &[&str]) -> RedisServer {
     let (signed, ca, port) = (authority.signs(name), authority.file(), free_port().to_string());
-    let arguments = [
+    let mut arguments = vec![
         "--port",
         "0",
         "--tls-port",
@@ -27,9 +34,8 @@ async fn over_tls(authority: &Authority, name: &str, asks_clients: &str) -> Redi
         signed.key.to_str().unwrap(),
         "--tls-ca-cert-file",
         ca.to_str().unwrap(),
-        "--tls-auth-clients",
-        asks_clients,
     ];
+    arguments.extend(more);
     RedisServer::launch("redis-server", port.parse().unwrap(), &arguments, None).await
 }
 
@@ -40,6 +46,89 @@ fn settings_of(server: &RedisServer, certificates: Certificates) -> Settings {
 
 fn store_of(server: &RedisServer, certificates: Certificates) -> Arc<dyn Store> {
     open(&settings_of(server, certificates), Clock::system()).unwrap()
+}
+
+/// What a server over TLS tells whoever asks it from a shell.
+async fn cli(authority: &Authority, arguments: &[&str]) -> String {
+    let mut command = Command::new("redis-cli");
+    command.args(["--tls", "--cacert"]).arg(authority.file()).args(arguments);
+    let output = command.stdin(Stdio::null()).output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Three masters whose certificates hold their name, and how a store uses them, by the first one.
+async fn cluster(authority: &Authority, announce: &[&str]) -> (Vec<RedisServer>, Settings) {
+    let mut nodes = Vec::new();
+    for _ in 0..3 {
+        let bus = free_port().to_string();
+        let mut more = vec!["--cluster-enabled", "yes", "--cluster-port", &bus];
+        more.extend([
+            "--tls-cluster",
+            "yes",
+            "--tls-replication",
+            "yes",
+            "--tls-auth-clients",
+            "no",
+        ]);
+        more.extend(announce);
+        nodes.push(over_tls_with(authority, "localhost", &more).await);
+    }
+    let addresses: Vec<_> = nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
+    let mut create = vec!["--cluster", "create"];
+    create.extend(addresses.iter().map(String::as_str));
+    create.extend(["--cluster-replicas", "0", "--cluster-yes"]);
+    cli(authority, &create).await;
+    for node in &nodes {
+        let port = node.port.to_string();
+        until("the cluster is up", async || {
+            let info = cli(authority, &["-p", &port, "cluster", "info"]).await;
+            info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")
+        })
+        .await;
+    }
+    let certificates = Certificates { ca: Some(authority.file()), identity: None };
+    let settings = Settings { mode: Mode::Cluster, ..settings_of(&nodes[0], certificates) };
+    (nodes, settings)
+}
+
+/// Most keys are on nodes that are announced by an address for which no certificate is valid.
+#[tokio::test]
+async fn a_cluster_that_is_announced_by_addresses_is_refused_for_its_certificates_every_time() {
+    let authority = Authority::new();
+    let (_nodes, settings) = cluster(&authority, &[]).await;
+    let store = open(&settings, Clock::system()).unwrap();
+    let mut refused = 0;
+    for n in 0..30 {
+        match store.claim(&claim_on(&order(&n.to_string()))).await {
+            Ok(_) => {}
+            Err(Error::Unavailable(why)) => {
+                assert_eq!(why, REFUSED);
+                refused += 1;
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+        let tried = store.probe().await;
+        assert!(matches!(tried, Err(Error::Unavailable(REFUSED))), "{tried:?}");
+    }
+    assert!(refused > 0);
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_announced_by_the_names_in_its_certificates_is_spoken_to() {
+    let authority = Authority::new();
+    let announce = [
+        "--cluster-announce-hostname",
+        "localhost",
+        "--cluster-preferred-endpoint-type",
+        "hostname",
+    ];
+    let (_nodes, settings) = cluster(&authority, &announce).await;
+    let store = open(&settings, Clock::system()).unwrap();
+    for n in 0..30 {
+        attempted(&*store, &order(&n.to_string()), Outcome::Succeeded).await;
+    }
+    store.probe().await.unwrap();
 }
 
 async fn is_refused(store: &dyn Store) {

@@ -147,3 +147,21 @@ pub(super) async fn s5_a_lease_that_ran_out_leaves_uncertain_the_step_that_had_b
     let late = store.advance(&end(&first, "account", Outcome::Succeeded)).await.unwrap();
     assert_eq!(late, next("mail"));
 }
+
+pub(super) async fn s2_a_step_of_whose_beginning_nobody_has_heard_begins_once_more(
+    harness: &impl Harness,
+) {
+    let (store, order, plan) = (harness.store(), order("1"), plan(false));
+    let first = begun(&*store, &order, &plan, "charge").await;
+    let charged = end(&first, "charge", Outcome::Succeeded);
+    store.advance(&charged).await.unwrap();
+    harness.pass(LEASE * 2).await;
+    assert_eq!(standing(&*store, &order).await, ["succeeded", "uncertain", "waiting"]);
+    assert_eq!(store.advance(&charged).await.unwrap(), next("account"));
+    // the lease is as fresh as if it had just begun
+    harness.pass(LEASE - LEASE / 8).await;
+    assert_eq!(standing(&*store, &order).await, ["succeeded", "in_flight", "waiting"]);
+    let told = store.advance(&end(&first, "account", Outcome::Succeeded)).await.unwrap();
+    assert_eq!(told, next("mail"));
+    assert_eq!(store.get(order.id).await.unwrap().unwrap().attempts.total(), 3);
+}

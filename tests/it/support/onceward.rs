@@ -205,6 +205,16 @@ impl Onceward {
         );
     }
 
+    /// Waits until nothing is remembered of an operation.
+    pub async fn forgets(&self, id: &str) {
+        let gone = async {
+            while self.operation(id).await.is_some() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(20), gone).await.expect("it is forgotten");
+    }
+
     /// A line of the metrics, such as `onceward_superseded_total` with its labels; 0 if absent.
     pub async fn metric(&self, line: &str) -> f64 {
         let url = format!("http://{}/metrics", self.admin);

@@ -120,11 +120,18 @@ impl PostgresServer {
         self.process.child.wait().unwrap();
     }
 
-    /// It starts again where it was.
+    /// It starts again where it was. As long as a session of one that has crashed is not quite gone,
+    /// its memory is in use and no other one starts.
     pub fn starts_again(&mut self) {
-        let _pid_of_a_crashed_one = fs::remove_file(self.data().join("postmaster.pid"));
-        let process = spawn(self.directory.path(), self.port, &self.options, self.clock.as_ref());
-        self.process = process.unwrap();
+        for _ in 0..600 {
+            let _pid_of_a_crashed_one = fs::remove_file(self.data().join("postmaster.pid"));
+            let (directory, clock) = (self.directory.path(), self.clock.as_ref());
+            if let Some(process) = spawn(directory, self.port, &self.options, clock) {
+                self.process = process;
+                return;
+            }
+        }
+        panic!("it does not start again");
     }
 
     /// It starts again without anything of before.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use onceward::secret::Secret;
-use onceward::store::Certificates;
 use onceward::store::redis::{Mode, Settings};
+use onceward::store::{Certificates, WhenEmptied};
 use redis::Value;
 use redis::aio::MultiplexedConnection;
 use rustix::process::{Pid, Signal, kill_process};
@@ -201,6 +201,7 @@ pub fn settings(urls: &[&str]) -> Settings {
         username: None,
         password: None,
         certificates: Certificates::default(),
+        when_emptied: WhenEmptied::Continue,
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::decide::note;
 use super::super::settle::{Ending, log_end};
-use super::super::{Change, State, Transition, lapse};
+use super::super::{Change, Lease, State, Transition, lapse};
 use super::{Asks, Holder, Run, add_missing, begin, decision, ordered, run, stand};
 use crate::operation::{
     Asked, Attempt, AttemptLog, ClaimId, DecisionKind, HeldStep, Operation, Outcome, Plan, Reason,
@@ -83,6 +83,7 @@ pub fn advance(found: Option<Operation>, end: &StepEnd, now: Timestamp) -> Trans
         (Change::Durable, outlook(&operation, end, copy_refused))
     } else if state.and_then(StepState::settled_by) == Some(end.claim_id) {
         // the call was sent twice; whether the first one is durable is not known
+        begin_once_more(&mut operation, end, now);
         (Change::Durable, outlook(&operation, end, false))
     } else {
         let (line, step) = ((end.claim_id, end.attempt, &end.holder), Some(&end.step));
@@ -149,6 +150,39 @@ fn follow(operation: &mut Operation, end: &StepEnd, copy_refused: bool, now: Tim
             stand(operation, Some(plan), &holder, now);
         }
     }
+}
+
+/// Who reports an end once more has not heard of the step that began with it, and has sent nothing of
+/// that one, even if its lease has run out meanwhile. It begins now: what its holder counts from this
+/// call must not end before.
+fn begin_once_more(operation: &mut Operation, end: &StepEnd, now: Timestamp) {
+    let StepEnd { claim_id, holder, terms, plan, .. } = end;
+    if plan.at_once || operation.state.current_claim() != Some(*claim_id) {
+        return;
+    }
+    let began = |step: &&mut Step| match &step.state {
+        StepState::InFlight { claim_id: of, .. } => of == claim_id,
+        StepState::Uncertain(held) => {
+            held.claim_id == *claim_id && held.reason == Reason::LeaseExpired
+        }
+        StepState::Waiting | StepState::Succeeded { .. } | StepState::Failed { .. } => false,
+    };
+    let Some(step) = operation.steps.iter_mut().find(began) else { return };
+    let planned = plan.steps.iter().find(|planned| planned.name == step.name);
+    let Some(planned) = planned else { return };
+    let ends_at = now.plus(planned.attempt_timeout);
+    step.state = StepState::InFlight { claim_id: *claim_id, ends_at };
+    if let Some(line) = operation.attempts.of(*claim_id, Some(&planned.name)) {
+        (line.started_at, line.ended_at, line.outcome, line.reason) = (now, None, None, None);
+    }
+    operation.state = State::InFlight(Lease {
+        claim_id: *claim_id,
+        holder: Arc::clone(holder),
+        expires_at: now.plus(terms.lease),
+        ends_at,
+        hold_for: terms.hold_for,
+        copy_refused: copy_refused(&operation.state),
+    });
 }
 
 /// How the event stands, for the holder of a claim on it.

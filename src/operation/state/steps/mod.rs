@@ -17,7 +17,6 @@ use std::time::Duration;
 use super::decide::note;
 use super::lapse::WHEN_UNCERTAIN;
 use super::lookup::refuse;
-use super::settle::withdrawn;
 use super::{Change, ClaimRequest, Claimed, Failure, Held, Lease, State, Success, Transition};
 use crate::operation::{
     Attempt, AttemptLog, ClaimId, Decision, DecisionKind, HeldStep, Operation, Outcome, Plan,
@@ -237,9 +236,6 @@ pub(super) fn withdraw(
     for step in &mut operation.steps {
         if step.state.current_claim() == Some(claim_id) {
             step.state = StepState::Failed { claim_id: Some(claim_id) };
-            if let Some(line) = operation.attempts.of(claim_id, Some(&step.name)) {
-                withdrawn(line, now);
-            }
         }
     }
     let (holder, hold_for, copy_refused) = match &operation.state {

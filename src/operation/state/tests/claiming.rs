@@ -112,6 +112,21 @@ fn after_so_many_uncertain_attempts_it_is_held() {
     assert!(matches!(done.result, Claimed::Uncertain { attempt: 3, .. }), "{:?}", done.result);
 }
 
+/// Failures are no uncertain attempts, not even those that the log has dropped.
+#[test]
+fn many_failures_leave_as_many_uncertain_attempts_as_before() {
+    let mut found = None;
+    for attempt in 1..=100 {
+        found = claimed(found, attempt, at(1));
+        found = settled(found, attempt, Outcome::Failed, at(1));
+    }
+    let uncertain = settled(claimed(found, 101, at(1)), 101, Outcome::Uncertain, at(1));
+    let again = claim(uncertain.clone(), &retrying(102, 2), at(1 + ATTEMPT_TIMEOUT));
+    assert_eq!(again.result, Claimed::Granted { attempt: 102 });
+    let enough = claim(uncertain, &retrying(102, 1), at(1 + ATTEMPT_TIMEOUT));
+    assert!(matches!(enough.result, Claimed::Uncertain { .. }), "{:?}", enough.result);
+}
+
 #[test]
 fn a_shared_success_is_told_to_those_who_waited_for_it_alone() {
     let sharing = |claim: u8, waited_for| ClaimRequest {

@@ -72,3 +72,23 @@ fn a_withdrawal_frees_its_own_claim_alone() {
         assert_eq!((done.change, done.operation), (Change::None, found));
     }
 }
+
+/// Somebody else has the operation by now; nothing was sent under the claim all the same.
+#[test]
+fn a_claim_that_is_withdrawn_when_it_is_superseded_was_never_sent() {
+    let retried =
+        ClaimRequest { if_uncertain: IfUncertain::Retried { attempts_max: 2 }, ..request(2) };
+    let later = at(ATTEMPT_TIMEOUT);
+    let second = claim(in_flight(), &retried, later);
+    assert_eq!(second.result, Claimed::Granted { attempt: 2 });
+    assert_eq!(log_of(second.operation.as_ref()).uncertain(None), 2);
+    let done = withdraw(second.operation.clone(), claim_of(1), Duration::ZERO, later);
+    assert_eq!(done.change, Change::Lazy);
+    let found = done.operation.as_ref();
+    assert_eq!(found.unwrap().state, second.operation.unwrap().state);
+    let line = log_of(found).kept().next().unwrap();
+    assert_eq!((line.sent, line.reason), (false, Some(Reason::Withdrawn)));
+    assert_eq!(log_of(found).uncertain(None), 1, "the one in flight");
+    let again = withdraw(done.operation, claim_of(1), Duration::ZERO, later);
+    assert_eq!(again.change, Change::None);
+}

@@ -384,3 +384,49 @@ fn a_refused_copy_is_told_when_the_event_fails() {
     let end = EventEnd::Open("account".into());
     assert_eq!(failed.result, Advanced::Ended { copy_refused: true, end });
 }
+
+/// The store was away for longer than the lease, and with it the reply that said that the next step
+/// had begun.
+#[test]
+fn a_step_of_whose_beginning_nobody_has_heard_begins_once_more() {
+    let (plan, charge) = (in_order(), end(1, &in_order(), "charge", Outcome::Succeeded));
+    let unheard = after(1, &plan, &[("charge", Outcome::Succeeded)]);
+    for away in [10, LEASE, LEASE + 10, ATTEMPT_TIMEOUT + 10] {
+        let again = advance(unheard.clone(), &charge, at(away));
+        assert_eq!((again.result, again.change), (next("account"), Change::Durable));
+        let found = again.operation.as_ref();
+        assert_eq!(standing(found), "succeeded in_flight waiting in_flight");
+        let State::InFlight(lease) = &found.unwrap().state else { panic!() };
+        assert_eq!(
+            (lease.expires_at, lease.ends_at),
+            (at(away + LEASE), at(away + ATTEMPT_TIMEOUT))
+        );
+        assert_eq!(log_of(found).total(), 2);
+        let line = log_of(found).kept().last().unwrap();
+        assert_eq!((line.started_at, line.ended_at, line.outcome), (at(away), None, None));
+        let late = at(away + 1);
+        let account = advance(again.operation, &end(1, &plan, "account", Outcome::Succeeded), late);
+        assert_eq!(account.result, next("mail"));
+    }
+}
+
+/// Its own holder has said so: it was sent.
+#[test]
+fn a_step_that_ran_does_not_begin_once_more() {
+    let (plan, charge) = (in_order(), end(1, &in_order(), "charge", Outcome::Succeeded));
+    let ends = [("charge", Outcome::Succeeded), ("account", Outcome::Uncertain)];
+    let ran = after(1, &plan, &ends);
+    let again = advance(ran, &charge, at(LEASE + 1));
+    assert_eq!(again.result, open("account"));
+    assert_eq!(standing(again.operation.as_ref()), "succeeded uncertain waiting uncertain");
+    // nor one that somebody else has begun since
+    let retried = plan_with(false, IfUncertain::Retried { attempts_max: 9 });
+    let lost = after(1, &retried, &ends[..1]);
+    let later = at(ATTEMPT_TIMEOUT + LEASE);
+    let other = claim(lost, &claiming(2, &retried), later);
+    assert_eq!(other.result, begun(2, &["account"]));
+    let charge = end(1, &retried, "charge", Outcome::Succeeded);
+    let again = advance(other.operation.clone(), &charge, later);
+    assert_eq!(again.result, open("account"));
+    assert_eq!(again.operation, other.operation);
+}

@@ -14,7 +14,7 @@ use onceward::clock::Clock;
 use onceward::operation::Timestamp;
 use onceward::secret::Secret;
 use onceward::store::postgres::{self, Settings};
-use onceward::store::{Certificates, Store};
+use onceward::store::{Certificates, Store, WhenEmptied};
 
 use super::Harness;
 use super::support::{granted, order};
@@ -61,6 +61,7 @@ pub(super) fn settings(url: &str) -> Settings {
         connections_max: 8,
         timeout: Duration::from_secs(10),
         certificates: Certificates::default(),
+        when_emptied: WhenEmptied::Continue,
     }
 }
 

@@ -1,0 +1,39 @@
+//! Records of version 2, as they were written before dropped attempts were counted by how they
+//! ended.
+//!
+//! Mirrors of the types that have changed since. Nothing here may change.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::operation::state::State;
+use crate::operation::{Asked, Attempt, AttemptLog, Decision, Step, Timestamp};
+
+#[derive(Deserialize)]
+pub(super) struct Operation {
+    asked: Arc<Asked>,
+    created_at: Timestamp,
+    state: State,
+    attempts: Attempts,
+    decisions: Vec<Decision>,
+    steps: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+struct Attempts {
+    first: Vec<Attempt>,
+    last: VecDeque<Attempt>,
+    total: u32,
+    latest: u32,
+}
+
+impl From<Operation> for crate::operation::Operation {
+    fn from(old: Operation) -> Self {
+        let Operation { asked, created_at, state, attempts, decisions, steps } = old;
+        let Attempts { first, last, total, latest } = attempts;
+        let attempts = AttemptLog::restored(first, last, total, latest);
+        Self { asked, created_at, state, attempts, decisions, steps }
+    }
+}

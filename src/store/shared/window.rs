@@ -1,0 +1,44 @@
+//! From when on a server may do what a rule has made of what was supposed of it.
+
+use std::time::Duration;
+
+use super::Supposed;
+use crate::operation::state::Transition;
+use crate::operation::{State, Step, StepState, Timestamp};
+
+/// How far a server's clock may be behind what was supposed of it.
+const CLOCK_SLACK: Duration = Duration::from_secs(1);
+
+/// The earliest time on the server's clock at which it may do what a rule has made of what was
+/// supposed. The estimate of that clock may be ahead: nobody frees an uncertain operation before its
+/// attempt must have ended, not by a moment.
+pub(super) fn earliest<T>(supposed: &Supposed, done: &Transition<T>) -> Timestamp {
+    let at = supposed.at.minus(CLOCK_SLACK);
+    let before = supposed.sight.as_ref().map(|sight| &sight.operation);
+    let (Some(before), Some(after)) = (before, &done.operation) else { return at };
+    match (&before.state, &after.state) {
+        (State::Uncertain(held), State::InFlight(_)) if before.steps.is_empty() => {
+            at.max(held.ends_at)
+        }
+        _ => freed(&before.steps, &after.steps).fold(at, Timestamp::max),
+    }
+}
+
+/// When the attempts at uncertain steps that begin again must have ended.
+fn freed(before: &[Step], after: &[Step]) -> impl Iterator<Item = Timestamp> {
+    before.iter().filter_map(|step| match &step.state {
+        StepState::Uncertain(held) => {
+            // under the same claim, it is one that was never sent
+            let is_anew = |claim_id| claim_id != held.claim_id;
+            let begins = |next: &&Step| {
+                next.name == step.name
+                    && matches!(next.state, StepState::InFlight { claim_id, .. } if is_anew(claim_id))
+            };
+            after.iter().any(|next| begins(&next)).then_some(held.ends_at)
+        }
+        StepState::Waiting
+        | StepState::InFlight { .. }
+        | StepState::Succeeded { .. }
+        | StepState::Failed { .. } => None,
+    })
+}

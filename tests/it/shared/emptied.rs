@@ -1,0 +1,100 @@
+//! The server came back without what it was told.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::on_every_server;
+use super::server::Server;
+use crate::support::{Builder, Onceward, Receiver, event};
+
+on_every_server! {
+    an_emptied_store_takes_nothing_new_until_that_is_acknowledged_where_it_shall_stop
+    an_emptied_store_is_an_error_in_the_log_where_it_shall_go_on
+}
+
+const LOST: &str = "the store came back without what it was told";
+const NOTHING: &str = "the store has lost nothing: there is nothing to acknowledge\n";
+const EMPTY: &str = "not ready: the store came back empty: see `onceward store acknowledge`\n";
+
+fn on<S: Server>(server: &S, receiver: &Receiver, when: &str) -> Builder {
+    Onceward::in_front_of(receiver)
+        .store(&format!("{}\nwhen_store_emptied = \"{when}\"", server.toml()))
+        .defaults("when_store_fails = \"forward\"")
+        .expects_log(LOST)
+        .expects_log("the store is not safe")
+        .expects_log("the store does not work")
+        .expects_log("no claim, so nothing is forwarded")
+}
+
+/// What is typed, and what comes of it.
+async fn acknowledged(onceward: &Onceward) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onceward"));
+    command.args(["store", "acknowledge", "--yes", "--by", "ops", "--admin"]);
+    command.arg(format!("http://{}", onceward.admin)).stdin(Stdio::null());
+    let output = command.output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+async fn an_emptied_store_takes_nothing_new_until_that_is_acknowledged_where_it_shall_stop<
+    S: Server,
+>() {
+    let (server, receiver) = (S::start().await, Receiver::that_answers(200, "done\n").await);
+    let builder = on(&server, &receiver, "stop");
+    let (a, b) = (builder.clone().start().await, builder.clone().start().await);
+    assert_eq!(acknowledged(&a).await, NOTHING);
+    a.sends(event("evt_1")).await.is_executed(200);
+    b.sends(event("evt_1")).await.is_replayed(200);
+    server.is_emptied().await;
+    // neither has looked since, and one that starts now has never seen another store
+    let refused = a.sends(event("evt_1")).await;
+    refused.is_refused(503, "store-unavailable").comes_back();
+    let c = builder.start().await;
+    for onceward in [&b, &c] {
+        let refused = onceward.sends(event("evt_2")).await;
+        refused.is_refused(503, "store-unavailable").comes_back();
+    }
+    for onceward in [&a, &b, &c] {
+        onceward.logs(LOST).await;
+        let ready = onceward.get_admin("/readyz").await;
+        assert_eq!((ready.status, ready.text().as_str()), (503, EMPTY));
+    }
+    receiver.was_called(1);
+
+    assert_eq!(acknowledged(&b).await, "acknowledged: claims are granted again\n");
+    b.sends(event("evt_2")).await.is_executed(200);
+    let others_go_on = async {
+        for onceward in [&a, &c] {
+            while onceward.sends(event("evt_2")).await.status == 503 {}
+            onceward.sends(event("evt_2")).await.is_replayed(200);
+        }
+    };
+    timeout(Duration::from_secs(100), others_go_on).await.expect("all go on");
+    // what was done before is lost, and that is known
+    a.sends(event("evt_1")).await.is_executed(200);
+    receiver.was_called(3);
+    assert_eq!(acknowledged(&a).await, NOTHING);
+}
+
+async fn an_emptied_store_is_an_error_in_the_log_where_it_shall_go_on<S: Server>() {
+    let (server, receiver) = (S::start().await, Receiver::that_answers(200, "done\n").await);
+    let onceward = on(&server, &receiver, "continue").start().await;
+    onceward.sends(event("evt_1")).await.is_executed(200);
+    // for that it looks at what the store has
+    assert_eq!(acknowledged(&onceward).await, NOTHING);
+    server.is_emptied().await;
+    onceward.sends(event("evt_1")).await.is_executed(200);
+    onceward.logs(LOST).await;
+    let log = onceward.log();
+    let line = log.iter().find(|line| line.to_string().contains(LOST)).unwrap();
+    assert_eq!(line["level"], "ERROR");
+    let warned = async {
+        while !onceward.get_admin("/readyz").await.text().contains("warning: epoch-changed") {}
+    };
+    timeout(Duration::from_secs(20), warned).await.expect("it warns");
+    assert_eq!(acknowledged(&onceward).await, "acknowledged: claims are granted again\n");
+    receiver.was_called(2);
+}
