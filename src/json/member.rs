@@ -6,9 +6,11 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::value::RawValue;
 
 use super::pointer::{Pointer, Token};
+use super::without_mark;
 
-/// The most items that `*` may stand for. Each becomes a part of a key that is stored.
-pub(crate) const ITEMS_MAX: usize = 1024;
+/// The most items that `*` may stand for. Each becomes a part of a key.
+/// `SendGrid` sends more than 1,024 events in one request.
+pub(crate) const ITEMS_MAX: usize = 8192;
 
 /// What a pointer leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +31,7 @@ pub(crate) enum Found<'b> {
 
 /// Follows the pointer through the whole body.
 pub(crate) fn find<'b>(body: &'b [u8], pointer: &Pointer) -> Found<'b> {
-    let Ok(text) = std::str::from_utf8(body) else {
+    let Ok(text) = std::str::from_utf8(without_mark(body)) else {
         return Found::NotJson;
     };
     follow(text, pointer.tokens()).unwrap_or(Found::NotJson)
@@ -341,7 +343,8 @@ mod tests {
             (br#"/**/{"id":"a"}"#, Found::NotJson),
             (b"{\"id\":\"a\"}\0", Found::NotJson),
             (b"\x0c{\"id\":\"a\"}", Found::NotJson),
-            (b"\xef\xbb\xbf{\"id\":\"a\"}", Found::NotJson),
+            (b"\xef\xbb\xbf{\"id\":\"a\"}", a.clone()),
+            (b"\xef\xbb\xbf\xef\xbb\xbf{\"id\":\"a\"}", Found::NotJson),
             (b"{\0\"\0i\0d\0\"\0:\0\"\0a\0\"\0}\0", Found::NotJson),
             (b"\xfe\xff\0{\0\"\0i\0d\0\"\0:\0\"\0a\0\"\0}", Found::NotJson),
             (b"{\"id\":\"\xff\"}", Found::NotJson),

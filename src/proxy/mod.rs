@@ -1,9 +1,11 @@
 //! The data plane: the path of a request, from select to respond.
 
 mod guard;
+mod host;
 mod identify;
 mod log;
 mod outgoing;
+mod paths;
 mod problem;
 mod receive;
 mod respond;
@@ -13,11 +15,13 @@ mod selector;
 mod service;
 mod verify;
 
-pub use identify::{Compared, EventRule, FingerprintOver, FingerprintRule, KeyRule};
-pub use identify::{Identified, IdentifyError, Identity, InvalidReason, MissingReason};
-pub use identify::{RequestView, Rules, identify};
+pub use host::{HostError, canonical_host};
+pub use identify::{Compared, EventRule, FingerprintOver, FingerprintRule, KeyRule, KeySource};
+pub use identify::{Identified, IdentifyError, Identity, InvalidReason, MissingReason, Passing};
+pub use identify::{RequestView, Rules, Unread, identify, scope};
 pub use json::{Pointer, PointerError};
 pub use route::{Limits, Mode, PathPattern, RefusalBody, RouteSettings, WhenKeyMissing};
+pub use select::{differ_in_reading, misread};
 pub use selector::{Place, Selector, SelectorError};
 pub use verify::{Opened, Sender};
 
@@ -186,16 +190,17 @@ impl Shared {
         let (opened, identity) = match route.settings.mode {
             Mode::Enforce => self.enforced(route, parts, &received).await?,
             Mode::Observe => self.observed(route, parts, &received).await,
-            Mode::Pass => (Opened::default(), Identity::Passed),
+            Mode::Pass => (Opened::default(), Identity::Passed(Passing::Mode)),
         };
         if let Identity::Keyed(Identified { asked, .. }) = &identity {
             told.asked = Some(Arc::clone(asked));
         }
+        let from = identity.key_source();
         if let Identity::Keyed(Identified { asked, .. }) = &identity
             && route.settings.mode == Mode::Enforce
             && let Some(known) = self.executor.recall(asked, &route.handling)
         {
-            return Ok(respond::with(known, &route.settings));
+            return Ok(respond::with(known, &route.settings, from));
         }
         let to_steps = match &identity {
             Identity::Keyed(identified) => {
@@ -204,14 +209,14 @@ impl Shared {
                 let vouched = |step| outgoing::vouched_for(step, verified.clone());
                 steps.into_iter().map(vouched).collect()
             }
-            Identity::Passed => Vec::new(),
+            Identity::Passed(_) => Vec::new(),
         };
         let upstream = &route.settings.upstream;
         let request = outgoing::request(parts, (&selected, upstream), &received, &self.trusted);
         let request = outgoing::vouched_for(request, opened.verified);
         let Received { memory, .. } = received;
         let disposition = match identity {
-            Identity::Keyed(Identified { asked, key, forward_key }) => {
+            Identity::Keyed(Identified { asked, key, forward_key, .. }) => {
                 let header = route.settings.policy.forward_key.as_ref();
                 let request = outgoing::carrying_key(request, header, &forward_key);
                 let keyed = Keyed { asked, key, request, steps: to_steps, arrived, memory };
@@ -222,11 +227,11 @@ impl Shared {
                     }
                 }
             }
-            Identity::Passed => {
+            Identity::Passed(_) => {
                 self.executor.pass((request, memory), arrived, &route.handling).await
             }
         };
-        Ok(respond::with(disposition, &route.settings))
+        Ok(respond::with(disposition, &route.settings, from))
     }
 
     /// Verify and identify: who sent it, and what it is about.
@@ -253,13 +258,13 @@ impl Shared {
                 let identity = identity(route, head, received, &opened);
                 let identity = identity.unwrap_or_else(|refusal| {
                     report(route, &refusal);
-                    Identity::Passed
+                    Identity::Passed(Passing::Observed)
                 });
                 (opened, identity)
             }
             Err(refusal) => {
                 report(route, &refusal);
-                (Opened::default(), Identity::Passed)
+                (Opened::default(), Identity::Passed(Passing::Observed))
             }
         }
     }
@@ -293,8 +298,8 @@ fn identity(
     received: &Received,
     opened: &Opened,
 ) -> Result<Identity, Refusal> {
-    if opened.is_handshake {
-        return Ok(Identity::Passed);
+    if let Some(handshake) = &opened.handshake {
+        return Ok(Identity::Passed(Passing::Handshake(handshake.clone())));
     }
     Ok(identify(&Rules::from(&route.settings), &RequestView::of(head, &received.body))?)
 }

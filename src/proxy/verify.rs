@@ -6,8 +6,9 @@ use std::sync::Arc;
 use http::request::Parts;
 use http::{HeaderValue, Method};
 
+use super::identify;
 use super::respond::Refusal;
-use super::route::{PASSING, RouteSettings};
+use super::route::RouteSettings;
 use crate::operation::Timestamp;
 use crate::provider::signature::{Certificates, Refused, SecretError, Signed, Verifier};
 use crate::provider::{Arrived, Provider};
@@ -31,8 +32,8 @@ pub struct Sender {
 pub struct Opened {
     /// The provider's name, if its signature was checked.
     pub verified: Option<HeaderValue>,
-    /// It is no event: it is forwarded as it is, without key and record.
-    pub is_handshake: bool,
+    /// The handshake that it is, and no event: it is forwarded as it is, without key and record.
+    pub handshake: Option<String>,
 }
 
 impl Sender {
@@ -70,23 +71,27 @@ impl Sender {
     /// Why it is not known to be genuine.
     pub async fn open(&self, head: &Parts, body: &[u8], now: Timestamp) -> Result<Opened, Refused> {
         let (method, headers) = (&head.method, &head.headers);
+        let is_probe = identify::is_passed(&self.methods, method);
+        if self.verifier.is_some() && is_probe && !body.is_empty() {
+            return Err(Refused::NoEvent);
+        }
         let arrived = Arrived { method, query: head.uri.query(), headers, body };
-        let handshake = self.provider.handshake_of(&arrived);
-        let is_handshake = handshake.is_some();
-        let verifier = match (&self.verifier, handshake) {
-            (None, _) => return Ok(Opened { verified: None, is_handshake }),
-            (Some(_), Some(handshake)) if !handshake.signed => {
-                return Ok(Opened { verified: None, is_handshake });
+        let found = self.provider.handshake_of(&arrived);
+        let handshake = found.map(|handshake| handshake.name.clone());
+        let verifier = match (&self.verifier, found) {
+            (None, _) => return Ok(Opened { verified: None, handshake }),
+            (Some(_), Some(unsigned)) if !unsigned.signed => {
+                return Ok(Opened { verified: None, handshake });
             }
             // A probe or a challenge that no preset describes asks for nothing to be done.
-            (Some(_), None) if PASSING.contains(method) && !self.methods.contains(method) => {
+            (Some(_), None) if is_probe => {
                 return Ok(Opened::default());
             }
             (Some(verifier), _) => verifier,
         };
         let url = self.url(head);
         verifier.verify(&Signed { method, url: &url, headers, body, now }).await?;
-        Ok(Opened { verified: Some(self.name.clone()), is_handshake })
+        Ok(Opened { verified: Some(self.name.clone()), handshake })
     }
 
     /// The URL as its sender has signed it; never `Host`, which anybody can write.

@@ -23,6 +23,7 @@ mod keys;
 mod mailgun;
 mod part;
 mod paypal;
+mod reads;
 mod settings;
 mod sns;
 mod standard;
