@@ -20,6 +20,10 @@ use crate::listener;
 use crate::proxy;
 use crate::store;
 use crate::store::embedded::{self, IfDamaged};
+use crate::upstream::AnswerHead;
+
+/// Room for as many lines is made for each answer, and no map of headers takes many more.
+const ANSWER_LINES: usize = 10_000;
 
 /// The sources, and what was found wrong with them so far.
 pub(super) struct Check<'a> {
@@ -95,6 +99,18 @@ impl Check<'_> {
             &heads,
             "a size from `8KiB` to `16MiB`",
         );
+        let answer_head = self.within(
+            &at.join("answer_header_bytes_max"),
+            text(raw.answer_header_bytes_max),
+            &heads,
+            "a size from `8KiB` to `16MiB`",
+        );
+        let answer_lines = self.within(
+            &at.join("answer_header_lines_max"),
+            count(raw.answer_header_lines_max),
+            &(1..=ANSWER_LINES),
+            "a number from `1` to `10000`",
+        );
         let bodies = Size(1 << 10)..=Size(usize::MAX);
         let bodies = self.within(
             &at.join("buffered_bytes_max"),
@@ -117,6 +133,7 @@ impl Check<'_> {
             requests_in_flight_max: count(raw.requests_in_flight_max)?,
             buffered_bytes_max: bodies?.0,
             body_timeout: body?,
+            answer_head: AnswerHead { bytes_max: answer_head?.0, lines_max: answer_lines? },
         };
         Some((listener, proxy))
     }

@@ -182,6 +182,7 @@ fn settings(
     let known = provider.is_some_and(|provider| provider::preset(&provider.name).is_some());
     let fingerprint = fingerprint.and_then(|raw| fingerprint_rule(check, at, raw, !known));
     let (keepalive, preserve_host) = (text(raw.keepalive.take()), raw.preserve_host);
+    let keepalive_max = text(raw.keepalive_max.take());
     let when_key_missing = text(raw.when_key_missing.take());
     let (in_flight, uncertain) = (raw.in_flight_status, raw.uncertain_status);
     let (mode, tolerance) = (text(raw.mode.take()), text(raw.tolerance.take()).flatten());
@@ -199,6 +200,7 @@ fn settings(
             target: entry.target?,
             connect_timeout: connect_timeout?,
             keepalive: keepalive?,
+            keepalive_max: keepalive_max?,
             preserve_host: preserve_host?,
         },
         steps: entry.steps,

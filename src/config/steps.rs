@@ -24,10 +24,11 @@ use crate::upstream::{self, Target};
 const STEPS_MAX: usize = 32;
 
 /// What a step takes from its route.
-const OF_THE_ROUTE: [&str; 9] = [
+const OF_THE_ROUTE: [&str; 10] = [
     "attempt_timeout",
     "connect_timeout",
     "keepalive",
+    "keepalive_max",
     "preserve_host",
     "forward_key",
     "when_uncertain",
@@ -44,6 +45,7 @@ pub(super) struct RawStep {
     attempt_timeout: Option<Text<Duration>>,
     connect_timeout: Option<Text<Duration>>,
     keepalive: Option<Text<Duration>>,
+    keepalive_max: Option<Text<Duration>>,
     preserve_host: Option<bool>,
     forward_key: Option<Text<Option<HeaderName>>>,
     when_uncertain: Option<Text<UncertainWord>>,
@@ -175,6 +177,7 @@ fn step(check: &mut Check<'_>, at: &Key, mut raw: RawStep) -> Option<StepPolicy>
             target: target?,
             connect_timeout: connect_timeout?,
             keepalive: text(raw.keepalive)?,
+            keepalive_max: text(raw.keepalive_max)?,
             preserve_host: raw.preserve_host?,
         },
         attempt_timeout: attempt_timeout?,

@@ -105,7 +105,7 @@ pub(super) async fn exchange(
                 let status = answer.status;
                 Exchange::TooLong(TooLong { status, headers, begun, rest, memory })
             }
-            Err(_) => End::Unanswered { reason: Reason::AnswerBrokeOff, status }.into(),
+            Err(broke) => End::Unanswered { reason: broke.reason(), status }.into(),
         }
     };
     match bounds.hold(work).await {

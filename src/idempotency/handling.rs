@@ -7,9 +7,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::lookup::Lookup;
 use super::policy::Policy;
 use super::steps::{Steps, StepsPolicy};
-use crate::clock::Clock;
 use crate::telemetry::RouteMetrics;
-use crate::upstream::{TrustStore, Upstream};
+use crate::upstream::{Dialing, TrustStore, Upstream};
 
 /// How the requests of one route are handled.
 #[derive(Debug)]
@@ -39,8 +38,8 @@ impl Handling {
 
     /// The same for a route with several receivers. What is not deduplicated goes to `upstream`.
     #[must_use]
-    pub fn with_steps(self, policy: &StepsPolicy, trust: &TrustStore, clock: &Clock) -> Self {
-        Self { steps: Some(Steps::new(policy, trust, clock)), ..self }
+    pub fn with_steps(self, policy: &StepsPolicy, dialing: &Dialing) -> Self {
+        Self { steps: Some(Steps::new(policy, dialing)), ..self }
     }
 
     /// What the route wants done with its operations.

@@ -9,8 +9,8 @@ use super::disposition::{Disposition, Forwarded};
 use super::flow::Flow;
 use super::forward::{Bounds, TooLong};
 use super::{Executor, Handling, Reply};
-use crate::operation::{AnswerBody as StoredBody, Outcome, Reason, StoredAnswer};
-use crate::upstream::{self, AnswerBody, BrokeOff, stored_headers};
+use crate::operation::{AnswerBody as StoredBody, Outcome, StoredAnswer};
+use crate::upstream::{self, AnswerBody, stored_headers};
 
 /// How long, in all, a sender may keep an answer waiting whose end decides the outcome.
 const SENDER_PATIENCE: Duration = Duration::from_secs(5);
@@ -66,9 +66,7 @@ impl Executor {
         let (lease, status) = (claim.lease(), Some(kept.status));
         let (ending, last) = match bounds.hold(flow.run_but_last()).await {
             Ok(Ok(last)) => (answered(outcome, kept, reference), Some(last)),
-            Ok(Err(BrokeOff)) => {
-                (unanswered(Outcome::Uncertain, Reason::AnswerBrokeOff, status), None)
-            }
+            Ok(Err(broke)) => (unanswered(Outcome::Uncertain, broke.reason(), status), None),
             Err(reason) => (unanswered(Outcome::Uncertain, reason, status), None),
         };
         let mut recording = pin!(self.record(claim, ending, handling, (reply, None)));

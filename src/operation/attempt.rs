@@ -68,6 +68,17 @@ pub enum Reason {
     HolderEnded,
     /// The shutdown did not leave enough time.
     ShutDown,
+    /// The upstream wanted a client certificate over TLS 1.3 and took nothing without one.
+    ClientCertificateRefused,
+    /// The head of the answer is longer than `answer_header_bytes_max`, or has more lines than
+    /// `answer_header_lines_max`.
+    AnswerHeadTooLarge,
+    /// The answer has a transfer coding beside `chunked`, so nobody knows where it ends.
+    AnswerLengthUnclear,
+    /// The chunks of the answer's body could not be read.
+    AnswerBodyMalformed,
+    /// The upstream changed to another protocol, which nobody had asked for.
+    ProtocolSwitched,
 }
 
 impl Reason {
@@ -89,6 +100,11 @@ impl Reason {
             Self::LeaseExpired => "lease-expired",
             Self::HolderEnded => "holder-ended",
             Self::ShutDown => "shut-down",
+            Self::ClientCertificateRefused => "client-certificate-refused",
+            Self::AnswerHeadTooLarge => "answer-head-too-large",
+            Self::AnswerLengthUnclear => "answer-length-unclear",
+            Self::AnswerBodyMalformed => "answer-body-malformed",
+            Self::ProtocolSwitched => "protocol-switched",
         }
     }
 }

@@ -41,7 +41,7 @@ use crate::idempotency::{Executor, Handling, Keyed};
 use crate::json;
 use crate::provider::signature::{Certificates, SecretError};
 use crate::telemetry::{self, Limit, Metrics, RouteMetrics};
-use crate::upstream::{AnswerBody, TrustStore, TrustedProxies, Upstream};
+use crate::upstream::{AnswerBody, Dialing, OfThisMachine, TrustStore, TrustedProxies, Upstream};
 
 use log::{RequestLine, Told};
 use receive::Received;
@@ -102,14 +102,21 @@ impl Proxy {
         parties: Parties,
     ) -> Result<Self, SecretError> {
         let Parties { executor, budget, clock, metrics, trust, certificates } = parties;
+        let dialing = Dialing {
+            trust,
+            clock: clock.clone(),
+            names: Arc::new(OfThisMachine),
+            answer_head: limits.answer_head,
+        };
         let all: Result<Vec<Arc<Route>>, SecretError> = routes
             .into_iter()
             .map(|settings| {
-                let upstream = Upstream::new(&settings.upstream, &trust, clock.clone());
+                let upstream = Upstream::new(&settings.upstream, &dialing);
                 let counters = metrics.route(&settings.name);
-                let handling = Handling::new(settings.policy.clone(), upstream, counters, &trust);
+                let handling =
+                    Handling::new(settings.policy.clone(), upstream, counters, &dialing.trust);
                 let handling = match &settings.steps {
-                    Some(steps) => handling.with_steps(steps, &trust, &clock),
+                    Some(steps) => handling.with_steps(steps, &dialing),
                     None => handling,
                 };
                 let sender = Sender::of(&settings, &certificates)?;

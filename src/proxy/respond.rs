@@ -359,6 +359,21 @@ const fn what_failed(reason: Reason) -> &'static str {
         Reason::TimedOut => "the upstream was sent the request and gave no complete answer in time",
         Reason::NotHttp => "the upstream was sent the request, and what came back was not HTTP",
         Reason::AnswerBrokeOff => "the upstream was sent the request, and its answer broke off",
+        Reason::ClientCertificateRefused => {
+            "nothing was taken: the upstream wants a client certificate"
+        }
+        Reason::AnswerHeadTooLarge => {
+            "the upstream was sent the request, and the head of its answer was too large"
+        }
+        Reason::AnswerLengthUnclear => {
+            "the upstream was sent the request, and it is not clear where its answer ends"
+        }
+        Reason::AnswerBodyMalformed => {
+            "the upstream was sent the request, and the chunks of its answer could not be read"
+        }
+        Reason::ProtocolSwitched => {
+            "the upstream was sent the request, and it went over to another protocol"
+        }
         Reason::ConnectionLost => {
             "the upstream was sent the request and closed the connection without a complete answer"
         }

@@ -192,4 +192,6 @@ pub struct Limits {
     pub buffered_bytes_max: usize,
     /// How long a request's whole body may take.
     pub body_timeout: Duration,
+    /// How long the head of an upstream's answer may be.
+    pub answer_head: upstream::AnswerHead,
 }

@@ -1,5 +1,7 @@
 //! The body of an answer on its way to the sender.
 
+use std::error::Error as _;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -8,14 +10,42 @@ use http_body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 
 use crate::budget::Reserved;
+use crate::operation::Reason;
 
 /// Pieces of a streamed body that wait for the sender.
 const PIECES_MAX: usize = 4;
 
-/// The body broke off before its end.
+/// The body has no end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the answer broke off before its end")]
-pub struct BrokeOff;
+pub enum BrokeOff {
+    /// The connection ended first.
+    #[error("the answer broke off before its end")]
+    Early,
+    /// What came is not a body.
+    #[error("the chunks of the answer cannot be read")]
+    Malformed,
+}
+
+impl BrokeOff {
+    /// The same for the attempt log.
+    pub const fn reason(self) -> Reason {
+        match self {
+            Self::Early => Reason::AnswerBrokeOff,
+            Self::Malformed => Reason::AnswerBodyMalformed,
+        }
+    }
+
+    /// What an error of hyper's means that a body ended with.
+    pub(super) fn of(error: &hyper::Error) -> Self {
+        let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+        let kind = source
+            .filter(|source| source.get_ref().is_none_or(|inner| !inner.is::<rustls::Error>()));
+        match kind.map(io::Error::kind) {
+            Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => Self::Malformed,
+            Some(_) | None => Self::Early,
+        }
+    }
+}
 
 /// A body that is in memory, or one that is still coming in.
 #[derive(Debug)]
@@ -76,7 +106,7 @@ impl http_body::Body for AnswerBody {
                     self.source = Source::Ended;
                     Poll::Ready(None)
                 }
-                None => Poll::Ready(Some(Err(BrokeOff))),
+                None => Poll::Ready(Some(Err(BrokeOff::Early))),
             },
             Source::Ended => Poll::Ready(None),
         }

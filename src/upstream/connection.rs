@@ -4,15 +4,15 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::{StatusCode, header};
+use http::header;
 use http_body_util::Full;
 use hyper::body::Incoming;
 
 use super::Request;
-use super::exchange::{Answer, AnswerStream};
+use super::exchange::{Answer, AnswerStream, Home};
+use super::head;
 use super::pool::{Pool, Wire};
-use super::socket::Written;
-use crate::clock::Clock;
+use super::witness::Witness;
 use crate::operation::Reason;
 
 /// A connection that is about to carry one exchange.
@@ -20,25 +20,24 @@ use crate::operation::Reason;
 pub struct Connection {
     wire: Wire,
     pool: Arc<Pool>,
-    clock: Clock,
     reused: bool,
 }
 
 /// Whether a byte of a request has been written. It outlives the connection, so that it can be
 /// asked after the connection was closed.
 #[derive(Debug, Default)]
-pub struct Progress(Mutex<Option<(Written, u64)>>);
+pub struct Progress(Mutex<Option<(Witness, u64)>>);
 
 impl Progress {
     /// Whether a byte has been written since the request was handed over.
     pub fn byte_written(&self) -> bool {
         let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.as_ref().is_some_and(|(written, before)| written.bytes() > *before)
+        watched.as_ref().is_some_and(|(witness, before)| witness.written() > *before)
     }
 
-    fn watch(&self, written: Written) {
-        let before = written.bytes();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((written, before));
+    fn watch(&self, witness: Witness) {
+        let before = witness.written();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((witness, before));
     }
 }
 
@@ -49,55 +48,81 @@ pub enum Sent {
     Answered(Answer),
     /// The idle connection had died: no byte was written. The request can be sent on another one.
     HandedBack(Request),
-    /// No byte was written, on a connection that was new.
+    /// Nothing was taken: no byte was written on a connection that was new, or the server refused
+    /// to go on without a certificate.
     NeverSent(Reason),
     /// A byte was written, and no answer came.
     Unanswered(Reason),
 }
 
 impl Connection {
-    pub(super) const fn reused(wire: Wire, pool: Arc<Pool>, clock: Clock) -> Self {
-        Self { wire, pool, clock, reused: true }
+    pub(super) const fn reused(wire: Wire, pool: Arc<Pool>) -> Self {
+        Self { wire, pool, reused: true }
     }
 
-    pub(super) const fn fresh(wire: Wire, pool: Arc<Pool>, clock: Clock) -> Self {
-        Self { wire, pool, clock, reused: false }
+    pub(super) const fn fresh(wire: Wire, pool: Arc<Pool>) -> Self {
+        Self { wire, pool, reused: false }
+    }
+
+    /// Whether it has carried an exchange before.
+    #[cfg(test)]
+    pub(super) const fn is_reused(&self) -> bool {
+        self.reused
     }
 
     /// Sends a request and waits for the head of the answer. Dropped before it ends, it closes the
     /// connection.
     pub async fn send(self, request: Request, progress: &Progress) -> Sent {
-        let Self { wire, pool, clock, reused } = self;
-        progress.watch(wire.written.clone());
+        let Self { wire, pool, reused } = self;
+        let witness = wire.witness.clone();
+        let standing = Arc::clone(&wire.standing);
+        progress.watch(witness.clone());
         let copy = reused.then(|| request.clone());
-        match exchange(wire, request).await {
-            Ok((response, _)) if !is_framed(&response) => Sent::Unanswered(Reason::NotHttp),
+        let exchanged = exchange(wire, request).await;
+        if witness.certificate_refused() {
+            return Sent::NeverSent(Reason::ClientCertificateRefused);
+        }
+        if !progress.byte_written() {
+            // What may have come back all the same is no answer to it.
+            let Some(request) = copy else { return Sent::NeverSent(Reason::NothingWritten) };
+            standing.closed(pool.now());
+            return Sent::HandedBack(request);
+        }
+        match exchanged {
             Ok((response, wire)) => {
-                let (mut head, body) = response.into_parts();
-                // The body ends where its last chunk does (RFC 9112, 6.3).
-                if head.headers.contains_key(header::TRANSFER_ENCODING) {
-                    head.headers.remove(header::CONTENT_LENGTH);
-                }
-                let stream = AnswerStream::new(body, wire, pool, clock);
-                Sent::Answered(Answer { status: head.status, headers: head.headers, stream })
+                answered(response, wire, Home { pool, standing, stays_open: false })
             }
-            Err(error) => match copy {
-                _ if progress.byte_written() => Sent::Unanswered(reason(&error)),
-                Some(request) => Sent::HandedBack(request),
-                None => Sent::NeverSent(Reason::NothingWritten),
-            },
+            Err(error) => {
+                let reason = reason(&error);
+                if reused && reason == Reason::ConnectionLost {
+                    standing.closed(pool.now());
+                }
+                Sent::Unanswered(reason)
+            }
         }
     }
 }
 
-/// Whether it is known where an answer ends, and that nothing else follows: nobody asked for another
-/// protocol, and no coding is understood but `chunked`.
-fn is_framed(response: &http::Response<Incoming>) -> bool {
-    let mut codings = response.headers().get_all(header::TRANSFER_ENCODING).iter();
-    let chunked = codings.next().is_none_or(|coding| {
-        coding.as_bytes().eq_ignore_ascii_case(b"chunked") && codings.next().is_none()
-    });
-    chunked && response.status() != StatusCode::SWITCHING_PROTOCOLS
+fn answered(response: http::Response<Incoming>, mut wire: Option<Wire>, home: Home) -> Sent {
+    let (mut head, body) = response.into_parts();
+    if let Some(reason) = head::flaw(&head) {
+        return Sent::Unanswered(reason);
+    }
+    let stays_open = head::stays_open(&head, &body);
+    if stays_open
+        && let Some(wire) = &mut wire
+        && let Some(promised) = head::promised_idle(&head.headers)
+    {
+        // Half of it: the server counts from when it wrote, and closes when it gets round to it.
+        wire.idle_max = wire.idle_max.min(promised / 2);
+        home.standing.promised(home.pool.now());
+    }
+    // The body ends where its last chunk does (RFC 9112, 6.3).
+    if head.headers.contains_key(header::TRANSFER_ENCODING) {
+        head.headers.remove(header::CONTENT_LENGTH);
+    }
+    let stream = AnswerStream::new(body, wire, Home { stays_open, ..home });
+    Sent::Answered(Answer { status: head.status, headers: head.headers, stream })
 }
 
 /// Drives the connection until the head of the answer is there. Gives it back unless it has ended;
@@ -133,78 +158,11 @@ async fn exchange(
 
 /// Why no answer came, for the attempt log.
 fn reason(error: &hyper::Error) -> Reason {
-    if error.is_parse() { Reason::NotHttp } else { Reason::ConnectionLost }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use http::{HeaderMap, Method};
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::{TcpListener, TcpStream};
-    use tokio::time::timeout;
-
-    use super::super::{Scheme, Settings, Target, TrustStore, Upstream};
-    use super::*;
-
-    fn request() -> Request {
-        Request {
-            method: Method::POST,
-            target: "/".parse().unwrap(),
-            headers: HeaderMap::new(),
-            body: "body".into(),
-        }
-    }
-
-    /// Makes an exchange after which the connection is idle; gives the upstream's side of it.
-    async fn idle(upstream: &Upstream, listener: &TcpListener) -> TcpStream {
-        let answers = async {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let _request = stream.read(&mut [0; 1024]).await.unwrap();
-            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
-            stream
-        };
-        let sends = async {
-            let connection = upstream.connect().await.unwrap();
-            let sent = connection.send(request(), &Progress::default()).await;
-            let Sent::Answered(mut answer) = sent else { panic!("{sent:?}") };
-            assert!(matches!(answer.stream.chunk().await, Ok(None)));
-        };
-        tokio::join!(answers, sends).0
-    }
-
-    /// C115: between the look at an idle connection and its use there is time for a close.
-    #[tokio::test]
-    async fn a_connection_that_is_closed_after_it_was_taken_hands_the_request_back_at_once() {
-        for resets in [false, true] {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let authority = listener.local_addr().unwrap().to_string().parse().unwrap();
-            let settings = Settings {
-                target: Target { scheme: Scheme::Http, authority, path: None },
-                connect_timeout: Duration::from_secs(5),
-                keepalive: Duration::from_mins(1),
-                preserve_host: true,
-            };
-            let trust = TrustStore::of(rustls::RootCertStore::empty());
-            let upstream = Upstream::new(&settings, &trust, Clock::system());
-            let stream = idle(&upstream, &listener).await;
-            let taken = upstream.connect().await.unwrap();
-            assert!(taken.reused);
-            if resets {
-                stream.set_zero_linger().unwrap();
-            }
-            drop(stream);
-            // The runtime learns of it; else the request would be written into the void.
-            tokio::task::yield_now().await;
-            let sending = tokio::spawn(async move {
-                let progress = Progress::default();
-                (taken.send(request(), &progress).await, progress.byte_written())
-            });
-            let ended = timeout(Duration::from_secs(20), sending).await;
-            let (sent, written) = ended.expect("it does not wait for anything").unwrap();
-            assert!(matches!(sent, Sent::HandedBack(_)), "{sent:?}");
-            assert!(!written);
-        }
+    if error.is_parse_too_large() {
+        Reason::AnswerHeadTooLarge
+    } else if error.is_parse() {
+        Reason::NotHttp
+    } else {
+        Reason::ConnectionLost
     }
 }

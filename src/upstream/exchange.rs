@@ -12,8 +12,8 @@ use hyper::body::Incoming;
 
 use super::body::BrokeOff;
 use super::pool::{Pool, Wire};
+use super::standing::Standing;
 use crate::budget::Reserved;
-use crate::clock::Clock;
 
 /// So much of an answer is read even if there is no memory left for bodies: without its body, an
 /// acknowledgement would be remembered as an empty one for the whole retention. It is counted all
@@ -36,8 +36,17 @@ pub struct Answer {
 pub struct AnswerStream {
     body: Incoming,
     wire: Option<Wire>,
-    pool: Arc<Pool>,
-    clock: Clock,
+    home: Home,
+}
+
+/// Where a connection belongs.
+#[derive(Debug)]
+pub(super) struct Home {
+    pub(super) pool: Arc<Pool>,
+    /// That of the address it goes to.
+    pub(super) standing: Arc<Standing>,
+    /// Whether the server means to keep it open behind the answer.
+    pub(super) stays_open: bool,
 }
 
 /// How far a body was read.
@@ -50,13 +59,8 @@ pub enum Reading {
 }
 
 impl AnswerStream {
-    pub(super) const fn new(
-        body: Incoming,
-        wire: Option<Wire>,
-        pool: Arc<Pool>,
-        clock: Clock,
-    ) -> Self {
-        Self { body, wire, pool, clock }
+    pub(super) const fn new(body: Incoming, wire: Option<Wire>, home: Home) -> Self {
+        Self { body, wire, home }
     }
 
     /// Reads the body to its end, or until it is longer than `bytes_max` or than there is memory.
@@ -93,7 +97,7 @@ impl AnswerStream {
                     self.give_back();
                     return Ok(None);
                 }
-                Some(Err(_)) => return Err(BrokeOff),
+                Some(Err(error)) => return Err(BrokeOff::of(&error)),
                 // Trailers end here: an answer's are not passed on.
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data()
@@ -128,11 +132,19 @@ impl AnswerStream {
     fn give_back(&mut self) {
         let mut cx = Context::from_waker(std::task::Waker::noop());
         self.drive(&mut cx);
-        if let Some(mut wire) = self.wire.take()
-            && let Poll::Ready(Ok(())) = wire.sender.poll_ready(&mut cx)
-        {
-            self.pool.put(wire, self.clock.moment());
+        let Home { pool, standing, stays_open } = &mut self.home;
+        match self.wire.take() {
+            Some(mut wire) => {
+                let ready = matches!(wire.sender.poll_ready(&mut cx), Poll::Ready(Ok(())));
+                if ready && !wire.witness.write_failed() {
+                    pool.put(wire);
+                }
+            }
+            None if *stays_open => standing.closed(pool.now()),
+            None => {}
         }
+        // The end of a body can be asked for again.
+        *stays_open = false;
     }
 }
 

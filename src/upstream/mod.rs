@@ -1,25 +1,35 @@
 //! Who must receive it.
 //!
 //! One exchange has a connection to itself. Whether a byte of the request left is not guessed: the
-//! connection counts what it wrote, above TLS, and is closed before the count is read.
+//! connection counts what it wrote, above TLS, and is closed before the count is read. A connection
+//! is used again only where its address has shown that it keeps them open.
 
 mod body;
 mod classify;
 mod connection;
 mod connector;
 mod exchange;
+mod head;
 mod headers;
+mod names;
 mod pool;
+mod race;
 mod settings;
 mod socket;
+mod standing;
+#[cfg(test)]
+mod tests;
+mod trust;
+mod witness;
 
 pub use body::{AnswerBody, BrokeOff, Piece};
 pub use classify::outcome;
 pub use connection::{Connection, Progress, Sent};
-pub use connector::TrustStore;
 pub use exchange::{Answer, AnswerStream, Reading};
 pub use headers::{Forwarding, TrustedProxies, answer_headers, request_headers, stored_headers};
-pub use settings::{OutcomeRule, Scheme, Settings, StatusRange, Target};
+pub use names::{Names, OfThisMachine};
+pub use settings::{AnswerHead, OutcomeRule, Scheme, Settings, StatusRange, Target};
+pub use trust::TrustStore;
 
 use std::sync::Arc;
 
@@ -33,12 +43,24 @@ use crate::operation::Reason;
 use connector::Connector;
 use pool::Pool;
 
+/// How connections are made, to whichever upstream.
+#[derive(Debug, Clone)]
+pub struct Dialing {
+    /// What upstreams' certificates are checked against.
+    pub trust: TrustStore,
+    /// What tells the age of a connection.
+    pub clock: Clock,
+    /// What tells the addresses of a name.
+    pub names: Arc<dyn Names>,
+    /// How long the head of an answer may be.
+    pub answer_head: AnswerHead,
+}
+
 /// One receiver: how to connect to it, and the connections that are idle.
 #[derive(Debug)]
 pub struct Upstream {
     connector: Connector,
     pool: Arc<Pool>,
-    clock: Clock,
 }
 
 /// A request as the upstream gets it.
@@ -56,24 +78,25 @@ pub struct Request {
 
 impl Upstream {
     /// A receiver without connections yet.
-    pub fn new(settings: &Settings, trust: &TrustStore, clock: Clock) -> Self {
-        let connector = Connector::new(settings, trust);
-        let pool = Arc::new(Pool::new(settings.keepalive));
-        Self { connector, pool, clock }
+    pub fn new(settings: &Settings, dialing: &Dialing) -> Self {
+        let connector = Connector::new(settings, dialing);
+        let Settings { keepalive, keepalive_max, .. } = *settings;
+        let pool = Arc::new(Pool::new(keepalive, keepalive_max, dialing.clock.clone()));
+        Self { connector, pool }
     }
 
     /// A connection for one exchange: an idle one that is still open, else a new one. Fails only
     /// with reasons that prove that nothing was sent.
     pub async fn connect(&self) -> Result<Connection, Reason> {
-        if let Some(wire) = self.pool.take(self.clock.moment()) {
-            return Ok(Connection::reused(wire, Arc::clone(&self.pool), self.clock.clone()));
+        if let Some(wire) = self.pool.take() {
+            return Ok(Connection::reused(wire, Arc::clone(&self.pool)));
         }
-        let wire = self.connector.connect().await?;
-        Ok(Connection::fresh(wire, Arc::clone(&self.pool), self.clock.clone()))
+        let wire = self.connector.connect(&self.pool).await?;
+        Ok(Connection::fresh(wire, Arc::clone(&self.pool)))
     }
 
     /// Closes connections that have been idle for too long.
     pub fn close_idle(&self) {
-        self.pool.close_idle(self.clock.moment());
+        self.pool.close_idle();
     }
 }

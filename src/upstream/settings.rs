@@ -14,8 +14,19 @@ pub struct Settings {
     pub connect_timeout: Duration,
     /// How long an idle connection is kept for the next request; zero: not at all.
     pub keepalive: Duration,
+    /// The greatest age of a connection that is used again: an upstream's name may move.
+    pub keepalive_max: Duration,
     /// Whether the upstream sees the sender's `Host`, or its own name.
     pub preserve_host: bool,
+}
+
+/// How long the head of an answer may be. What is longer is no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnswerHead {
+    /// In all.
+    pub bytes_max: usize,
+    /// Header lines.
+    pub lines_max: usize,
 }
 
 /// The address of an upstream, from configuration only: no request can change it.

@@ -1,16 +1,14 @@
-//! A TCP socket that can be looked at while a connection uses it, and a stream that counts.
+//! A TCP socket that can be looked at while a connection uses it, and one that counts what it sends.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio_rustls::client::TlsStream;
 
 /// A TCP socket.
 #[derive(Debug, Clone)]
@@ -28,6 +26,11 @@ impl Socket {
         let mut byte = [MaybeUninit::uninit()];
         let peeked = SockRef::from(&*self.0).peek(&mut byte);
         matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Waits until an idle socket is no longer quiet.
+    pub(super) async fn stirs(&self) {
+        let _bytes_or_its_end = self.0.peek(&mut [0]).await;
     }
 }
 
@@ -87,48 +90,34 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// A socket, or TLS over one.
+/// What lies below TLS, and how many bytes it has sent.
 #[derive(Debug)]
-pub(super) enum Stream {
-    Plain(Socket),
-    Tls(Box<TlsStream<Socket>>),
+pub(super) struct Raw<S> {
+    socket: S,
+    sent: u64,
 }
 
-/// How many bytes a connection has taken for writing, above TLS.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Written(Arc<AtomicU64>);
-
-impl Written {
-    pub(super) fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Acquire)
+impl<S> Raw<S> {
+    pub(super) const fn new(socket: S) -> Self {
+        Self { socket, sent: 0 }
     }
 
-    fn add(&self, bytes: usize) {
-        self.0.fetch_add(bytes as u64, Ordering::AcqRel);
+    pub(super) const fn sent(&self) -> u64 {
+        self.sent
     }
 }
 
-/// A stream that counts what it takes for writing.
-#[derive(Debug)]
-pub(super) struct Counted {
-    pub(super) stream: Stream,
-    pub(super) written: Written,
-}
-
-impl AsyncRead for Counted {
+impl<S: AsyncRead + Unpin> AsyncRead for Raw<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(socket) => Pin::new(socket).poll_read(cx, buf),
-            Stream::Tls(tls) => Pin::new(tls).poll_read(cx, buf),
-        }
+        Pin::new(&mut self.socket).poll_read(cx, buf)
     }
 }
 
-impl AsyncWrite for Counted {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Raw<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -142,31 +131,20 @@ impl AsyncWrite for Counted {
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let taken = ready!(match &mut self.stream {
-            Stream::Plain(socket) => Pin::new(socket).poll_write_vectored(cx, bytes),
-            Stream::Tls(tls) => Pin::new(tls).poll_write_vectored(cx, bytes),
-        });
-        if let Ok(taken) = &taken {
-            self.written.add(*taken);
-        }
-        Poll::Ready(taken)
+        let sent = ready!(Pin::new(&mut self.socket).poll_write_vectored(cx, bytes))?;
+        self.sent += sent as u64;
+        Poll::Ready(Ok(sent))
     }
 
     fn is_write_vectored(&self) -> bool {
-        true
+        self.socket.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(socket) => Pin::new(socket).poll_flush(cx),
-            Stream::Tls(tls) => Pin::new(tls).poll_flush(cx),
-        }
+        Pin::new(&mut self.socket).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
-            Stream::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
-        }
+        Pin::new(&mut self.socket).poll_shutdown(cx)
     }
 }

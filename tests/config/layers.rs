@@ -52,6 +52,10 @@ fn what_is_not_said_is_built_in() {
                 requests_in_flight_max: 4096,
                 buffered_bytes_max: 536870912,
                 body_timeout: 30s,
+                answer_head: AnswerHead {
+                    bytes_max: 262144,
+                    lines_max: 512,
+                },
             },
         },
         admin: Settings {
@@ -63,6 +67,7 @@ fn what_is_not_said_is_built_in() {
             Settings {
                 path: "onceward-data",
                 durability: Sync,
+                if_damaged: Refuse,
             },
         ),
         routes: [],
@@ -75,6 +80,7 @@ fn what_is_not_said_is_built_in() {
         },
         connect_timeout: 5s,
         keepalive: 1s,
+        keepalive_max: 30s,
         preserve_host: true,
     }
     Policy {
@@ -181,6 +187,7 @@ fn every_setting_says_where_it_comes_from() {
     defaults.in_flight_max = 1024  # built-in
     defaults.in_flight_status = 409  # built-in
     defaults.keepalive = "1s"  # built-in
+    defaults.keepalive_max = "30s"  # built-in
     defaults.key.event.id = "json:/id"  # built-in
     defaults.key.event.type = "json:/type?"  # built-in
     defaults.key.header = ["x-idempotency-key", "idempotency-key"]  # built-in
@@ -215,6 +222,7 @@ fn every_setting_says_where_it_comes_from() {
     routes.orders.in_flight_max = 1024  # built-in
     routes.orders.in_flight_status = 409  # built-in
     routes.orders.keepalive = "1s"  # built-in
+    routes.orders.keepalive_max = "30s"  # built-in
     routes.orders.key.event.id = "json:/id"  # built-in
     routes.orders.key.event.source = "orders"  # built-in
     routes.orders.key.event.type = "json:/type"  # onceward.toml:9
@@ -243,6 +251,8 @@ fn every_setting_says_where_it_comes_from() {
     routes.orders.when_store_fails = "refuse"  # built-in
     routes.orders.when_uncertain = "hold"  # built-in
     server.drain_delay = "0s"  # built-in
+    server.limits.answer_header_bytes_max = "256KiB"  # built-in
+    server.limits.answer_header_lines_max = 512  # built-in
     server.limits.body_timeout = "30s"  # built-in
     server.limits.buffered_bytes_max = "512MiB"  # built-in
     server.limits.connections_max = 10000  # built-in

@@ -20,7 +20,7 @@ const MAIL: &str = "name = \"mail\"\nupstream = \"http://b/in\"";
 fn a_step_takes_what_it_does_not_say_from_its_route_and_that_from_the_defaults() {
     let own = format!(
         "{MAIL}\nattempt_timeout = \"20s\"\nforward_key = \"x-dedup\"\nwhen_uncertain = \"lookup\"\n\
-         outcome = {{ succeeded = [\"202\"] }}\nlookup = {{ url = \"http://b/{{key}}\" }}"
+         keepalive_max = \"7s\"\noutcome = {{ succeeded = [\"202\"] }}\nlookup = {{ url = \"http://b/{{key}}\" }}"
     );
     let route = "attempt_timeout = \"40s\"\nconnect_timeout = \"3s\"\nwhen_uncertain = \"retry\"";
     let config = with_steps(route, &[LEDGER, &own]).config().unwrap();
@@ -31,6 +31,8 @@ fn a_step_takes_what_it_does_not_say_from_its_route_and_that_from_the_defaults()
     assert_eq!(mail.attempt_timeout, Duration::from_secs(20));
     assert_eq!(mail.upstream.connect_timeout, Duration::from_secs(3));
     assert_eq!(mail.upstream.keepalive, Duration::from_secs(1));
+    assert_eq!(ledger.upstream.keepalive_max, Duration::from_secs(30));
+    assert_eq!(mail.upstream.keepalive_max, Duration::from_secs(7));
     assert_eq!(ledger.if_uncertain, IfUncertain::Retried { attempts_max: 10 });
     assert!(matches!(mail.if_uncertain, IfUncertain::LookedUp { attempts_max: 10, .. }));
     assert_eq!(

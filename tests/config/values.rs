@@ -61,3 +61,21 @@ fn a_list_in_a_file_is_a_list_of_toml() {
       onceward.toml:4: `store.redis.urls`: expected a list of URLs, found a string
     ");
 }
+
+#[test]
+fn the_head_of_an_answer_has_limits_that_are_bounded() {
+    let limits = |lines: &str, bytes: &str| {
+        Written::beside_a_route(&format!(
+            "[server.limits]\nanswer_header_lines_max = {lines}\n\
+             answer_header_bytes_max = \"{bytes}\"\n"
+        ))
+    };
+    let head = limits("10000", "8KiB").config().unwrap().server.limits.answer_head;
+    assert_eq!(head.lines_max, 10_000);
+    assert_eq!(head.bytes_max, 8 << 10);
+    assert_snapshot!(limits("10001", "7KiB").problems(), @"
+    the configuration has 2 problems
+      onceward.toml:2: `server.limits.answer_header_lines_max`: expected a number from `1` to `10000`, found the number 10001
+      onceward.toml:3: `server.limits.answer_header_bytes_max`: expected a size from `8KiB` to `16MiB`, found `7KiB`
+    ");
+}

@@ -22,7 +22,8 @@ use onceward::operation::{
 use onceward::store::{Error, Listed, Listing, Store, Swept, Watch, memory::Memory};
 use onceward::telemetry::Metrics;
 use onceward::upstream::{
-    OutcomeRule, Request, Scheme, Settings, StatusRange, Target, TrustStore, Upstream,
+    AnswerHead, Dialing, OfThisMachine, OutcomeRule, Request, Scheme, Settings, StatusRange,
+    Target, TrustStore, Upstream,
 };
 use tokio::time::Instant;
 
@@ -145,6 +146,7 @@ fn to(receiver: &Receiver) -> Settings {
         target: Target { scheme: Scheme::Http, authority, path: None },
         connect_timeout: Duration::from_secs(5),
         keepalive: Duration::ZERO,
+        keepalive_max: Duration::from_secs(30),
         preserve_host: true,
     }
 }
@@ -187,7 +189,13 @@ fn parts(store: Arc<dyn Store>, receiver: &Receiver, policy: Policy) -> Parts {
     let (shared, memory) = (Arc::clone(&metrics), budget.clone());
     let executor = Executor::new(store, "a test".into(), clock.clone(), shared, memory);
     let trust = TrustStore::of_this_machine();
-    let upstream = Upstream::new(&to(receiver), &trust, clock);
+    let dialing = Dialing {
+        trust: trust.clone(),
+        clock,
+        names: Arc::new(OfThisMachine),
+        answer_head: AnswerHead { bytes_max: 1 << 16, lines_max: 100 },
+    };
+    let upstream = Upstream::new(&to(receiver), &dialing);
     let handling = Arc::new(Handling::new(policy, upstream, metrics.route("hooks"), &trust));
     Parts { executor, handling, budget, metrics }
 }

@@ -34,3 +34,4 @@ mod shutdown;
 mod signatures;
 mod steps;
 mod store_fails;
+mod upstreams;

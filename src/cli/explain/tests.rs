@@ -31,6 +31,7 @@ fn orders() -> RouteSettings {
             },
             connect_timeout: minute,
             keepalive: minute,
+            keepalive_max: minute,
             preserve_host: true,
         },
         steps: None,

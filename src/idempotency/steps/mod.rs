@@ -15,10 +15,9 @@ use http::HeaderName;
 
 use super::lookup::{Lookup, LookupSettings};
 use super::reference::Reference;
-use crate::clock::Clock;
 use crate::operation::state::IfUncertain;
 use crate::operation::{Plan, PlannedStep};
-use crate::upstream::{self, OutcomeRule, TrustStore, Upstream};
+use crate::upstream::{self, Dialing, OutcomeRule, Upstream};
 
 /// The receivers of a route that has several.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +78,7 @@ pub(super) struct Receiver {
 }
 
 impl Steps {
-    pub(super) fn new(policy: &StepsPolicy, trust: &TrustStore, clock: &Clock) -> Self {
+    pub(super) fn new(policy: &StepsPolicy, dialing: &Dialing) -> Self {
         let planned = |step: &StepPolicy| PlannedStep {
             name: Arc::clone(&step.name),
             attempt_timeout: step.attempt_timeout,
@@ -88,8 +87,8 @@ impl Steps {
         };
         let receiver = |step: &StepPolicy| Receiver {
             policy: step.clone(),
-            upstream: Upstream::new(&step.upstream, trust, clock.clone()),
-            lookup: step.lookup.clone().map(|settings| Lookup::new(settings, trust)),
+            upstream: Upstream::new(&step.upstream, dialing),
+            lookup: step.lookup.clone().map(|settings| Lookup::new(settings, &dialing.trust)),
         };
         let plan = Plan {
             steps: policy.steps.iter().map(planned).collect(),

@@ -170,8 +170,8 @@ async fn without_body(
         let broken = |reason| Forwarded::Broken { reason, ends_in: bounds.left() };
         match bounds.hold(to_its_end).await {
             Ok(Ok(())) => {}
-            Ok(Err(BrokeOff)) => {
-                let reason = Reason::AnswerBrokeOff;
+            Ok(Err(broke)) => {
+                let reason = broke.reason();
                 return (unanswered(Outcome::Uncertain, reason, Some(status)), broken(reason));
             }
             Err(reason) => {

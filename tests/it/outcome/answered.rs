@@ -210,7 +210,8 @@ async fn an_answer_that_ends_with_its_connection_is_complete() {
 /// Trap 19.
 #[tokio::test]
 async fn a_chunked_answer_is_complete_with_its_last_chunk_and_its_trailers_end_there() {
-    let chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n\
+    let chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\
+        keep-alive: timeout=600\r\n\r\n\
         3;ext=1\r\nabc\r\n2\r\nde\r\n0\r\nx-sum: 5\r\n\r\n";
     let receiver = Receiver::that(|_, _| Act::RawThenStay(chunked.into())).await;
     let onceward = Onceward::in_front_of(&receiver).start().await;

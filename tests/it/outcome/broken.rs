@@ -83,7 +83,7 @@ async fn a_body_without_its_last_chunk_is_uncertain_and_never_a_success() {
 #[tokio::test]
 async fn a_chunk_without_a_size_is_uncertain() {
     let bad = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n";
-    breaks(raw(bad), "answer-broke-off", Some(200)).await;
+    breaks(raw(bad), "answer-body-malformed", Some(200)).await;
 }
 
 /// C66. Even a failure is only one if it came whole.
@@ -117,7 +117,38 @@ async fn two_lengths_are_uncertain() {
 async fn a_head_without_end_is_uncertain_and_bounded() {
     let line = format!("x-long: {}\r\n", "x".repeat(1000));
     let endless = format!("HTTP/1.1 200 OK\r\n{}\r\n", line.repeat(1000));
-    breaks(raw(endless), "not-http", None).await;
+    breaks(raw(endless), "answer-head-too-large", None).await;
+}
+
+/// An answer whose head has this many lines, most of them of 1 KB. They are about the connection:
+/// the sender would not take as many.
+fn head_of(lines: usize) -> String {
+    let line = format!("x-line: {}\r\n", "x".repeat(1_000)).repeat(lines - 2);
+    format!("HTTP/1.1 200 OK\r\nconnection: x-line\r\ncontent-length: 0\r\n{line}\r\n")
+}
+
+/// 200 lines of 200 KB are less than the built-in limits.
+#[tokio::test]
+async fn a_long_head_counts_up_to_the_limits_and_beyond_them_is_uncertain() {
+    for (limits, lines, counts) in [
+        ("", 200, true),
+        ("answer_header_bytes_max = \"16KiB\"", 17, true),
+        ("answer_header_bytes_max = \"16KiB\"", 19, false),
+        ("answer_header_lines_max = 20", 20, true),
+        ("answer_header_lines_max = 20", 21, false),
+    ] {
+        let receiver = Receiver::that(move |_, _| Act::RawThenStay(head_of(lines).into())).await;
+        let onceward =
+            Onceward::in_front_of(&receiver).limits(limits).expects_log(HELD).start().await;
+        let reply = onceward.sends(event("evt_1")).await;
+        let stands = standing(&onceward, &reply).await;
+        if counts {
+            assert_eq!(stands, answered(1, "succeeded", 200), "{limits}: {lines}");
+        } else {
+            reply.is_executed_as("upstream-broken", 502).comes_back();
+            assert_eq!(stands, uncertain("answer-head-too-large", None), "{limits}: {lines}");
+        }
+    }
 }
 
 /// F45.
@@ -125,7 +156,7 @@ async fn a_head_without_end_is_uncertain_and_bounded() {
 async fn another_protocol_that_nobody_asked_for_is_uncertain() {
     let switch =
         "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n";
-    breaks(Act::RawThenHang(switch.into()), "not-http", None).await;
+    breaks(Act::RawThenHang(switch.into()), "protocol-switched", None).await;
 }
 
 /// The trap of a receiver that takes a connection and drops it: if a byte was written, it may have
@@ -292,6 +323,6 @@ async fn an_answer_in_a_coding_that_nobody_knows_is_uncertain() {
     for coding in ["identity", "gzip, chunked", "chunked, gzip", "chunked\r\ntransfer-encoding: x"]
     {
         let head = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: {coding}\r\n\r\n0\r\n\r\n");
-        breaks(raw(head), "not-http", None).await;
+        breaks(raw(head), "answer-length-unclear", None).await;
     }
 }

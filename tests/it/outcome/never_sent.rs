@@ -82,7 +82,8 @@ async fn a_request_for_a_connection_that_has_died_goes_out_on_a_new_one() {
         async move {
             bare.reads_request().await.unwrap();
             let connection = format!("{}", bare.connection);
-            bare.writes(&Answer::new(200, connection).raw()).await;
+            let answer = Answer::new(200, connection).header("keep-alive", "timeout=600");
+            bare.writes(&answer.raw()).await;
             drop(bare);
             says.lets_one_pass();
         }

@@ -4,7 +4,9 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rustls::ServerConfig;
+use rustls::server::{WantsServerCert, WebPkiClientVerifier};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ConfigBuilder, RootCertStore, ServerConfig, SupportedProtocolVersion};
 use rustls_pki_types::PrivateKeyDer;
 use tempfile::NamedTempFile;
 use tokio::io::{AsyncReadExt as _, copy_bidirectional};
@@ -16,15 +18,42 @@ use crate::support::{Act, Answer, BareReceiver, Onceward, Receiver, event};
 
 /// Speaks TLS in front of a receiver. Gives the port, and the certificate in a file.
 async fn tls_in_front_of(receiver: SocketAddr, name: &str) -> (u16, NamedTempFile) {
+    terminated(receiver, name, Client::Anybody).await
+}
+
+/// Who may be the client.
+#[derive(Debug, Clone, Copy)]
+enum Client {
+    Anybody,
+    /// It is asked for a certificate, and need not have one.
+    Asked,
+    /// It must have a certificate, in this version of TLS.
+    Known(&'static SupportedProtocolVersion),
+}
+
+impl Client {
+    fn config(self, trusted: RootCertStore) -> ConfigBuilder<ServerConfig, WantsServerCert> {
+        let verifier = WebPkiClientVerifier::builder(Arc::new(trusted));
+        match self {
+            Self::Anybody => ServerConfig::builder().with_no_client_auth(),
+            Self::Asked => ServerConfig::builder()
+                .with_client_cert_verifier(verifier.allow_unauthenticated().build().unwrap()),
+            Self::Known(version) => ServerConfig::builder_with_protocol_versions(&[version])
+                .with_client_cert_verifier(verifier.build().unwrap()),
+        }
+    }
+}
+
+async fn terminated(receiver: SocketAddr, name: &str, client: Client) -> (u16, NamedTempFile) {
     let _there_is_one = rustls::crypto::ring::default_provider().install_default();
     let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
     let mut file = NamedTempFile::new().unwrap();
     file.write_all(made.cert.pem().as_bytes()).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let config = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
-        .unwrap();
+    let mut trusted = RootCertStore::empty();
+    trusted.add(made.cert.der().clone()).unwrap();
+    let config =
+        client.config(trusted).with_single_cert(vec![made.cert.der().clone()], key).unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -122,9 +151,46 @@ async fn an_upstream_that_speaks_no_tls_is_a_failure() {
 }
 
 async fn fails_to_shake_hands(onceward: &Onceward) {
+    is_never_sent(onceward, "tls-failed").await;
+}
+
+async fn is_never_sent(onceward: &Onceward, reason: &str) {
     for attempt in [1, 2] {
         let reply = onceward.sends(event("evt_1")).await;
         reply.is_executed_as("upstream-unreachable", 502);
-        assert_eq!(standing(onceward, &reply).await, never_sent(attempt, "tls-failed"));
+        assert_eq!(standing(onceward, &reply).await, never_sent(attempt, reason));
     }
+}
+
+/// With TLS 1.3 the refusal comes when the request may have left, with TLS 1.2 before.
+#[tokio::test]
+async fn a_server_that_wants_a_certificate_that_nobody_has_is_a_failure() {
+    for (version, reason) in [(&TLS13, "client-certificate-refused"), (&TLS12, "tls-failed")] {
+        let receiver = Receiver::that_answers(200, "ok").await;
+        let client = Client::Known(version);
+        let (port, certificate) = terminated(receiver.address, "localhost", client).await;
+        let onceward = Onceward::in_front_of_url(&format!("https://localhost:{port}"))
+            .variable("SSL_CERT_FILE", path(&certificate))
+            .start()
+            .await;
+        is_never_sent(&onceward, reason).await;
+        receiver.was_called(0);
+    }
+}
+
+/// It asked for a certificate and went on without one: then it is a server like any other.
+#[tokio::test]
+async fn a_close_by_a_server_that_asked_for_a_certificate_is_uncertain() {
+    let receiver = Receiver::that(|_, _| Act::Close).await;
+    let (port, certificate) = terminated(receiver.address, "localhost", Client::Asked).await;
+    let onceward = Onceward::in_front_of_url(&format!("https://localhost:{port}"))
+        .variable("SSL_CERT_FILE", path(&certificate))
+        .expects_log(HELD)
+        .start()
+        .await;
+    let reply = onceward.sends(event("evt_1")).await;
+    reply.is_executed_as("upstream-broken", 502).comes_back();
+    assert_eq!(standing(&onceward, &reply).await, uncertain("connection-lost", None));
+    is_held(&onceward, event("evt_1")).await;
+    receiver.was_called(1);
 }

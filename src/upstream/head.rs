@@ -1,0 +1,74 @@
+//! What the head of an answer says of its end and of its connection.
+
+use std::time::Duration;
+
+use http::response::Parts;
+use http::{HeaderMap, HeaderName, StatusCode, Version, header};
+use http_body::Body as _;
+use hyper::body::Incoming;
+
+use crate::operation::Reason;
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+
+/// Why it is not known where an answer ends: somebody asked for another protocol, or there is a
+/// coding beside `chunked`, which is the only one that is understood.
+pub(super) fn flaw(head: &Parts) -> Option<Reason> {
+    let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
+    let chunked = codings.next().is_none_or(|coding| {
+        coding.as_bytes().eq_ignore_ascii_case(b"chunked") && codings.next().is_none()
+    });
+    if !chunked {
+        return Some(Reason::AnswerLengthUnclear);
+    }
+    (head.status == StatusCode::SWITCHING_PROTOCOLS).then_some(Reason::ProtocolSwitched)
+}
+
+/// Whether the connection stays open behind the answer, as far as the server says (RFC 9112, 9.3).
+pub(super) fn stays_open(head: &Parts, body: &Incoming) -> bool {
+    let persistent = match head.version {
+        Version::HTTP_11 => !lists(&head.headers, "close"),
+        _ => lists(&head.headers, "keep-alive") && !lists(&head.headers, "close"),
+    };
+    let ends_by_itself =
+        head.headers.contains_key(header::TRANSFER_ENCODING) || body.size_hint().exact().is_some();
+    persistent && ends_by_itself
+}
+
+fn lists(headers: &HeaderMap, option: &str) -> bool {
+    let values = headers.get_all(header::CONNECTION).iter();
+    values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|listed| listed.trim().eq_ignore_ascii_case(option))
+}
+
+/// How long the server keeps an idle connection open, if it says so: `Keep-Alive: timeout=5`, of
+/// which RFC 2068, 19.7.1.1 has the syntax and servers the meaning (seconds).
+pub(super) fn promised_idle(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(KEEP_ALIVE)?.to_str().ok()?;
+    let timeout = value.split(',').find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("timeout").then(|| value.trim())
+    })?;
+    timeout.parse().ok().map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn promised(value: &'static str) -> Option<u64> {
+        let headers = HeaderMap::from_iter([(KEEP_ALIVE, value.parse().unwrap())]);
+        promised_idle(&headers).map(|idle| idle.as_secs())
+    }
+
+    #[test]
+    fn the_time_of_a_keep_alive_header_is_read() {
+        assert_eq!(promised("timeout=5"), Some(5));
+        assert_eq!(promised("max=100, Timeout = 15"), Some(15));
+        for none in ["", "max=100", "timeout", "timeout=", "timeout=-1", "timeout=soon"] {
+            assert_eq!(promised(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Which connections are used again.
+
+use tokio::time::timeout;
+
+use super::*;
+
+/// Makes an exchange, and gives the upstream's side of its connection.
+async fn exchanged(upstream: &Upstream, listener: &TcpListener, head: &str) -> TcpStream {
+    let answered = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        answers(&mut stream, head).await;
+        stream
+    };
+    tokio::join!(answered, exchanges(upstream)).0
+}
+
+/// Between the look at an idle connection and its use there is time for a close.
+#[tokio::test]
+async fn a_connection_that_is_closed_after_it_was_taken_hands_the_request_back_at_once() {
+    for resets in [false, true] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let told = Told::of([listener.local_addr().unwrap()]);
+        let upstream = upstream(&told, &Clock::system());
+        let stream = exchanged(&upstream, &listener, "keep-alive: timeout=600\r\n").await;
+        let taken = upstream.connect().await.unwrap();
+        assert!(taken.is_reused());
+        if resets {
+            stream.set_zero_linger().unwrap();
+        }
+        drop(stream);
+        // The runtime learns of it; else the request would be written into the void.
+        tokio::task::yield_now().await;
+        let sending = tokio::spawn(async move {
+            let progress = Progress::default();
+            (taken.send(request(), &progress).await, progress.byte_written())
+        });
+        let ended = timeout(Duration::from_secs(20), sending).await;
+        let (sent, written) = ended.expect("it does not wait for anything").unwrap();
+        assert!(matches!(sent, Sent::HandedBack(_)), "{sent:?}");
+        assert!(!written);
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_says_nothing_is_used_again_once_a_connection_has_stayed_open() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let upstream = upstream(&Told::of([listener.local_addr().unwrap()]), &Clock::system());
+    let _open = exchanged(&upstream, &listener, "").await;
+    let early = upstream.connect().await.unwrap();
+    assert!(!early.is_reused(), "the address is on probation");
+    drop((early, listener.accept().await.unwrap()));
+    let reused = async {
+        while !upstream.connect().await.unwrap().is_reused() {
+            let _unused = listener.accept().await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(20), reused).await.expect("it proves itself");
+}
+
+/// Nothing is on its way then, so each close is seen before anything is written.
+#[tokio::test]
+async fn an_address_that_was_seen_to_close_is_not_used_again_for_a_while() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let clock = Clock::manual(crate::operation::Timestamp(0));
+    let upstream = upstream(&Told::of([listener.local_addr().unwrap()]), &clock);
+    let promise = "keep-alive: timeout=600\r\n";
+    for pause in [1, 2, 4] {
+        drop(exchanged(&upstream, &listener, promise).await);
+        // It was idle, and is found closed.
+        let instead = upstream.connect().await.unwrap();
+        assert!(!instead.is_reused());
+        drop((instead, listener.accept().await.unwrap()));
+        for _second in 0..pause {
+            let _open = exchanged(&upstream, &listener, promise).await;
+            let next = upstream.connect().await.unwrap();
+            assert!(!next.is_reused(), "after a close, for {pause} s");
+            drop((next, listener.accept().await.unwrap()));
+            clock.advance(Duration::from_secs(1));
+        }
+        let _open = exchanged(&upstream, &listener, promise).await;
+        assert!(upstream.connect().await.unwrap().is_reused(), "after {pause} s");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_is_used_for_half_the_time_that_the_server_promised() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let clock = Clock::manual(crate::operation::Timestamp(0));
+    let upstream = upstream(&Told::of([listener.local_addr().unwrap()]), &clock);
+    for (millis, reused) in [(4_999, true), (5_000, false)] {
+        let _open = exchanged(&upstream, &listener, "keep-alive: timeout=10\r\n").await;
+        clock.advance(Duration::from_millis(millis));
+        assert_eq!(upstream.connect().await.unwrap().is_reused(), reused, "{millis} ms");
+    }
+}

@@ -1,0 +1,146 @@
+//! What is known of a stream above TLS, whatever happens below.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use rustls::AlertDescription;
+use rustls_pki_types::PrivateKeyDer;
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex, join, sink};
+
+use super::super::socket::Raw;
+use super::super::witness::{Stream, Witnessed};
+use super::*;
+
+/// A socket that takes so many bytes more, one write at a time, and then is closed.
+#[derive(Debug)]
+struct Closing {
+    stream: DuplexStream,
+    takes: Arc<Mutex<Option<usize>>>,
+}
+
+impl AsyncRead for Closing {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Closing {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let takes = self.takes.lock().unwrap().as_mut().map(std::mem::take);
+        match takes {
+            None => Pin::new(&mut self.stream).poll_write(cx, bytes),
+            Some(0) => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+            Some(takes) => Poll::Ready(Ok(takes.min(bytes.len()))),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Shakes hands with a server, over a socket that is closed after `takes` bytes more.
+async fn shaken_over_one_that_takes(takes: usize) -> Witnessed<Closing> {
+    let _there_is_one = rustls::crypto::ring::default_provider().install_default();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let server = rustls::ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let client =
+        rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let (here, there) = duplex(1 << 16);
+    let limit = Arc::new(Mutex::new(None));
+    let socket = Closing { stream: here, takes: Arc::clone(&limit) };
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(server));
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(client));
+    let name = "localhost".try_into().unwrap();
+    let both = tokio::join!(acceptor.accept(there), connector.connect(name, Raw::new(socket)));
+    *limit.lock().unwrap() = Some(takes);
+    // The server's side is needed no more.
+    Witnessed::new(Stream::Tls(Box::new(both.1.unwrap())), false)
+}
+
+/// A record that left may have been read, whatever became of the write that it was part of.
+#[tokio::test]
+async fn what_tls_sent_of_a_write_that_failed_counts_as_written() {
+    for (takes, written) in [(0, false), (1, true), (1000, true), (17_000, true)] {
+        let mut stream = shaken_over_one_that_takes(takes).await;
+        let witness = stream.witness();
+        stream.write_all(&vec![b'x'; 40_000]).await.unwrap();
+        assert!(witness.write_failed(), "{takes}");
+        assert_eq!(witness.written() > 0, written, "{takes}");
+    }
+}
+
+/// Reads this, then an alert.
+#[derive(Debug)]
+struct Alerts {
+    before: &'static [u8],
+    alert: AlertDescription,
+}
+
+impl AsyncRead for Alerts {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.before.is_empty() {
+            let received = rustls::Error::AlertReceived(self.alert);
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, received)));
+        }
+        buf.put_slice(std::mem::take(&mut self.before));
+        Poll::Ready(Ok(()))
+    }
+}
+
+async fn refuses(alert: AlertDescription, asked: bool, before: &'static [u8]) -> bool {
+    let socket = join(Alerts { before, alert }, sink());
+    let mut stream = Witnessed::new(Stream::Plain(socket), asked);
+    stream.read_to_end(&mut Vec::new()).await.unwrap_err();
+    stream.witness().certificate_refused()
+}
+
+/// RFC 8446, 6.2.
+#[tokio::test]
+async fn only_an_alert_about_a_certificate_that_was_asked_for_proves_that_nothing_was_taken() {
+    for alert in [
+        AlertDescription::CertificateRequired,
+        AlertDescription::BadCertificate,
+        AlertDescription::UnsupportedCertificate,
+        AlertDescription::CertificateRevoked,
+        AlertDescription::CertificateExpired,
+        AlertDescription::CertificateUnknown,
+        AlertDescription::UnknownCA,
+        AlertDescription::AccessDenied,
+    ] {
+        assert!(refuses(alert, true, b"").await, "{alert:?}");
+        assert!(!refuses(alert, false, b"").await, "{alert:?}: nobody asked");
+        assert!(!refuses(alert, true, b"HTTP/1.1 200").await, "{alert:?}: data came before");
+    }
+    for alert in [
+        AlertDescription::CloseNotify,
+        AlertDescription::InternalError,
+        AlertDescription::DecryptError,
+        AlertDescription::HandshakeFailure,
+        AlertDescription::UserCanceled,
+    ] {
+        assert!(!refuses(alert, true, b"").await, "{alert:?}");
+    }
+}

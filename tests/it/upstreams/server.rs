@@ -1,0 +1,212 @@
+//! Real servers as processes, and a relay that counts connections.
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use rustls::ServerConfig;
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tempfile::TempDir;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy, split};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use super::install;
+use crate::support::{Authority, free_port};
+
+/// A server as a process, with its children.
+#[derive(Debug)]
+pub struct Server {
+    pub address: SocketAddr,
+    process: Child,
+    _files: TempDir,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let pid = self.process.id().and_then(|id| Pid::from_raw(id.try_into().unwrap()));
+        if let Some(pid) = pid {
+            let _ended_before = kill_process_group(pid, Signal::KILL);
+        }
+    }
+}
+
+impl Server {
+    /// uWSGI's HTTP router, which closes after each answer and does not say so.
+    pub async fn uwsgi() -> Self {
+        Self::uwsgi_with(|port| format!("--http 127.0.0.1:{port}")).await
+    }
+
+    /// uWSGI without its router: a worker speaks HTTP itself.
+    pub async fn uwsgi_worker() -> Self {
+        Self::uwsgi_with(|port| format!("--http-socket 127.0.0.1:{port}")).await
+    }
+
+    async fn uwsgi_with(listen: impl Fn(u16) -> String) -> Self {
+        let run = |port| {
+            let listen = listen(port);
+            format!(
+                "bin/uwsgi {listen} --module receiver:wsgi --master --processes 2 --need-app \
+                 --disable-logging --buffer-size 16384"
+            )
+        };
+        Self::python("uwsgi", run).await
+    }
+
+    /// uvicorn, with further arguments.
+    pub async fn uvicorn(more: &str) -> Self {
+        let run = |port| format!("-m uvicorn receiver:asgi --port {port} --log-level error {more}");
+        Self::python("uvicorn", run).await
+    }
+
+    pub async fn hypercorn() -> Self {
+        let run = |port| format!("-m hypercorn receiver:asgi --bind 127.0.0.1:{port}");
+        Self::python("hypercorn", run).await
+    }
+
+    /// gunicorn, with further arguments.
+    pub async fn gunicorn(more: &str) -> Self {
+        let run = |port| {
+            format!("-m gunicorn receiver:wsgi --bind 127.0.0.1:{port} --log-level error {more}")
+        };
+        Self::python("gunicorn", run).await
+    }
+
+    pub async fn express() -> Self {
+        let mut node = Command::new("node");
+        let receiver = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/upstreams/receiver.js");
+        let port = free_port();
+        node.arg(receiver)
+            .arg(port.to_string())
+            .env("NODE_PATH", install::node().join("node_modules"));
+        Self::start(node, port, TempDir::new().unwrap()).await
+    }
+
+    pub async fn nginx() -> Self {
+        let files = TempDir::new().unwrap();
+        let port = free_port();
+        let conf = format!(
+            "daemon off; error_log stderr crit; pid nginx.pid; worker_processes 1;\n\
+             events {{ }}\nhttp {{ access_log off; client_body_temp_path body;\n\
+             proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi;\n\
+             scgi_temp_path scgi;\n\
+             server {{ listen 127.0.0.1:{port}; location / {{ return 200 ok; }} }} }}\n"
+        );
+        std::fs::write(files.path().join("nginx.conf"), conf).unwrap();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut nginx = Command::new("nginx");
+        // Debian keeps it where only root looks.
+        nginx.env("PATH", format!("{path}:/usr/sbin")).arg("-p").arg(files.path());
+        nginx.args(["-c", "nginx.conf", "-e", "stderr"]);
+        Self::start(nginx, port, files).await
+    }
+
+    async fn python(name: &str, run: impl Fn(u16) -> String) -> Self {
+        let port = free_port();
+        let packages = install::python();
+        let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/upstreams");
+        let mut python = Command::new("python3");
+        python
+            .args(run(port).split_whitespace())
+            .current_dir(packages)
+            .env("PYTHONPATH", format!("{}:{sources}", packages.display()))
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        let files = TempDir::with_prefix(name).unwrap();
+        Self::start(python, port, files).await
+    }
+
+    async fn start(mut command: Command, port: u16, files: TempDir) -> Self {
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.kill_on_drop(true);
+        let process = command.spawn().expect("the server is installed");
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let listens = async {
+            while TcpStream::connect(address).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let started = timeout(Duration::from_mins(1), listens).await;
+        assert!(started.is_ok(), "it does not listen: {command:?}");
+        Self { address, process, _files: files }
+    }
+}
+
+/// Hands bytes on to a server and counts connections. When the server closes one, it is closed at
+/// once, as TLS terminators do.
+#[derive(Debug)]
+pub struct Relay {
+    pub port: u16,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Relay {
+    pub async fn to(server: SocketAddr) -> Self {
+        Self::accepting(server, |stream| async { Some(stream) }).await
+    }
+
+    /// Speaks TLS, as `localhost`.
+    pub async fn over_tls(server: SocketAddr, authority: &Authority) -> Self {
+        let _there_is_one = rustls::crypto::ring::default_provider().install_default();
+        let signed = authority.signs("localhost");
+        let certificate = CertificateDer::from_pem_file(signed.certificate).unwrap();
+        let key = PrivateKeyDer::from_pem_file(signed.key).unwrap();
+        let config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        Self::accepting(server, move |stream| {
+            let acceptor = acceptor.clone();
+            async move { acceptor.accept(stream).await.ok() }
+        })
+        .await
+    }
+
+    /// How many connections have been made.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    async fn accepting<S, T>(
+        server: SocketAddr,
+        accept: impl Fn(TcpStream) -> T + Clone + Send + 'static,
+    ) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+        T: Future<Output = Option<S>> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&connections);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::SeqCst);
+                let accepted = accept.clone()(stream);
+                tokio::spawn(async move {
+                    let Some(stream) = accepted.await else { return };
+                    let behind = TcpStream::connect(server).await.unwrap();
+                    relay(stream, behind).await;
+                });
+            }
+        });
+        Self { port, connections }
+    }
+}
+
+async fn relay(here: impl AsyncRead + AsyncWrite, behind: TcpStream) {
+    let (mut asks, mut answers) = split(here);
+    let (mut from_server, mut to_server) = behind.into_split();
+    tokio::select! {
+        _ended = copy(&mut asks, &mut to_server) => {}
+        _ended = copy(&mut from_server, &mut answers) => {
+            let _gone = answers.shutdown().await;
+        }
+    }
+}
