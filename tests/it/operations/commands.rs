@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{HELD, Typed, command, ends, forgetful, held, masked, types};
-use crate::support::{Act, Answer, Onceward, Receiver, event};
+use crate::support::{Act, Answer, Gate, Onceward, Receiver, event};
 
 const YES: [&str; 3] = ["--reason", "seen in the ledger", "--yes"];
 
@@ -266,4 +266,24 @@ async fn an_attempt_is_shown_with_what_its_receiver_calls_it() {
     let shown = masked(&onceward, &types(&onceward, &["show", &id]).await.printed());
     let line = "\n1  TIME  TIME  yes  succeeded  answered  200  payment-7  HOLDER\n";
     assert!(shown.contains(line), "{shown}");
+}
+
+/// The process has died: nobody can say whether a byte had left.
+#[tokio::test]
+async fn of_an_attempt_that_nobody_saw_the_end_of_it_is_unknown_whether_it_was_sent() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done").await;
+    let abandoned = "operations of an earlier process are uncertain now";
+    let mut onceward = Onceward::in_front_of(&receiver).expects_log(abandoned).start().await;
+    let mut sender = onceward.connects().await;
+    sender.writes(&event("evt_6").raw()).await;
+    receiver.has_counted(1).await;
+    onceward.is_killed().await;
+    onceward.starts_again().await;
+
+    let listed = types(&onceward, &["list", "--key", "evt_6", "--json"]).await.printed();
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed["attempts"][0]["sent"], Value::Null, "{listed}");
+    let shown = types(&onceward, &["show", listed["operation"].as_str().unwrap()]).await.printed();
+    assert!(shown.contains("unknown  uncertain  holder-ended"), "{shown}");
 }

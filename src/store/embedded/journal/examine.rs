@@ -8,7 +8,7 @@ use crate::store::embedded::Durability;
 use crate::store::embedded::stuffing::ZEROS_MAX;
 
 /// The smallest unit that a disk writes as a whole.
-const SECTOR: usize = 512;
+pub(super) const SECTOR: usize = 512;
 
 /// More zeros than a group has in a row where it was written, with room to spare.
 const MANY_ZEROS: usize = 2 * ZEROS_MAX;

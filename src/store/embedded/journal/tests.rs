@@ -9,7 +9,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 
 use super::super::directory::Directory;
 use super::super::tables::{Standing, Tables};
-use super::examine::{Examined, LostKind, examine};
+use super::examine::{Examined, LostKind, SECTOR, examine};
 use super::*;
 use crate::operation::state::{ClaimRequest, Ending, Settlement, claim, settle};
 use crate::operation::{
@@ -268,6 +268,36 @@ fn several_groups_may_be_unsynced_where_none_is_waited_for() {
     let mut bytes = torn(four, three, &sectors(&(three.len() + 512..four.len())));
     bytes[one.len() + 100] ^= 1;
     assert_eq!(fate(&os(&bytes)), (one.len(), Some(LostKind::Damaged)));
+}
+
+/// Each sector is as it was at any time since the last sync, whatever the others are.
+#[test]
+fn whatever_a_loss_of_power_leaves_of_unsynced_groups_opens_with_all_that_was_synced() {
+    let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    for round in 0..20 {
+        let bodies: Vec<_> = (0..6)
+            .map(|_| vec![b'x'; random.random_range(0..1500)])
+            .chain(hostile().into_iter().take(3))
+            .collect();
+        let groups: Vec<_> = bodies.iter().map(|body| [&**body]).collect();
+        let groups: Vec<_> = groups.iter().map(|group| &group[..]).collect();
+        let images = written(&groups, Durability::Os);
+        let ends: Vec<_> = std::iter::once(0).chain(images.iter().map(Vec::len)).collect();
+        let synced = random.random_range(0..groups.len());
+        for _ in 0..60 {
+            let mut bytes = images[synced].clone();
+            bytes.resize(*ends.last().unwrap(), 0);
+            for (number, sector) in bytes.chunks_mut(SECTOR).enumerate() {
+                let image = &images[random.random_range(synced..images.len())];
+                let found = image.get(number * SECTOR..).unwrap_or_default();
+                sector.iter_mut().zip(found).for_each(|(byte, found)| *byte = *found);
+            }
+            let examined = examine(trimmed(&bytes), Some(Durability::Os), None);
+            assert_eq!(examined.damaged().count(), 0, "round {round}: {:?}", examined.lost);
+            let kept = examined.whole.last().map_or(0, |last| last.end);
+            assert!(kept >= ends[synced + 1] && ends.contains(&kept), "round {round}");
+        }
+    }
 }
 
 #[test]
