@@ -107,3 +107,23 @@ impl KeptClock {
         self.anchor.plus_floor(self.since.until(self.clock.moment()))
     }
 }
+/// A duration as settings have it: a whole number and `ms`, `s`, `m`, `h` or `d`.
+///
+/// Not `humantime`: it reads `30M` as thirty months.
+pub fn duration(text: &str) -> Option<Duration> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at_checked(digits)?;
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    let number: u64 = number.parse().ok()?;
+    number.checked_mul(millis).map(Duration::from_millis).filter(|it| *it <= LONGEST)
+}
+
+/// Ten years: far above every sensible setting, far below every overflow.
+const LONGEST: Duration = Duration::from_hours(24 * 3650);

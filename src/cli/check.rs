@@ -214,8 +214,7 @@ fn place(place: &Place) -> Value {
 mod tests {
     use super::*;
 
-    const ROUTE: &str =
-        "[routes.a]\npath = \"/\"\nupstream = \"http://a\"\nkey.event.type = \"json:/type\"\n";
+    const ROUTE: &str = "[routes.a]\npath = \"/\"\nupstream = \"http://a\"\n";
 
     fn check(file: &str, args: impl FnOnce(&mut Args)) -> Report {
         let directory = tempfile::tempdir().unwrap();

@@ -95,7 +95,7 @@ fn step_over(
 }
 
 /// Reads a variable's text as the list that the setting wants. It may be written with commas.
-pub(super) fn list(value: &Value) -> Option<Value> {
+fn list(value: &Value) -> Option<Value> {
     let Value::String(tag, text) = value else {
         return None;
     };

@@ -9,16 +9,15 @@ use super::problem::Key;
 use super::risk::Risk;
 use crate::idempotency::{Remember, WhenInFlight};
 use crate::provider::{Content, Facts, Handshake, Provider};
-use crate::proxy::{FingerprintOver, Mode, RouteSettings, WhenKeyMissing};
+use crate::proxy::{Mode, RouteSettings, WhenKeyMissing};
 
 /// What should have been decided, not overlooked.
 pub(super) fn risks(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     let Some(sender) = route.provider.as_deref() else {
-        return untyped(at, route).into_iter().collect();
+        return Vec::new();
     };
     let facts = &sender.facts;
     [
-        untyped(at, route),
         unverified(at, route, sender),
         unguarded(at, route, sender),
         named_by_header(at, sender),
@@ -43,9 +42,7 @@ pub(super) fn notes(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     let observing = (route.mode == Mode::Observe).then(|| Risk {
         code: "observing",
         key: at.join("mode"),
-        text: "every copy is forwarded, forged ones too, which leave no record; what would have \
-               become of it is reported"
-            .to_owned(),
+        text: "every copy is forwarded; what would have become of it is reported".to_owned(),
         hint: "`mode = \"enforce\"` forwards each event once".into(),
     });
     let Some(sender) = route.provider.as_deref() else {
@@ -53,7 +50,6 @@ pub(super) fn notes(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     };
     [
         observing,
-        probes(at, route, sender),
         unsigned(at, sender),
         captured_request(at, route),
         nothing_remembered(at, route, sender),
@@ -65,19 +61,6 @@ pub(super) fn notes(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     .into_iter()
     .flatten()
     .collect()
-}
-
-/// Nobody knows of this sender whether one id of it is one event.
-fn untyped(at: &Key, route: &RouteSettings) -> Option<Risk> {
-    let compared = route.fingerprint.over == FingerprintOver::Auto { untyped_events: true };
-    (compared && route.key.event.kind.optional && route.mode != Mode::Pass).then(|| Risk {
-        code: "event-without-type",
-        key: at.join("key").join("event"),
-        text: "of two events with one id and no type, the second one is refused with 422"
-            .to_owned(),
-        hint: "`key.event.type`, without `?`, names where their type is; a provider knows it"
-            .into(),
-    })
 }
 
 fn unverified(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
@@ -260,18 +243,6 @@ fn stale_retries(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<R
             short(tolerance)
         ),
         hint: "make it longer than the retries and shorter than `retention`".into(),
-    })
-}
-
-/// They ask for nothing to be done, as far as HTTP is concerned.
-fn probes(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
-    let passing = route.passing_methods();
-    let verifies = sender.signature.is_some() && !route.secrets.is_empty();
-    (verifies && !passing.is_empty() && route.mode != Mode::Pass).then(|| Risk {
-        code: "methods-unverified",
-        key: at.join("methods"),
-        text: format!("without content, {} are forwarded unverified", passing.join(", ")),
-        hint: "a method that `methods` names is verified and deduplicated".into(),
     })
 }
 

@@ -1,6 +1,5 @@
 //! Values as they are written: `72h`, `256KiB`, `2xx`.
 
-use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +8,7 @@ use http::{HeaderName, Method};
 use ipnet::IpNet;
 
 use super::leaf::Written;
+use crate::clock;
 use crate::idempotency::{Remember, WhenStoreFails};
 use crate::proxy::{Mode, Pointer, RefusalBody, Selector, WhenKeyMissing};
 use crate::store::embedded::Durability;
@@ -20,10 +20,6 @@ impl<T: Written> Written for Option<T> {
 
     fn read(text: &str) -> Option<Self> {
         if text.is_empty() { Some(None) } else { T::read(text).map(Some) }
-    }
-
-    fn expected(text: &str) -> Cow<'static, str> {
-        T::expected(text)
     }
 }
 
@@ -43,26 +39,13 @@ impl Written for PathBuf {
     }
 }
 
-/// Not `humantime`: it reads `30M` as thirty months.
 impl Written for Duration {
     const EXPECTED: &'static str = "a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`";
 
     fn read(text: &str) -> Option<Self> {
-        let (number, unit) = number_and_unit(text)?;
-        let millis = match unit {
-            "ms" => 1,
-            "s" => 1_000,
-            "m" => 60_000,
-            "h" => 3_600_000,
-            "d" => 86_400_000,
-            _ => return None,
-        };
-        number.checked_mul(millis).map(Self::from_millis).filter(|duration| *duration <= LONGEST)
+        clock::duration(text)
     }
 }
-
-/// Ten years: far above every sensible setting, far below every overflow.
-const LONGEST: Duration = Duration::from_hours(24 * 3650);
 
 /// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,9 +115,9 @@ impl Written for Method {
 }
 
 impl Written for Selector {
-    const EXPECTED: &'static str = "`header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME` or \
-                                    `body`, several with `|` between them, with `?` behind it \
-                                    where it may be absent";
+    const EXPECTED: &'static str = "`header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, \
+                                    `signature:NAME` or `body`, with `?` behind it where it may \
+                                    be absent";
 
     fn read(text: &str) -> Option<Self> {
         text.parse().ok()

@@ -6,16 +6,15 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::value::RawValue;
 
 use super::pointer::{Pointer, Token};
-use super::without_mark;
+use super::text;
 
-/// The most items that `*` may stand for. Each becomes a part of a key.
-/// `SendGrid` sends more than 1,024 events in one request.
-pub(crate) const ITEMS_MAX: usize = 8192;
+/// The most items that `*` may stand for. Each becomes a part of a key that is stored.
+pub(crate) const ITEMS_MAX: usize = 1024;
 
 /// What a pointer leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Found<'b> {
-    /// The body is not one JSON text in UTF-8.
+    /// The body is not one JSON text in UTF-8, or it is nested too deeply.
     NotJson,
     /// Nothing.
     Absent,
@@ -31,7 +30,7 @@ pub(crate) enum Found<'b> {
 
 /// Follows the pointer through the whole body.
 pub(crate) fn find<'b>(body: &'b [u8], pointer: &Pointer) -> Found<'b> {
-    let Ok(text) = std::str::from_utf8(without_mark(body)) else {
+    let Some(text) = text::json(body) else {
         return Found::NotJson;
     };
     follow(text, pointer.tokens()).unwrap_or(Found::NotJson)
@@ -57,9 +56,7 @@ fn follow<'b>(text: &'b str, tokens: &[Token]) -> Result<Found<'b>, serde_json::
             Some(items) => each(&items, rest)?,
             None => Found::TooMany,
         }),
-        (Some(_) | None, Token::Name(_) | Token::Each) => {
-            serde_json::from_str::<IgnoredAny>(text).map(|_| Found::Absent)
-        }
+        (Some(_) | None, Token::Name(_) | Token::Each) => Ok(Found::Absent),
     }
 }
 
@@ -82,15 +79,11 @@ fn each<'b>(items: &[&'b RawValue], rest: &[Token]) -> Result<Found<'b>, serde_j
     })
 }
 
-/// Reads the whole text: what follows the place that is looked for can make it no JSON at all.
 fn parse<'b, S: DeserializeSeed<'b>>(
     text: &'b str,
     seed: S,
 ) -> Result<S::Value, serde_json::Error> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let value = seed.deserialize(&mut reader)?;
-    reader.end()?;
-    Ok(value)
+    seed.deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 
 enum Picked<'b> {
@@ -136,14 +129,15 @@ impl<'b> Visitor<'b> for Member<'_> {
     }
 }
 
-/// Compares a member's name, after its escapes are decoded.
+/// Compares a member's name, after its escapes are decoded. As bytes: a name that is no text is
+/// none that is looked for, and nothing is wrong with the members beside it.
 struct IsNamed<'n>(&'n str);
 
 impl<'b> DeserializeSeed<'b> for IsNamed<'_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'b>>(self, from: D) -> Result<bool, D::Error> {
-        from.deserialize_str(self)
+        from.deserialize_bytes(self)
     }
 }
 
@@ -154,8 +148,8 @@ impl Visitor<'_> for IsNamed<'_> {
         f.write_str("a member's name")
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<bool, E> {
-        Ok(name == self.0)
+    fn visit_bytes<E>(self, name: &[u8]) -> Result<bool, E> {
+        Ok(name == self.0.as_bytes())
     }
 }
 
@@ -359,7 +353,9 @@ mod tests {
             (br#"{"id":Infinity}"#, Found::NotJson),
             (br#"{"id":1_000}"#, Found::NotJson),
             (br#"{"id":True}"#, Found::NotJson),
-            (br#"{"\ud800":1,"id":"a"}"#, Found::NotJson),
+            (br#"{"\ud800":1,"id":"a"}"#, a.clone()),
+            (br#"{"\ud800":1,"\ud800":2,"id":"a"}"#, a.clone()),
+            (b"{\"x\ny\":1,\"id\":\"a\"}", Found::NotJson),
             (b"id=a", Found::NotJson),
             (b"<id>a</id>", Found::NotJson),
             (b"", Found::NotJson),
@@ -381,12 +377,20 @@ mod tests {
         let deep = format!("{open}{}", "]".repeat(LEVELS));
         let objects = "{\"id\":".repeat(LEVELS / 6);
         for pointer in ["/id", "/0/0/0", "/*/0/0"] {
-            assert_eq!(at(pointer, open.as_bytes()), Found::NotJson);
-            assert_eq!(at(pointer, objects.as_bytes()), Found::NotJson);
-            assert_ne!(at(pointer, deep.as_bytes()), Found::NotJson);
+            for body in [&open, &objects, &deep] {
+                assert_eq!(at(pointer, body.as_bytes()), Found::NotJson);
+            }
         }
-        let inside = format!("{{\"x\":{deep},\"id\":7}}");
-        assert_eq!(at("/id", inside.as_bytes()), values(&["7"]));
+    }
+
+    #[test]
+    fn what_is_not_on_the_way_may_be_deep() {
+        let beside = |levels: usize| {
+            let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+            format!("{{\"x\":{open}{close},\"id\":7}}")
+        };
+        assert_eq!(at("/id", beside(text::DEPTH_MAX - 1).as_bytes()), values(&["7"]));
+        assert_eq!(at("/id", beside(text::DEPTH_MAX).as_bytes()), Found::NotJson);
     }
 
     proptest! {

@@ -41,6 +41,12 @@ impl Pointer {
     /// The most steps of a pointer. It bounds the recursion over a body.
     pub const DEPTH_MAX: usize = 32;
 
+    /// The pointer along these names, for places that are known.
+    pub(crate) fn along(names: &[&str]) -> Self {
+        let name = |name: &&str| Token::Name((*name).to_owned());
+        Self { tokens: names.iter().map(name).collect() }
+    }
+
     /// Whether it leads to something in each item of an array.
     pub fn is_of_each(&self) -> bool {
         self.tokens.contains(&Token::Each)

@@ -1,11 +1,9 @@
 //! The data plane: the path of a request, from select to respond.
 
 mod guard;
-mod host;
 mod identify;
 mod log;
 mod outgoing;
-mod paths;
 mod problem;
 mod receive;
 mod respond;
@@ -15,13 +13,11 @@ mod selector;
 mod service;
 mod verify;
 
-pub use host::{HostError, canonical_host};
-pub use identify::{Compared, EventRule, FingerprintOver, FingerprintRule, KeyRule, KeySource};
-pub use identify::{Identified, IdentifyError, Identity, InvalidReason, MissingReason, Passing};
-pub use identify::{RequestView, Rules, Unread, identify, scope};
+pub use identify::{Compared, EventRule, FingerprintOver, FingerprintRule, KeyRule};
+pub use identify::{Identified, IdentifyError, Identity, InvalidReason, MissingReason};
+pub use identify::{RequestView, Rules, identify};
 pub use json::{Pointer, PointerError};
 pub use route::{Limits, Mode, PathPattern, RefusalBody, RouteSettings, WhenKeyMissing};
-pub use select::{differ_in_reading, misread};
 pub use selector::{Place, Selector, SelectorError};
 pub use verify::{Opened, Sender};
 
@@ -197,17 +193,16 @@ impl Shared {
         let (opened, identity) = match route.settings.mode {
             Mode::Enforce => self.enforced(route, parts, &received).await?,
             Mode::Observe => self.observed(route, parts, &received).await,
-            Mode::Pass => (Opened::default(), Identity::Passed(Passing::Mode)),
+            Mode::Pass => (Opened::default(), Identity::Passed),
         };
         if let Identity::Keyed(Identified { asked, .. }) = &identity {
             told.asked = Some(Arc::clone(asked));
         }
-        let from = identity.key_source();
         if let Identity::Keyed(Identified { asked, .. }) = &identity
             && route.settings.mode == Mode::Enforce
             && let Some(known) = self.executor.recall(asked, &route.handling)
         {
-            return Ok(respond::with(known, &route.settings, from));
+            return Ok(respond::with(known, &route.settings));
         }
         let to_steps = match &identity {
             Identity::Keyed(identified) => {
@@ -216,14 +211,14 @@ impl Shared {
                 let vouched = |step| outgoing::vouched_for(step, verified.clone());
                 steps.into_iter().map(vouched).collect()
             }
-            Identity::Passed(_) => Vec::new(),
+            Identity::Passed => Vec::new(),
         };
         let upstream = &route.settings.upstream;
         let request = outgoing::request(parts, (&selected, upstream), &received, &self.trusted);
         let request = outgoing::vouched_for(request, opened.verified);
         let Received { memory, .. } = received;
         let disposition = match identity {
-            Identity::Keyed(Identified { asked, key, forward_key, .. }) => {
+            Identity::Keyed(Identified { asked, key, forward_key }) => {
                 let header = route.settings.policy.forward_key.as_ref();
                 let request = outgoing::carrying_key(request, header, &forward_key);
                 let keyed = Keyed { asked, key, request, steps: to_steps, arrived, memory };
@@ -234,11 +229,11 @@ impl Shared {
                     }
                 }
             }
-            Identity::Passed(_) => {
+            Identity::Passed => {
                 self.executor.pass((request, memory), arrived, &route.handling).await
             }
         };
-        Ok(respond::with(disposition, &route.settings, from))
+        Ok(respond::with(disposition, &route.settings))
     }
 
     /// Verify and identify: who sent it, and what it is about.
@@ -265,13 +260,13 @@ impl Shared {
                 let identity = identity(route, head, received, &opened);
                 let identity = identity.unwrap_or_else(|refusal| {
                     report(route, &refusal);
-                    Identity::Passed(Passing::Observed)
+                    Identity::Passed
                 });
                 (opened, identity)
             }
             Err(refusal) => {
                 report(route, &refusal);
-                (Opened::default(), Identity::Passed(Passing::Observed))
+                (Opened::default(), Identity::Passed)
             }
         }
     }
@@ -305,10 +300,11 @@ fn identity(
     received: &Received,
     opened: &Opened,
 ) -> Result<Identity, Refusal> {
-    if let Some(handshake) = &opened.handshake {
-        return Ok(Identity::Passed(Passing::Handshake(handshake.clone())));
+    if opened.is_handshake {
+        return Ok(Identity::Passed);
     }
-    Ok(identify(&Rules::from(&route.settings), &RequestView::of(head, &received.body))?)
+    let request = RequestView::of(head, &received.body, &opened.carried);
+    Ok(identify(&Rules::from(&route.settings), &request)?)
 }
 
 /// Notes a refusal that is not made.

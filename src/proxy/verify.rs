@@ -1,16 +1,16 @@
 //! Was it the sender? Answered from the raw bytes, before anything is looked up or stored.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::request::Parts;
 use http::{HeaderValue, Method};
 
-use super::identify;
 use super::respond::Refusal;
-use super::route::RouteSettings;
+use super::route::{PASSING, RouteSettings};
 use crate::operation::Timestamp;
-use crate::provider::signature::{Certificates, Refused, SecretError, Signed, Verifier};
+use crate::provider::signature::{
+    Carried, Certificates, Refused, SecretError, Signed, Verified, Verifier,
+};
 use crate::provider::{Arrived, Provider};
 
 /// Who sends to a route, and how that is checked.
@@ -32,8 +32,10 @@ pub struct Sender {
 pub struct Opened {
     /// The provider's name, if its signature was checked.
     pub verified: Option<HeaderValue>,
-    /// The handshake that it is, and no event: it is forwarded as it is, without key and record.
-    pub handshake: Option<String>,
+    /// It is no event: it is forwarded as it is, without key and record.
+    pub is_handshake: bool,
+    /// What belongs to its signature, for a key that takes it from there.
+    pub carried: Carried,
 }
 
 impl Sender {
@@ -70,36 +72,43 @@ impl Sender {
     ///
     /// Why it is not known to be genuine.
     pub async fn open(&self, head: &Parts, body: &[u8], now: Timestamp) -> Result<Opened, Refused> {
-        let (method, headers) = (&head.method, &head.headers);
-        let is_probe = identify::is_passed(&self.methods, method);
-        if self.verifier.is_some() && is_probe && !body.is_empty() {
-            return Err(Refused::NoEvent);
-        }
-        let arrived = Arrived { method, query: head.uri.query(), headers, body };
-        let found = self.provider.handshake_of(&arrived);
-        let handshake = found.map(|handshake| handshake.name.clone());
-        let verifier = match (&self.verifier, found) {
-            (None, _) => return Ok(Opened { verified: None, handshake }),
-            (Some(_), Some(unsigned)) if !unsigned.signed => {
-                return Ok(Opened { verified: None, handshake });
-            }
+        let arrived =
+            Arrived { method: &head.method, query: head.uri.query(), headers: &head.headers, body };
+        let handshake = self.provider.handshake_of(&arrived);
+        let is_handshake = handshake.is_some();
+        let unverified =
+            || Opened { is_handshake, carried: self.carried(head, body), verified: None };
+        let verifier = match (&self.verifier, handshake) {
+            (None, _) => return Ok(unverified()),
+            (Some(_), Some(handshake)) if !handshake.signed => return Ok(unverified()),
             // A probe or a challenge that no preset describes asks for nothing to be done.
-            (Some(_), None) if is_probe => {
+            (Some(_), None)
+                if PASSING.contains(&head.method) && !self.methods.contains(&head.method) =>
+            {
                 return Ok(Opened::default());
             }
             (Some(verifier), _) => verifier,
         };
-        let url = self.url(head);
-        verifier.verify(&Signed { method, url: &url, headers, body, now }).await?;
-        Ok(Opened { verified: Some(self.name.clone()), handshake })
+        let Verified { carried, .. } = verifier.verify(&self.signed(head, body, now)).await?;
+        Ok(Opened { verified: Some(self.name.clone()), is_handshake, carried })
     }
 
-    /// The URL as its sender has signed it; never `Host`, which anybody can write.
-    fn url<'p>(&self, head: &'p Parts) -> Cow<'p, str> {
-        let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-        match &self.public_url {
-            Some(public) => Cow::Owned(format!("{public}{target}")),
-            None => Cow::Borrowed(target),
+    /// What belongs to the signature of a request that is not known to be genuine.
+    pub fn carried(&self, head: &Parts, body: &[u8]) -> Carried {
+        let settings = self.provider.signature.as_ref();
+        let signed = self.signed(head, body, Timestamp(0));
+        settings.map(|settings| settings.carried(&signed)).unwrap_or_default()
+    }
+
+    /// The request as its sender has signed it; never with `Host`, which anybody can write.
+    fn signed<'p>(&'p self, head: &'p Parts, body: &'p [u8], now: Timestamp) -> Signed<'p> {
+        Signed {
+            method: &head.method,
+            public_url: self.public_url.as_deref(),
+            target: head.uri.path_and_query().map_or("/", |target| target.as_str()),
+            headers: &head.headers,
+            body,
+            now,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use onceward::operation::state::IfUncertain;
 
-use super::{TYPED, Written};
+use super::Written;
 
 fn with_steps(of_route: &str, steps: &[&str]) -> Written {
     let steps = steps.iter().map(|step| format!("[[routes.orders.steps]]\n{step}\n"));
@@ -42,7 +42,7 @@ fn a_step_takes_what_it_does_not_say_from_its_route_and_that_from_the_defaults()
     assert_eq!((ledger.outcome.succeeded[0].first, mail.outcome.succeeded[0].first), (200, 202));
     // what is not deduplicated goes where the answers come from
     assert_eq!(config.routes[0].upstream.target.path.as_deref(), Some("/in"));
-    assert_eq!(with_steps(TYPED, &[LEDGER, MAIL]).risks(), "");
+    assert_eq!(with_steps("", &[LEDGER, MAIL]).risks(), "");
 }
 
 #[test]

@@ -5,10 +5,9 @@ use std::fmt::{self, Write as _};
 use http::request::Parts;
 use serde::Serialize;
 
-use crate::operation::KeyKind;
+use crate::operation::{Asked, Key};
 use crate::provider::signature;
-use crate::proxy::{Compared, Identified, Identity, KeySource, Mode, Opened, Passing};
-use crate::proxy::{RequestView, RouteSettings, Rules, identify, scope};
+use crate::proxy::{Compared, Identity, Mode, Opened, RequestView, RouteSettings, Rules, identify};
 use crate::telemetry::Disposition;
 
 /// Why a request would be refused.
@@ -28,7 +27,7 @@ pub(super) struct Explanation {
     /// Who sends, if the route says so.
     provider: Option<String>,
     signature: Signature,
-    key: Option<ShownKey>,
+    key: Option<Key>,
     operation: Option<String>,
     fingerprint: Option<String>,
     /// `executed` stands for a claim: what the store holds may make it anything else.
@@ -38,31 +37,9 @@ pub(super) struct Explanation {
     observed: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<Refused>,
-    /// Why it is forwarded without being deduplicated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    passed_because: Option<String>,
     /// What the fingerprint is over, and the members that it leaves out.
     #[serde(skip)]
     compared: (String, String),
-}
-
-/// The parts of an operation's identity.
-#[derive(Debug, Serialize)]
-struct ShownKey {
-    from: KeyKind,
-    parts: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    scope: Vec<ScopePart>,
-    /// Selectors of parts that may be absent, and are.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    absent: Vec<String>,
-}
-
-/// What one of the selectors in `key.scope` has found.
-#[derive(Debug, Serialize)]
-struct ScopePart {
-    selector: String,
-    parts: Vec<String>,
 }
 
 /// What came of the check of the sender's signature.
@@ -76,8 +53,10 @@ pub(super) struct Signature {
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) signature: Signature,
-    /// The handshake of its provider that it is.
-    pub(super) handshake: Option<String>,
+    /// It is a handshake of its provider.
+    pub(super) is_handshake: bool,
+    /// What belongs to its signature.
+    pub(super) carried: signature::Carried,
     /// Why it would be refused.
     pub(super) refused: Option<Refused>,
 }
@@ -86,23 +65,23 @@ impl Sent {
     /// By what its sender's check has told.
     pub(super) fn of(opened: Result<Opened, signature::Refused>) -> Self {
         match opened {
-            Ok(Opened { verified, handshake }) => {
+            Ok(Opened { verified, is_handshake, carried }) => {
                 let verdict = if verified.is_some() { "valid" } else { NOT_CHECKED };
                 let signature = Signature { verdict, reason: None };
-                Self { signature, handshake, refused: None }
+                Self { signature, is_handshake, carried, refused: None }
             }
             Err(why) => {
                 let (detail, verdict) = (why.to_string(), why.name());
                 let (verdict, code) = match why {
-                    signature::Refused::Missing(_) | signature::Refused::NoEvent => {
-                        (verdict, "signature-missing")
-                    }
+                    signature::Refused::Missing(_) => (verdict, "signature-missing"),
                     signature::Refused::Invalid(_) => (verdict, "signature-invalid"),
                     signature::Refused::Stale { .. } => (verdict, "signature-stale"),
                     signature::Refused::Undecided(_) => (NOT_CHECKED, "signature-undecided"),
                 };
                 let signature = Signature { verdict, reason: Some(detail.clone()) };
-                Self { signature, handshake: None, refused: Some(Refused { code, detail }) }
+                let refused = Some(Refused { code, detail });
+                let carried = signature::Carried::default();
+                Self { signature, is_handshake: false, carried, refused }
             }
         }
     }
@@ -118,20 +97,18 @@ impl Explanation {
 
     /// A request that this route takes, and what is known of who sent it.
     pub(super) fn of(route: &RouteSettings, sent: Sent, head: &Parts, body: &[u8]) -> Self {
-        let Sent { signature, handshake, refused } = sent;
+        let Sent { signature, is_handshake, carried, refused } = sent;
         let too_long = too_long(route, body);
         let goes_on = route.mode == Mode::Observe && too_long.is_none();
-        let found = match (too_long, handshake) {
-            (Some(refused), _) => Err(refused),
-            (None, Some(name)) => Ok(Identity::Passed(Passing::Handshake(name))),
-            (None, None) => taken(route, head, body),
+        let found = match too_long {
+            Some(refused) => Err(refused),
+            None if is_handshake => Ok(Identity::Passed),
+            None => taken(route, &RequestView::of(head, body, &carried)),
         };
         let explanation = match found {
             // Who may not enter is not told what it would have found; who asks here may know.
-            Ok(Identity::Keyed(found)) => Self::of_keyed(route, &found, head, body),
-            Ok(Identity::Passed(why)) => {
-                Self { passed_because: Some(why.to_string()), ..Self::new(Disposition::Passed) }
-            }
+            Ok(Identity::Keyed(identified)) => Self::of_asked(route, &identified.asked),
+            Ok(Identity::Passed) => Self::new(Disposition::Passed),
             Err(refused) => Self::of_refused(refused),
         };
         let explanation = match refused {
@@ -152,26 +129,12 @@ impl Explanation {
         Self { route: Some(route.name.to_string()), provider, signature, ..explanation }
     }
 
-    fn of_keyed(route: &RouteSettings, found: &Identified, head: &Parts, body: &[u8]) -> Self {
-        let asked = &found.asked;
-        // It was read once already, without fault.
-        let scope = scope(&Rules::from(route), &RequestView::of(head, body)).unwrap_or_default();
-        let kind = (found.from == KeySource::UntypedEvent).then_some(&route.key.event.kind);
-        let of_scope = scope.iter().filter(|(_, parts)| parts.is_empty()).map(|(at, _)| *at);
-        let absent = kind.into_iter().chain(of_scope).map(ToString::to_string).collect();
-        let there = scope.iter().filter(|(_, parts)| !parts.is_empty());
-        let shown =
-            there.map(|(at, parts)| ScopePart { selector: at.to_string(), parts: parts.clone() });
+    fn of_asked(route: &RouteSettings, asked: &Asked) -> Self {
         Self {
-            key: Some(ShownKey {
-                from: asked.key.from,
-                parts: asked.key.parts.clone(),
-                scope: shown.collect(),
-                absent,
-            }),
+            key: Some(asked.key.clone()),
             operation: Some(asked.id.to_string()),
             fingerprint: Some(asked.fingerprint.to_string()),
-            compared: in_words(route.fingerprint.compared(found.from)),
+            compared: in_words(route.fingerprint.compared(asked.key.from)),
             ..Self::new(Disposition::Executed)
         }
     }
@@ -187,7 +150,6 @@ impl Explanation {
             disposition: disposition.as_str(),
             observed: None,
             refusal: None,
-            passed_because: None,
             compared: Default::default(),
         }
     }
@@ -206,11 +168,11 @@ fn too_long(route: &RouteSettings, body: &[u8]) -> Option<Refused> {
 }
 
 /// What the steps before the claim make of it.
-fn taken(route: &RouteSettings, head: &Parts, body: &[u8]) -> Result<Identity, Refused> {
+fn taken(route: &RouteSettings, request: &RequestView<'_>) -> Result<Identity, Refused> {
     if route.mode == Mode::Pass {
-        return Ok(Identity::Passed(Passing::Mode));
+        return Ok(Identity::Passed);
     }
-    let identity = identify(&Rules::from(route), &RequestView::of(head, body));
+    let identity = identify(&Rules::from(route), request);
     identity.map_err(|error| Refused { code: error.code(), detail: error.to_string() })
 }
 
@@ -229,15 +191,6 @@ fn in_words(compared: Compared<'_>) -> (String, String) {
     (over, if ignored.is_empty() { "nothing".to_owned() } else { ignored })
 }
 
-fn quoted(parts: &[String]) -> String {
-    let mut quoted = String::new();
-    for part in parts {
-        // Writing to a `String` cannot fail.
-        let _ = write!(quoted, " {part:?}");
-    }
-    quoted
-}
-
 /// The explanation for people. What came from the request is quoted, so that it cannot move the
 /// cursor of the terminal it is read on.
 impl fmt::Display for Explanation {
@@ -253,13 +206,11 @@ impl fmt::Display for Explanation {
             None => writeln!(f)?,
         }
         if let Some(key) = &self.key {
-            writeln!(f, "key          {}:{}", key.from.as_str(), quoted(&key.parts))?;
-            for ScopePart { selector, parts } in &key.scope {
-                writeln!(f, "scope        {selector}:{}", quoted(parts))?;
+            let mut parts = String::new();
+            for part in &key.parts {
+                write!(parts, " {part:?}")?;
             }
-            for selector in &key.absent {
-                writeln!(f, "absent       {selector}")?;
-            }
+            writeln!(f, "key          {}:{parts}", key.from.as_str())?;
         }
         if let Some(operation) = &self.operation {
             writeln!(f, "operation    {operation}")?;
@@ -274,11 +225,10 @@ impl fmt::Display for Explanation {
         } else {
             write!(f, "disposition  {}", self.disposition)?;
         }
-        match (&self.refusal, &self.passed_because, &self.operation) {
-            (Some(refused), _, _) => writeln!(f, ": {}, {}", refused.code, refused.detail),
-            (None, Some(why), _) => writeln!(f, ": not deduplicated, as {why}"),
-            (None, None, Some(_)) => writeln!(f, ", unless the store knows it"),
-            (None, None, None) => writeln!(f, ": forwarded, not deduplicated"),
+        match (&self.refusal, &self.operation) {
+            (Some(refused), _) => writeln!(f, ": {}, {}", refused.code, refused.detail),
+            (None, Some(_)) => writeln!(f, ", unless the store knows it"),
+            (None, None) => writeln!(f, ": forwarded, not deduplicated"),
         }
     }
 }

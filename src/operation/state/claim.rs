@@ -8,8 +8,8 @@ use super::lapse::WHEN_UNCERTAIN;
 use super::lookup::{Next, await_lookup, begin, next, refuse};
 use super::{Change, Held, Lease, State, Success, Transition, lapse, steps};
 use crate::operation::{
-    Asked, Attempt, AttemptLog, ClaimId, Decision, DecisionKind, KeyKind, Operation, Plan, Step,
-    StepState, StoredAnswer, Terms, Timestamp,
+    Asked, Attempt, AttemptLog, ClaimId, Decision, DecisionKind, Operation, Plan, Step, StepState,
+    StoredAnswer, Terms, Timestamp,
 };
 
 /// Asks for the right to attempt an operation.
@@ -200,15 +200,8 @@ pub fn claim(
         State::InFlight(lease) if lease.claim_id == request.claim_id => {
             (Change::Durable, granted(&operation.steps, attempt, request.claim_id))
         }
-        // another event under one id is refused as a copy is, and lost with it if the attempt fails
-        State::InFlight(Lease { copy_refused, .. })
-        | State::Uncertain(Held { copy_refused, .. })
-            if !matches =>
-        {
-            let first = request.asked.key.from == KeyKind::Event && !*copy_refused;
-            *copy_refused |= first;
-            let change = if first { Change::Lazy } else { Change::None };
-            (seen.change.max(change), Claimed::Mismatched { attempt })
+        State::InFlight(_) | State::Uncertain(_) if !matches => {
+            (seen.change, Claimed::Mismatched { attempt })
         }
         // in_flight -> in_flight: noting that a copy was refused
         State::InFlight(lease) => {

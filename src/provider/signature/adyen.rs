@@ -1,131 +1,128 @@
-//! Adyen's standard webhooks: every item of the body carries a signature over eight of its members.
-//! All items are checked (Adyen's own Python library looks at the first one only).
+//! Adyen's standard webhooks: the item of the body carries a signature over eight of its members.
+//!
+//! The signature covers an item, not the request, so a request with the item twice, or with the
+//! items of two requests, would be as valid and another one. JSON webhooks hold exactly one item
+//! ("Webhook types", docs.adyen.com), so more are refused. The eight values are joined with `:`
+//! and nothing is escaped ("Verify HMAC signatures", docs.adyen.com): a `:` within one of them could
+//! be moved to its neighbour. Only the merchant's own reference may hold any, so that the text can
+//! be divided in one way only.
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 use super::encoding::Encoding;
 use super::keys::{Hash, Keyring, Method, Numbered, SecretForm};
-use super::verdict::{Place, Reason, Refused, Verified};
+use super::verdict::{Place, Reason, Refused};
 use super::{SecretError, Signed};
+use crate::json::{self, Found, Pointer, Scalar};
 
-/// Checks `additionalData.hmacSignature` of each item.
+/// Checks `additionalData.hmacSignature` of the item.
 #[derive(Debug)]
-pub(super) struct Check(Keyring);
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Body<'a> {
-    #[serde(borrow)]
-    notification_items: Vec<Envelope<'a>>,
+pub(super) struct Check {
+    keys: Keyring,
+    items: Pointer,
+    signature: Pointer,
+    members: Vec<Member>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Envelope<'a> {
-    #[serde(borrow)]
-    notification_request_item: Item<'a>,
+/// A member that is signed.
+#[derive(Debug)]
+struct Member {
+    at: Pointer,
+    kind: Kind,
 }
 
-/// The members that are signed. One that occurs twice is refused by serde.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Item<'a> {
-    #[serde(borrow)]
-    psp_reference: Option<&'a RawValue>,
-    #[serde(borrow)]
-    original_reference: Option<&'a RawValue>,
-    #[serde(borrow)]
-    merchant_account_code: Option<&'a RawValue>,
-    #[serde(borrow)]
-    merchant_reference: Option<&'a RawValue>,
-    #[serde(borrow)]
-    amount: Option<Amount<'a>>,
-    #[serde(borrow)]
-    event_code: Option<&'a RawValue>,
-    #[serde(borrow)]
-    success: Option<&'a RawValue>,
-    additional_data: Option<AdditionalData>,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A part of the key: a text, so that `true` and `"true"` are not two keys of one signature.
+    Key,
+    /// The merchant's own text.
+    Reference,
+    Other,
 }
 
-#[derive(Deserialize)]
-struct Amount<'a> {
-    #[serde(borrow)]
-    value: Option<&'a RawValue>,
-    #[serde(borrow)]
-    currency: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct AdditionalData {
-    hmac_signature: Option<String>,
-}
-
-/// No notification has as many.
-const ITEMS_MAX: usize = 1000;
+const ITEMS: &str = "notificationItems";
+const ITEM: &str = "NotificationRequestItem";
 
 impl Check {
     pub(super) fn new(secrets: &[Numbered<'_>]) -> Result<Self, SecretError> {
-        Keyring::new(Method::Hmac(Hash::Sha256), SecretForm::Hex, secrets).map(Self)
+        let keys = Keyring::new(Method::Hmac(Hash::Sha256), SecretForm::Hex, secrets)?;
+        let at = |names: &[&str]| Pointer::along(&[&[ITEMS, "0", ITEM], names].concat());
+        let member = |kind, names: &[&str]| Member { at: at(names), kind };
+        Ok(Self {
+            keys,
+            items: Pointer::along(&[ITEMS, "1"]),
+            signature: at(&["additionalData", "hmacSignature"]),
+            members: vec![
+                member(Kind::Key, &["pspReference"]),
+                member(Kind::Other, &["originalReference"]),
+                member(Kind::Key, &["merchantAccountCode"]),
+                member(Kind::Reference, &["merchantReference"]),
+                member(Kind::Other, &["amount", "value"]),
+                member(Kind::Other, &["amount", "currency"]),
+                member(Kind::Key, &["eventCode"]),
+                member(Kind::Key, &["success"]),
+            ],
+        })
     }
 
-    pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<Verified, Refused> {
-        let body: Body<'_> = serde_json::from_slice(signed.body)
-            .map_err(|_| Reason::Body("JSON with `notificationItems` as Adyen writes it"))?;
-        let items = body.notification_items;
-        if items.is_empty() || items.len() > ITEMS_MAX {
-            return Err(Reason::Body("a notification with 1 to 1000 items").into());
+    pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
+        match json::find(signed.body, &self.items) {
+            Found::Absent => {}
+            Found::NotJson => return Err(Reason::Body("JSON in UTF-8").into()),
+            Found::Values(_) | Found::InSomeItems | Found::Ambiguous | Found::TooMany => {
+                return Err(Reason::Body("a notification with exactly one item").into());
+            }
         }
-        let mut verified = Verified { secret: 0 };
-        for (index, Envelope { notification_request_item: item }) in items.iter().enumerate() {
-            verified = self.verify_item(index, item)?;
-        }
-        Ok(verified)
-    }
-
-    fn verify_item(&self, index: usize, item: &Item<'_>) -> Result<Verified, Refused> {
-        let place = Place::Member(format!(
-            "/notificationItems/{index}/NotificationRequestItem/additionalData/hmacSignature"
-        ));
-        let written = item.additional_data.as_ref().and_then(|data| data.hmac_signature.as_ref());
-        let written = written.filter(|text| !text.is_empty());
+        let place = Place::Member(self.signature.to_string());
+        let written = text(signed.body, &self.signature)?;
         let written = written.ok_or_else(|| Refused::Missing(place.clone()))?;
         let decoded = Encoding::Base64.decode(written.as_bytes());
         let signatures =
             [decoded.ok_or_else(|| Reason::Undecodable(place.clone(), Encoding::Base64))?];
-        let message = item.message().ok_or(Reason::Body("one with plain values to sign"))?;
-        let found = self.0.find(&[message.as_bytes()], &signatures);
+        let values: Result<Vec<String>, Reason> =
+            self.members.iter().map(|member| member.value(signed.body)).collect();
+        let found = self.keys.find(&[values?.join(":").as_bytes()], &signatures);
         Ok(found.ok_or(Reason::Mismatch(place))?)
     }
 }
 
-impl Item<'_> {
-    /// The eight values with `:` between them. What is missing is empty, nothing is escaped.
-    fn message(&self) -> Option<String> {
-        let amount = self.amount.as_ref();
-        let values = [
-            self.psp_reference,
-            self.original_reference,
-            self.merchant_account_code,
-            self.merchant_reference,
-            amount.and_then(|amount| amount.value),
-            amount.and_then(|amount| amount.currency),
-            self.event_code,
-            self.success,
-        ];
-        let texts = values.into_iter().map(|raw| raw.map_or(Some(String::new()), plain));
-        texts.collect::<Option<Vec<_>>>().map(|texts| texts.join(":"))
+impl Member {
+    /// What is missing is empty.
+    fn value(&self, body: &[u8]) -> Result<String, Reason> {
+        let place = || Place::Member(self.at.to_string());
+        let value = match scalar(body, &self.at)? {
+            None | Some(Scalar::Null) => String::new(),
+            Some(Scalar::Text(text)) => text.into_owned(),
+            Some(Scalar::Literal(text)) if self.kind != Kind::Key => text.to_owned(),
+            Some(Scalar::Literal(_) | Scalar::Composite | Scalar::NotText) => {
+                return Err(Reason::Unreadable(place()));
+            }
+        };
+        if self.kind != Kind::Reference && value.contains(':') {
+            return Err(Reason::Ambiguous(place(), ':'));
+        }
+        Ok(value)
     }
 }
 
-/// The text of a string, or a number or a word as it is written. None for tables and lists.
-fn plain(raw: &RawValue) -> Option<String> {
-    match raw.get().as_bytes().first()? {
-        b'"' => serde_json::from_str(raw.get()).ok(),
-        b'{' | b'[' => None,
-        b'n' => Some(String::new()),
-        _ => serde_json::from_str::<IgnoredAny>(raw.get()).is_ok().then(|| raw.get().to_owned()),
+/// A text that is not empty.
+fn text<'b>(body: &'b [u8], at: &Pointer) -> Result<Option<Cow<'b, str>>, Reason> {
+    match scalar(body, at)? {
+        None | Some(Scalar::Null) => Ok(None),
+        Some(Scalar::Text(text)) => Ok((!text.is_empty()).then_some(text)),
+        Some(Scalar::Literal(_) | Scalar::Composite | Scalar::NotText) => {
+            Err(Reason::Unreadable(Place::Member(at.to_string())))
+        }
+    }
+}
+
+fn scalar<'b>(body: &'b [u8], at: &Pointer) -> Result<Option<Scalar<'b>>, Reason> {
+    match json::find(body, at) {
+        Found::Values(values) => Ok(values.first().map(|raw| json::scalar(raw))),
+        Found::Absent => Ok(None),
+        Found::NotJson => Err(Reason::Body("JSON in UTF-8")),
+        Found::InSomeItems | Found::Ambiguous | Found::TooMany => {
+            Err(Reason::Repeated(Place::Member(at.to_string())))
+        }
     }
 }

@@ -2,7 +2,8 @@
 
 use http::HeaderName;
 
-use super::part::{Part, TimestampSource};
+use super::hubspot::Version;
+use super::part::{Part, Source, TimestampSource};
 use super::settings::{Scheme, Settings};
 
 /// How much of an event a signature binds.
@@ -17,68 +18,78 @@ pub enum Binding {
 }
 
 impl Settings {
-    /// How much of an event is bound where the weakest of the ways to sign was used.
+    /// How much of an event is bound where the weakest of the ways that count was used.
     pub fn binding(&self) -> Binding {
-        let own = match &self.scheme {
-            Scheme::Token(_) => Binding::Bearer,
-            // Mailgun signs a time and a token beside the event, PayPal a CRC-32 of the body.
-            Scheme::Mailgun { .. } | Scheme::PayPal { .. } => Binding::Loose,
-            Scheme::Detached(_)
-            | Scheme::StandardWebhooks { .. }
-            | Scheme::HubSpot { .. }
-            | Scheme::Sns { .. }
-            | Scheme::Twilio
-            | Scheme::AdyenItems
-            | Scheme::Braintree => Binding::Event,
-        };
-        self.otherwise.as_ref().map_or(own, |otherwise| own.min(otherwise.binding()))
+        let ways = self.accepted().map(|way| way.scheme.binding());
+        ways.min().unwrap_or(Binding::Bearer)
     }
 
-    /// Whether a header is covered, whichever of the ways to sign was used.
+    /// Whether a header is covered, whichever of the ways that count was used.
     pub fn covers_header(&self, name: &HeaderName) -> bool {
-        let own = match &self.scheme {
-            Scheme::Detached(detached) => {
-                let of_time = |source: &TimestampSource| match source {
-                    TimestampSource::Header(header) => header == name,
-                    TimestampSource::Entry(_) | TimestampSource::Member(_) => false,
+        self.accepted().all(|way| way.scheme.covers_header(name))
+    }
+
+    /// Whether the query is covered, whichever of the ways that count was used.
+    pub fn covers_query(&self) -> bool {
+        self.accepted().all(|way| way.scheme.covers_query())
+    }
+}
+
+impl Scheme {
+    fn binding(&self) -> Binding {
+        match self {
+            Self::Token(_) => Binding::Bearer,
+            // PayPal signs a CRC-32 of the body; others sign a time and an id beside the event.
+            Self::PayPal { .. } => Binding::Loose,
+            Self::Detached(detached) if !detached.signs(&Part::Body) => Binding::Loose,
+            Self::Detached(_)
+            | Self::StandardWebhooks { .. }
+            | Self::HubSpot { .. }
+            | Self::Sns { .. }
+            | Self::Twilio
+            | Self::AdyenItems
+            | Self::Braintree => Binding::Event,
+        }
+    }
+
+    fn covers_header(&self, name: &HeaderName) -> bool {
+        match self {
+            Self::Detached(detached) => {
+                let own = Source::Header(name.clone());
+                let is_time = match &detached.timestamp {
+                    Some(TimestampSource::Value(source)) => *source == own,
+                    Some(TimestampSource::Entry(_)) | None => false,
                 };
-                detached.signed.contains(&Part::Header(name.clone()))
-                    || detached.timestamp.as_ref().is_some_and(of_time)
+                is_time || detached.signs(&Part::Value(own))
             }
-            Scheme::StandardWebhooks { .. } => {
+            Self::StandardWebhooks { .. } => {
                 ["webhook-id", "webhook-timestamp", "svix-id", "svix-timestamp"]
                     .contains(&name.as_str())
             }
-            Scheme::PayPal { .. } => {
+            Self::PayPal { .. } => {
                 ["paypal-transmission-id", "paypal-transmission-time"].contains(&name.as_str())
             }
-            Scheme::Token(_)
-            | Scheme::HubSpot { .. }
-            | Scheme::Mailgun { .. }
-            | Scheme::Sns { .. }
-            | Scheme::Twilio
-            | Scheme::AdyenItems
-            | Scheme::Braintree => false,
-        };
-        own && self.otherwise.as_ref().is_none_or(|otherwise| otherwise.covers_header(name))
+            Self::Token(_)
+            | Self::HubSpot { .. }
+            | Self::Sns { .. }
+            | Self::Twilio
+            | Self::AdyenItems
+            | Self::Braintree => false,
+        }
     }
 
-    /// Whether the query is covered, whichever of the ways to sign was used.
-    pub fn covers_query(&self) -> bool {
-        let own = match &self.scheme {
-            Scheme::Detached(detached) => {
-                detached.signed.contains(&Part::Url) || detached.signed.contains(&Part::Path)
-            }
-            Scheme::HubSpot { .. } | Scheme::Twilio => true,
-            Scheme::Token(_)
-            | Scheme::StandardWebhooks { .. }
-            | Scheme::Mailgun { .. }
-            | Scheme::PayPal { .. }
-            | Scheme::Sns { .. }
-            | Scheme::AdyenItems
-            | Scheme::Braintree => false,
-        };
-        own && self.otherwise.as_ref().is_none_or(|otherwise| otherwise.covers_query())
+    fn covers_query(&self) -> bool {
+        match self {
+            Self::Detached(detached) => detached.signs(&Part::Url) || detached.signs(&Part::Path),
+            Self::HubSpot { version, .. } => *version != Version::First,
+            Self::Twilio => true,
+            Self::Token(_)
+            | Self::StandardWebhooks { .. }
+            | Self::PayPal { .. }
+            | Self::Sns { .. }
+            | Self::AdyenItems
+            | Self::Braintree => false,
+        }
     }
 }
 

@@ -1,15 +1,14 @@
-//! A signature in a header over parts of the request: what most senders do.
+//! A signature over parts of the request: what most senders do.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-use serde_json::Value;
-
-use super::header::{ENTRIES_MAX, covered, entries, lines, signature};
+use super::header::{ENTRIES_MAX, entries, lines, signature};
 use super::keys::{Keyring, Numbered};
-use super::part::{Part, TimestampSource};
-use super::settings::Detached;
-use super::verdict::{Place, Reason, Refused, Verified};
+use super::part::{Item, Part, TimestampSource, Value};
+use super::request::Request;
+use super::settings::{Detached, SignatureAt};
+use super::verdict::{Place, Reason, Refused};
 use super::{SecretError, Signed};
 
 /// Checks what [`Detached`] describes.
@@ -21,9 +20,17 @@ pub(super) struct Check {
 }
 
 /// The timestamp as it was written, and where.
+#[derive(Debug, Clone)]
 struct Stamp<'a> {
     text: Cow<'a, [u8]>,
     place: Place,
+}
+
+/// Signatures that belong to one timestamp.
+#[derive(Debug, Default)]
+struct Group<'a> {
+    stamp: Option<&'a [u8]>,
+    written: Vec<&'a [u8]>,
 }
 
 impl Check {
@@ -36,139 +43,202 @@ impl Check {
         Ok(Self { settings: settings.clone(), keys, tolerance })
     }
 
-    pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<Verified, Refused> {
-        let entries = self.entries(signed)?;
-        let signatures = self.signatures(&entries)?;
-        let stamp = self.stamp(signed, &entries)?;
-        let message = self.message(signed, stamp.as_ref())?;
-        let found = self.keys.find(&message, &signatures);
-        let verified = found.ok_or_else(|| Reason::Mismatch(self.place()))?;
-        if let Some(stamp) = stamp {
-            let format = self.settings.timestamp_format;
-            format.check(&stamp.text, &stamp.place, signed, self.tolerance)?;
+    pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
+        let request = Request::new(signed, self.settings.document.as_deref())?;
+        let values = self.values(&request)?;
+        let groups = self.groups(&values)?;
+        let shared = self.shared_stamp(&request)?;
+        for group in &groups {
+            let signatures = self.decoded(group);
+            let stamp = match group.stamp {
+                Some(text) => Some(Stamp { text: text.into(), place: self.entry_place() }),
+                None => shared.clone(),
+            };
+            let message = self.message(&request, stamp.as_ref())?;
+            let message: Vec<&[u8]> = message.iter().map(|piece| &**piece).collect();
+            if let Some(secret) = self.keys.find(&message, &signatures) {
+                if let Some(Stamp { text, place }) = stamp {
+                    let format = self.settings.timestamp_format;
+                    format.check(&text, &place, signed, self.tolerance)?;
+                }
+                return Ok(secret);
+            }
         }
-        Ok(verified)
+        Err(Reason::Mismatch(self.place()).into())
     }
 
     fn place(&self) -> Place {
-        Place::Header(self.settings.header.clone())
+        self.settings.at.place()
     }
 
-    /// The entries of the header; all of it is one if it is no list.
-    fn entries<'a>(&self, signed: &Signed<'a>) -> Result<Vec<&'a [u8]>, Refused> {
-        let name = &self.settings.header;
-        let values = if self.settings.repeated {
-            lines(signed.headers, name)
-        } else {
-            vec![signature(signed.headers, name)?]
+    fn entry_place(&self) -> Place {
+        let prefix = match &self.settings.timestamp {
+            Some(TimestampSource::Entry(prefix)) => prefix.clone(),
+            Some(TimestampSource::Value(_)) | None => String::new(),
         };
-        if values.is_empty() {
-            return Err(Refused::Missing(self.place()));
+        match self.place() {
+            Place::Header(name) => Place::Entry(name, prefix),
+            place @ (Place::Entry(..)
+            | Place::Member(_)
+            | Place::Field(_)
+            | Place::Parameter(_)) => place,
         }
-        Ok(match self.settings.separator {
-            Some(separator) => values.iter().flat_map(|value| entries(value, separator)).collect(),
-            None => values,
-        })
     }
 
-    /// Whether an entry is the timestamp and no signature.
-    fn is_stamp(&self, index: usize, entry: &[u8]) -> bool {
-        match &self.settings.timestamp {
-            Some(TimestampSource::Entry(prefix)) if prefix.is_empty() => index == 0,
-            Some(TimestampSource::Entry(prefix)) => entry.starts_with(prefix.as_bytes()),
-            Some(TimestampSource::Header(_) | TimestampSource::Member(_)) | None => false,
+    /// What stands where signatures do: each line of a header that may be repeated, else one value.
+    fn values<'r>(&self, request: &'r Request<'_>) -> Result<Vec<Cow<'r, [u8]>>, Refused> {
+        let missing = || Refused::Missing(self.place());
+        match &self.settings.at {
+            SignatureAt::Headers(names) => {
+                let headers = request.signed.headers;
+                let mut values = Vec::new();
+                for name in names {
+                    if self.settings.repeated {
+                        values.extend(lines(headers, name).into_iter().map(Cow::Borrowed));
+                    } else {
+                        match signature(headers, name) {
+                            Ok(value) => values.push(Cow::Borrowed(value)),
+                            Err(Refused::Missing(_)) => {}
+                            Err(refused) => return Err(refused),
+                        }
+                    }
+                }
+                if values.is_empty() { Err(missing()) } else { Ok(values) }
+            }
+            SignatureAt::Value(source) => match request.text(source) {
+                Ok(found) => Ok(vec![found.ok_or_else(missing)?]),
+                // A body of another kind is signed in another way, or not at all.
+                Err(Reason::Body(_)) => Err(missing()),
+                Err(reason) => Err(reason.into()),
+            },
         }
+    }
+
+    /// Signatures by their timestamp. Where secrets are rotated, some senders write the whole pair
+    /// twice; a timestamp behind a signature then begins the next pair.
+    fn groups<'v>(&self, values: &'v [Cow<'_, [u8]>]) -> Result<Vec<Group<'v>>, Reason> {
+        let Detached { separators, prefix, timestamp, .. } = &self.settings;
+        let mut groups = vec![Group::default()];
+        let mut found = 0;
+        for value in values {
+            let list: Vec<&[u8]> = match separators.as_slice() {
+                [] => vec![&**value],
+                separators => {
+                    entries(value, separators).filter(|entry| !entry.is_empty()).collect()
+                }
+            };
+            for (index, entry) in list.into_iter().enumerate() {
+                if let Some(TimestampSource::Entry(before)) = timestamp
+                    && let Some(text) = stamp_of(before, index, entry)
+                {
+                    begin(&mut groups, text).map_err(|()| Reason::Repeated(self.entry_place()))?;
+                } else if let Some(text) = prefix.strip(entry) {
+                    found += 1;
+                    if let Some(group) = groups.last_mut() {
+                        group.written.push(text);
+                    }
+                }
+            }
+        }
+        if found > ENTRIES_MAX {
+            return Err(Reason::TooMany(self.place()));
+        }
+        if found == 0 {
+            return Err(Reason::Prefix(self.place(), prefix.to_string()));
+        }
+        let with_entry = matches!(timestamp, Some(TimestampSource::Entry(_)));
+        if with_entry && groups.iter().any(|group| group.stamp.is_none()) {
+            return Err(Reason::Absent(self.entry_place()));
+        }
+        if groups.iter().all(|group| self.decoded(group).is_empty()) {
+            return Err(Reason::Undecodable(self.place(), self.settings.encoding));
+        }
+        Ok(groups)
     }
 
     /// All that can be decoded. While a sender changes its secret or its scheme there are others.
-    fn signatures(&self, entries: &[&[u8]]) -> Result<Vec<Vec<u8>>, Reason> {
-        let Detached { prefix, encoding, .. } = &self.settings;
-        let written: Vec<&[u8]> = (0..)
-            .zip(entries)
-            .filter(|(index, entry)| !self.is_stamp(*index, entry))
-            .filter_map(|(_, entry)| entry.strip_prefix(prefix.as_bytes()))
-            .collect();
-        if written.is_empty() {
-            return Err(Reason::Prefix(self.place(), prefix.clone()));
-        }
-        if written.len() > ENTRIES_MAX {
-            return Err(Reason::TooMany(self.place()));
-        }
-        let decoded = written.into_iter().filter_map(|text| encoding.decode(text));
-        let signatures: Vec<_> = decoded.filter(|signature| !signature.is_empty()).collect();
-        if signatures.is_empty() {
-            return Err(Reason::Undecodable(self.place(), *encoding));
-        }
-        Ok(signatures)
+    fn decoded(&self, group: &Group<'_>) -> Vec<Vec<u8>> {
+        let decoded = group.written.iter().filter_map(|text| self.settings.encoding.decode(text));
+        decoded.filter(|signature| !signature.is_empty()).collect()
     }
 
-    fn stamp<'a>(
-        &self,
-        signed: &Signed<'a>,
-        entries: &[&'a [u8]],
-    ) -> Result<Option<Stamp<'a>>, Reason> {
-        let Some(source) = &self.settings.timestamp else {
+    /// The timestamp that stands beside the signatures.
+    fn shared_stamp<'r>(&self, request: &'r Request<'_>) -> Result<Option<Stamp<'r>>, Reason> {
+        let Some(TimestampSource::Value(source)) = &self.settings.timestamp else {
             return Ok(None);
         };
-        match source {
-            TimestampSource::Header(name) => {
-                let text = covered(signed.headers, name)?.into();
-                Ok(Some(Stamp { text, place: Place::Header(name.clone()) }))
-            }
-            TimestampSource::Entry(prefix) => {
-                let place = Place::Entry(self.settings.header.clone(), prefix.clone());
-                let mut stamps = (0..).zip(entries).filter(|(i, entry)| self.is_stamp(*i, entry));
-                let stamp = stamps.next().and_then(|(_, e)| e.strip_prefix(prefix.as_bytes()));
-                let text = stamp.ok_or_else(|| Reason::Absent(place.clone()))?;
-                if stamps.next().is_some() {
-                    return Err(Reason::Repeated(place));
-                }
-                Ok(Some(Stamp { text: text.into(), place }))
-            }
-            // It is part of the body, which is signed, so it is of use only for its age.
-            TimestampSource::Member(_) if self.tolerance.is_none() => Ok(None),
-            TimestampSource::Member(pointer) => {
-                let place = Place::Member(pointer.clone());
-                let found = member(signed.body, pointer);
-                // Nothing can be taken out of a body that is signed: its sender wrote no time.
-                if found.is_none() && self.settings.signed.contains(&Part::Body) {
-                    return Ok(None);
-                }
-                let text = found.as_ref().and_then(text_of);
-                let text = text.ok_or_else(|| Reason::Absent(place.clone()))?.into_bytes().into();
-                Ok(Some(Stamp { text, place }))
-            }
+        // Part of a body that is signed, so it is of use only for its age.
+        let is_aside = !self.settings.signs(&Part::Timestamp)
+            && !self.settings.signs(&Part::Value(source.clone()));
+        if is_aside && self.tolerance.is_none() {
+            return Ok(None);
         }
+        // Nothing can be taken out of a body that is signed: its sender wrote no time. What is
+        // there and cannot be read is another thing.
+        if is_aside && matches!(request.read(source)?, Value::Absent) {
+            return Ok(None);
+        }
+        let text = request.required(source)?;
+        Ok(Some(Stamp { text, place: source.place() }))
     }
 
     /// What was signed, piece by piece.
-    fn message<'a>(
-        &'a self,
-        signed: &Signed<'a>,
-        stamp: Option<&'a Stamp<'_>>,
-    ) -> Result<Vec<&'a [u8]>, Reason> {
-        let piece = |part: &'a Part| {
-            Ok(match part {
-                Part::Body => signed.body,
-                Part::Timestamp => stamp.map_or(&[][..], |stamp| &stamp.text),
-                Part::Url => signed.url.as_bytes(),
-                Part::Path => signed.target().as_bytes(),
-                Part::Method => signed.method.as_str().as_bytes(),
-                Part::Header(name) => covered(signed.headers, name)?,
-                Part::Text(literal) => literal.as_bytes(),
-            })
-        };
-        self.settings.signed.iter().map(piece).collect()
+    fn message<'r>(
+        &'r self,
+        request: &'r Request<'_>,
+        stamp: Option<&'r Stamp<'_>>,
+    ) -> Result<Vec<Cow<'r, [u8]>>, Reason> {
+        let mut message = Vec::new();
+        for item in &self.settings.signed {
+            let pieces = item.parts().iter().map(|part| piece(part, request, stamp));
+            let pieces: Result<Vec<_>, Reason> = pieces.collect();
+            match (item, pieces) {
+                (_, Ok(pieces)) => message.extend(pieces),
+                (Item::Together(_), Err(Reason::Absent(_))) => {}
+                (_, Err(reason)) => return Err(reason),
+            }
+        }
+        Ok(message)
     }
 }
 
-/// What stands at a JSON pointer, if anything does.
-fn member(body: &[u8], pointer: &str) -> Option<Value> {
-    serde_json::from_slice::<Value>(body).ok()?.pointer_mut(pointer).map(Value::take)
+fn piece<'r>(
+    part: &'r Part,
+    request: &'r Request<'_>,
+    stamp: Option<&'r Stamp<'_>>,
+) -> Result<Cow<'r, [u8]>, Reason> {
+    let signed = &request.signed;
+    Ok(match part {
+        Part::Body => signed.body.into(),
+        Part::Timestamp => stamp.map_or(&[][..], |stamp| &stamp.text).into(),
+        Part::Url => signed.url().into_owned().into_bytes().into(),
+        Part::Path => signed.target.as_bytes().into(),
+        Part::Method => signed.method.as_str().as_bytes().into(),
+        Part::Text(literal) => literal.as_bytes().into(),
+        Part::Value(source) => request.required(source)?,
+    })
 }
 
-/// A text or a number.
-fn text_of(value: &Value) -> Option<String> {
-    let number = || value.as_u64().map(|number| number.to_string());
-    value.as_str().map(str::to_owned).or_else(number)
+/// The text of a timestamp, if an entry is one and no signature.
+fn stamp_of<'v>(before: &str, index: usize, entry: &'v [u8]) -> Option<&'v [u8]> {
+    if before.is_empty() {
+        (index == 0).then_some(entry)
+    } else {
+        entry.strip_prefix(before.as_bytes())
+    }
+}
+
+/// Gives a timestamp to the signatures that it belongs to. Two different ones for the same
+/// signatures are an error.
+fn begin<'v>(groups: &mut Vec<Group<'v>>, text: &'v [u8]) -> Result<(), ()> {
+    let Some(group) = groups.last_mut() else {
+        return Err(());
+    };
+    match group.stamp {
+        None => group.stamp = Some(text),
+        Some(stamp) if stamp == text => {}
+        Some(_) if group.written.is_empty() => return Err(()),
+        Some(_) => groups.push(Group { stamp: Some(text), written: Vec::new() }),
+    }
+    Ok(())
 }

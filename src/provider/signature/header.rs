@@ -42,6 +42,9 @@ pub(super) fn lines<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Vec<&'a [u
 }
 
 /// The entries of a list, without the space around them. Some may be empty.
-pub(super) fn entries(value: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
-    value.split(move |byte| *byte == separator).map(<[u8]>::trim_ascii)
+pub(super) fn entries<'a, 's>(
+    value: &'a [u8],
+    separators: &'s [u8],
+) -> impl Iterator<Item = &'a [u8]> + use<'a, 's> {
+    value.split(move |byte| separators.contains(byte)).map(<[u8]>::trim_ascii)
 }

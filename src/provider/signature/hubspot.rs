@@ -1,8 +1,9 @@
-//! HubSpot: three versions, of which the newest that came is checked.
+//! HubSpot: three versions, of which a table says which ones count.
 //!
-//! Version 1 covers neither the URL nor a time, version 2 no time. Somebody who has seen a genuine
-//! request can send it again without its third signature; that copy is then an old event, and
-//! known.
+//! Version 1 covers neither the URL nor a time, version 2 no time. HubSpot sends them beside version
+//! 3 ("Validating requests", developers.hubspot.com), so that somebody who has seen a genuine
+//! request could send it again without its third signature, for ever. Only the third counts unless
+//! the table says otherwise.
 
 use std::time::Duration;
 
@@ -14,13 +15,22 @@ use super::encoding::Encoding;
 use super::header::{covered, signature};
 use super::keys::{Hash, Keyring, Method, Numbered, SecretForm};
 use super::timestamp::TimestampFormat;
-use super::verdict::{Place, Reason, Refused, Verified};
+use super::verdict::{Place, Reason, Refused};
 use super::{SecretError, Signed};
 use crate::secret::Secret;
 
-/// Checks `X-HubSpot-Signature-v3`, else `X-HubSpot-Signature`.
+/// Which of its signatures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    First,
+    Second,
+    Third,
+}
+
+/// Checks `X-HubSpot-Signature-v3`, or `X-HubSpot-Signature` of one of the older versions.
 #[derive(Debug)]
 pub(super) struct Check {
+    version: Version,
     keys: Keyring,
     /// Before version 3 it was a plain hash, which takes the secret itself.
     secrets: Vec<(usize, Secret)>,
@@ -50,19 +60,23 @@ const DECODED: [(&str, &str); 12] = [
 
 impl Check {
     pub(super) fn new(
+        version: Version,
         secrets: &[Numbered<'_>],
         tolerance: Option<Duration>,
     ) -> Result<Self, SecretError> {
         let keys = Keyring::new(Method::Hmac(Hash::Sha256), SecretForm::Text, secrets)?;
         let secrets = secrets.iter().map(|n| (n.index, n.secret.clone())).collect();
-        Ok(Self { keys, secrets, tolerance })
+        Ok(Self { version, keys, secrets, tolerance })
     }
 
-    pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<Verified, Refused> {
-        if signed.headers.contains_key(V3) { self.third(signed) } else { self.older(signed) }
+    pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
+        match self.version {
+            Version::Third => self.third(signed),
+            Version::First | Version::Second => self.older(signed),
+        }
     }
 
-    fn third(&self, signed: &Signed<'_>) -> Result<Verified, Refused> {
+    fn third(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
         let place = Place::Header(V3);
         let decoded = Encoding::Base64.decode(signature(signed.headers, &V3)?);
         let signatures =
@@ -72,21 +86,24 @@ impl Check {
         let find = |url: &str| {
             self.keys.find(&[method, url.as_bytes(), signed.body, timestamp], &signatures)
         };
-        let found = find(&decoded_url(signed.url)).or(find(signed.url));
-        let verified = found.ok_or(Reason::Mismatch(place))?;
+        let url = signed.url();
+        let found = find(&decoded_url(&url)).or(find(&url));
+        let secret = found.ok_or(Reason::Mismatch(place))?;
         let place = Place::Header(TIMESTAMP);
         TimestampFormat::Milliseconds.check(timestamp, &place, signed, self.tolerance)?;
-        Ok(verified)
+        Ok(secret)
     }
 
-    fn older(&self, signed: &Signed<'_>) -> Result<Verified, Refused> {
+    fn older(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
         let place = Place::Header(OLD);
         let written = signature(signed.headers, &OLD)?;
-        let method = signed.method.as_str().as_bytes();
-        let second = [method, signed.url.as_bytes(), signed.body];
-        let covered: &[&[u8]] = match covered(signed.headers, &VERSION)? {
-            b"v1" => &[signed.body],
-            b"v2" => &second,
+        let (method, url) = (signed.method.as_str().as_bytes(), signed.url());
+        let second = [method, url.as_bytes(), signed.body];
+        let covered: &[&[u8]] = match (covered(signed.headers, &VERSION)?, self.version) {
+            (b"v1", Version::First) => &[signed.body],
+            (b"v2", Version::Second) => &second,
+            // Of the other older version there is none.
+            (b"v1" | b"v2", _) => return Err(Refused::Missing(place)),
             _ => return Err(Reason::Unknown(Place::Header(VERSION), "`v1` and `v2`").into()),
         };
         let signature = Encoding::Hex.decode(written);
@@ -100,7 +117,7 @@ impl Check {
             }
             let equal: bool = hash.finalize().as_slice().ct_eq(&signature).into();
             if equal && found.is_none() {
-                found = Some(Verified { secret: *index });
+                found = Some(*index);
             }
         }
         Ok(found.ok_or(Reason::Mismatch(place))?)

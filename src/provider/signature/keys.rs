@@ -1,10 +1,12 @@
 //! Secrets as keys: decoded as the sender means them, compared in constant time.
 
 use ring::{hmac, signature};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer};
 use subtle::ConstantTimeEq;
+use webpki::RawPublicKeyEntity;
 
 use super::encoding::{Encoding, base64_key};
-use super::verdict::Verified;
 use crate::secret::Secret;
 
 /// How a signature is made.
@@ -13,9 +15,11 @@ pub(super) enum Method {
     Hmac(Hash),
     Ed25519,
     EcdsaP256,
+    /// PKCS #1 1.5, keys of 2048 to 8192 bits.
+    Rsa(Hash),
 }
 
-/// The hash of an HMAC.
+/// The hash of an HMAC or of an RSA signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Hash {
     Sha1,
@@ -56,18 +60,19 @@ pub(super) struct Numbered<'a> {
 pub(super) enum Key {
     Hmac(hmac::Key),
     Public(signature::UnparsedPublicKey<Vec<u8>>),
+    Info(PublicKeyInfo),
+}
+
+/// A public key that says itself what kind it is.
+#[derive(Debug)]
+pub(super) struct PublicKeyInfo {
+    der: SubjectPublicKeyInfoDer<'static>,
+    algorithm: &'static dyn SignatureVerificationAlgorithm,
 }
 
 /// All keys, each with the index of its secret.
 #[derive(Debug, Default)]
 pub(super) struct Keyring(Vec<(usize, Key)>);
-
-/// What stands before the point in a `SubjectPublicKeyInfo` of the curve P-256.
-const P256_HEAD: [u8; 26] = [
-    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a,
-    0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
-];
-const P256_POINT_BYTES: usize = 65;
 
 impl Method {
     /// How the secrets of such senders are usually given out.
@@ -75,8 +80,21 @@ impl Method {
         match self {
             Self::Hmac(_) => SecretForm::Text,
             Self::Ed25519 => SecretForm::Hex,
-            Self::EcdsaP256 => SecretForm::Base64,
+            Self::EcdsaP256 | Self::Rsa(_) => SecretForm::Base64,
         }
+    }
+
+    /// How the signatures of such senders are usually written.
+    pub(super) const fn usual_encoding(self) -> Encoding {
+        match self {
+            Self::Hmac(_) | Self::Ed25519 | Self::EcdsaP256 => Encoding::Hex,
+            Self::Rsa(_) => Encoding::Base64,
+        }
+    }
+
+    /// Whether its keys are no secrets.
+    pub(super) const fn is_public(self) -> bool {
+        !matches!(self, Self::Hmac(_))
     }
 }
 
@@ -89,6 +107,20 @@ impl Hash {
             "sha256" => Some(Self::Sha256),
             "sha512" => Some(Self::Sha512),
             _ => None,
+        }
+    }
+
+    pub(super) const OF_RSA: &'static str = "`sha256` or `sha512`";
+
+    /// SHA-1 is no longer safe where the signer does not keep the key from the sender.
+    pub(super) fn read_of_rsa(text: &str) -> Option<Self> {
+        Self::read(text).filter(|hash| !matches!(hash, Self::Sha1))
+    }
+
+    fn rsa(self) -> &'static dyn SignatureVerificationAlgorithm {
+        match self {
+            Self::Sha1 | Self::Sha256 => webpki::ring::RSA_PKCS1_2048_8192_SHA256,
+            Self::Sha512 => webpki::ring::RSA_PKCS1_2048_8192_SHA512,
         }
     }
 
@@ -147,12 +179,14 @@ impl Key {
             .then(|| Self::Public(signature::UnparsedPublicKey::new(&signature::ED25519, bytes)))
     }
 
-    /// None if it is not a `SubjectPublicKeyInfo` of the curve P-256.
-    fn ecdsa(bytes: &[u8]) -> Option<Self> {
-        let point = bytes.strip_prefix(&P256_HEAD)?;
-        let method = &signature::ECDSA_P256_SHA256_ASN1;
-        (point.len() == P256_POINT_BYTES)
-            .then(|| Self::Public(signature::UnparsedPublicKey::new(method, point.to_vec())))
+    /// None if it is no key of this kind.
+    fn info(der: Vec<u8>, algorithm: &'static dyn SignatureVerificationAlgorithm) -> Option<Self> {
+        let der = SubjectPublicKeyInfoDer::from(der);
+        // No key makes an empty signature; one of another kind is not asked for it at all.
+        let verified = RawPublicKeyEntity::try_from(&der)
+            .and_then(|key| key.verify_signature(algorithm, b"", b""));
+        let is_of_kind = matches!(verified, Err(webpki::Error::InvalidSignatureForPublicKey));
+        is_of_kind.then_some(Self::Info(PublicKeyInfo { der, algorithm }))
     }
 
     /// Whether one of the signatures was made with this key. All of them are looked at.
@@ -172,9 +206,31 @@ impl Key {
                 let right = |signature: &Vec<u8>| u8::from(key.verify(&message, signature).is_ok());
                 signatures.iter().map(right).fold(0, |all, one| all | one)
             }
+            Self::Info(key) => {
+                let message = message.concat();
+                let right = |signature: &Vec<u8>| u8::from(key.made(&message, signature));
+                signatures.iter().map(right).fold(0, |all, one| all | one)
+            }
         };
         matches == 1
     }
+}
+
+impl PublicKeyInfo {
+    fn made(&self, message: &[u8], signature: &[u8]) -> bool {
+        RawPublicKeyEntity::try_from(&self.der)
+            .is_ok_and(|key| key.verify_signature(self.algorithm, message, signature).is_ok())
+    }
+}
+
+/// The bytes of a public key: PEM as a file has it, or its base64 alone.
+fn public_key(text: &str) -> Vec<Vec<u8>> {
+    if text.contains("-----BEGIN") {
+        let der = SubjectPublicKeyInfoDer::from_pem_slice(text.as_bytes()).ok();
+        return der.map(|der| der.as_ref().to_vec()).into_iter().collect();
+    }
+    let text: String = text.split_ascii_whitespace().collect();
+    base64_key(&text).into_iter().collect()
 }
 
 impl Keyring {
@@ -187,15 +243,19 @@ impl Keyring {
         let expected = match method {
             Method::Hmac(_) => form.expected(),
             Method::Ed25519 => "an Ed25519 public key of 32 bytes",
-            Method::EcdsaP256 => "a P-256 public key (SubjectPublicKeyInfo in base64)",
+            Method::EcdsaP256 => "a P-256 public key (PEM, or SubjectPublicKeyInfo in base64)",
+            Method::Rsa(_) => "an RSA public key (PEM, or SubjectPublicKeyInfo in base64)",
         };
         let key = |bytes: Vec<u8>| match method {
             Method::Hmac(hash) => Some(Key::hmac(hash, &bytes)),
             Method::Ed25519 => Key::ed25519(bytes),
-            Method::EcdsaP256 => Key::ecdsa(&bytes),
+            Method::EcdsaP256 => Key::info(bytes, webpki::ring::ECDSA_P256_SHA256),
+            Method::Rsa(hash) => Key::info(bytes, hash.rsa()),
         };
+        let is_info = matches!(method, Method::EcdsaP256 | Method::Rsa(_));
         Self::from_secrets(secrets, expected, |secret| {
-            form.decode(secret).into_iter().filter_map(key).collect()
+            let meanings = if is_info { public_key(secret) } else { form.decode(secret) };
+            meanings.into_iter().filter_map(key).collect()
         })
     }
 
@@ -217,11 +277,11 @@ impl Keyring {
     }
 
     /// With which secret one of the signatures was made. Every key is tried with every signature.
-    pub(super) fn find(&self, message: &[&[u8]], signatures: &[Vec<u8>]) -> Option<Verified> {
+    pub(super) fn find(&self, message: &[&[u8]], signatures: &[Vec<u8>]) -> Option<usize> {
         let mut found = None;
         for (secret, key) in &self.0 {
             if key.made(message, signatures) && found.is_none() {
-                found = Some(Verified { secret: *secret });
+                found = Some(*secret);
             }
         }
         found

@@ -7,11 +7,16 @@
 //! request that lacks anything is refused; only "the certificate cannot be had now" is
 //! [`Refused::Undecided`], because there a later copy may pass.
 //!
+//! A sender that signs in several ways has several ways here, the strongest first. The first one
+//! whose signature is present decides; a weaker one never rescues it. Which of them count is said
+//! in the configuration (`accept`), and nothing is learned from traffic.
+//!
 //! What no scheme can do: an id in a header that the signature does not cover can be replaced by
 //! who has seen one genuine request. The presets name the senders for which this is so.
 
 mod adyen;
 mod braintree;
+mod carried;
 mod certificates;
 mod coverage;
 mod detached;
@@ -20,10 +25,12 @@ mod form;
 mod header;
 mod hubspot;
 mod keys;
-mod mailgun;
+mod multipart;
 mod part;
 mod paypal;
-mod reads;
+mod prefix;
+mod reader;
+mod request;
 mod settings;
 mod sns;
 mod standard;
@@ -37,8 +44,11 @@ mod written;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use http::{HeaderMap, Method};
 
+pub use carried::{Carried, CarriedValue, Unusable};
 pub use certificates::{CertificateError, Certificates, CertificatesError};
 pub use coverage::Binding;
 pub use encoding::Encoding;
@@ -47,7 +57,7 @@ pub use settings::Settings;
 pub use timestamp::TimestampFormat;
 pub use verdict::{Place, Reason, Refused, Verified};
 pub use verifier::Verifier;
-pub use written::{Mistake, Written};
+pub use written::{Mistake, OneOrMany, Written};
 
 use crate::operation::Timestamp;
 
@@ -56,9 +66,11 @@ use crate::operation::Timestamp;
 pub struct Signed<'a> {
     /// The method.
     pub method: &'a Method,
-    /// The public URL (scheme, host, port) and behind it path and query as received. Without a
-    /// public URL only path and query; schemes that cover the URL then never match.
-    pub url: &'a str,
+    /// Scheme, host and port as senders see them, without a path. Never taken from the request:
+    /// without it, schemes that cover the URL never match.
+    pub public_url: Option<&'a str>,
+    /// Path and query as received.
+    pub target: &'a str,
     /// All headers.
     pub headers: &'a HeaderMap,
     /// The whole body as it came over the wire.
@@ -68,11 +80,16 @@ pub struct Signed<'a> {
 }
 
 impl<'a> Signed<'a> {
-    /// Path and query.
-    fn target(&self) -> &'a str {
-        let Some((_, rest)) = self.url.split_once("://") else {
-            return self.url;
-        };
-        rest.find(['/', '?']).and_then(|start| rest.get(start..)).unwrap_or("/")
+    /// The public URL, and behind it path and query as received.
+    fn url(&self) -> Cow<'a, str> {
+        match self.public_url {
+            Some(public) => Cow::Owned(format!("{public}{}", self.target)),
+            None => Cow::Borrowed(self.target),
+        }
+    }
+
+    /// What follows the first `?`.
+    fn query(&self) -> &'a str {
+        self.target.split_once('?').map_or("", |(_, query)| query)
     }
 }

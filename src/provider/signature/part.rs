@@ -1,6 +1,11 @@
-//! The parts that a signature covers, and where its timestamp stands.
+//! The parts that a signature covers, and where its timestamp and its values stand.
+
+use std::borrow::Cow;
 
 use http::HeaderName;
+
+use super::verdict::Place;
+use crate::json::{Pointer, Scalar};
 
 /// A part of what is signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,23 +15,65 @@ pub(super) enum Part {
     Url,
     Path,
     Method,
-    Header(HeaderName),
     Text(String),
+    Value(Source),
+}
+
+/// What is signed, one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Item {
+    One(Part),
+    /// Left out as a whole where a value in it is absent.
+    Together(Vec<Part>),
+}
+
+/// Where a value stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Source {
+    Header(HeaderName),
+    /// A parameter of the query, decoded.
+    Query(String),
+    /// A field of a form, urlencoded or multipart, decoded.
+    Field(String),
+    /// A member of the JSON text.
+    Member(Pointer),
+}
+
+/// What stands there.
+#[derive(Debug)]
+pub(super) enum Value<'a> {
+    Absent,
+    Bytes(Cow<'a, [u8]>),
+    Json(Scalar<'a>),
+    /// The text that should be JSON is not.
+    Unreadable,
 }
 
 /// Where the timestamp stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TimestampSource {
-    Header(HeaderName),
     /// The entry of the list that begins so; empty: the first.
     Entry(String),
-    /// A member of the body, by JSON pointer. Only for bodies that are signed.
-    Member(String),
+    Value(Source),
+}
+
+impl Item {
+    pub(super) fn parts(&self) -> &[Part] {
+        match self {
+            Self::One(part) => std::slice::from_ref(part),
+            Self::Together(parts) => parts,
+        }
+    }
+
+    /// Whether this part is always covered.
+    pub(super) fn always_covers(&self, part: &Part) -> bool {
+        matches!(self, Self::One(own) if own == part)
+    }
 }
 
 impl Part {
-    pub(super) const EXPECTED: &'static str =
-        "`body`, `timestamp`, `url`, `path`, `method`, `header:NAME` or `text:LITERAL`";
+    pub(super) const EXPECTED: &'static str = "`body`, `timestamp`, `url`, `path`, `method`, \
+        `header:NAME`, `query:NAME`, `form:FIELD`, `json:/pointer` or `text:LITERAL`";
 
     pub(super) fn read(text: &str) -> Option<Self> {
         match text {
@@ -36,23 +83,49 @@ impl Part {
             "path" => Some(Self::Path),
             "method" => Some(Self::Method),
             _ => match text.split_once(':')? {
-                ("header", name) => name.parse().ok().map(Self::Header),
                 ("text", literal) if !literal.is_empty() => Some(Self::Text(literal.to_owned())),
-                _ => None,
+                ("text", _) => None,
+                _ => Source::read(text).map(Self::Value),
             },
         }
     }
 }
 
-impl TimestampSource {
-    pub(super) const EXPECTED: &'static str = "`header:NAME`, `entry:PREFIX` or `json:/pointer`";
+impl Source {
+    pub(super) const EXPECTED: &'static str =
+        "`header:NAME`, `query:NAME`, `form:FIELD` or `json:/pointer`";
 
     pub(super) fn read(text: &str) -> Option<Self> {
         match text.split_once(':')? {
             ("header", name) => name.parse().ok().map(Self::Header),
-            ("entry", prefix) => Some(Self::Entry(prefix.to_owned())),
-            ("json", pointer) if pointer.starts_with('/') => Some(Self::Member(pointer.to_owned())),
+            ("query", name) if !name.is_empty() => Some(Self::Query(name.to_owned())),
+            ("form", name) if !name.is_empty() => Some(Self::Field(name.to_owned())),
+            ("json", pointer) => {
+                // One value of each item would be no value.
+                pointer.parse().ok().filter(|it: &Pointer| !it.is_of_each()).map(Self::Member)
+            }
             _ => None,
+        }
+    }
+
+    pub(super) fn place(&self) -> Place {
+        match self {
+            Self::Header(name) => Place::Header(name.clone()),
+            Self::Query(name) => Place::Parameter(name.clone()),
+            Self::Field(name) => Place::Field(name.clone()),
+            Self::Member(pointer) => Place::Member(pointer.to_string()),
+        }
+    }
+}
+
+impl TimestampSource {
+    pub(super) const EXPECTED: &'static str =
+        "`header:NAME`, `entry:PREFIX`, `query:NAME`, `form:FIELD` or `json:/pointer`";
+
+    pub(super) fn read(text: &str) -> Option<Self> {
+        match text.strip_prefix("entry:") {
+            Some(prefix) => Some(Self::Entry(prefix.to_owned())),
+            None => Source::read(text).map(Self::Value),
         }
     }
 }

@@ -4,15 +4,17 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use http::HeaderName;
-use serde::Deserialize;
 
 use super::certificates::{Certificates, Rsa, SNS};
 use super::encoding::Encoding;
 use super::header::single;
 use super::keys::Numbered;
+use super::part::Source;
+use super::request::Request;
 use super::timestamp::TimestampFormat;
-use super::verdict::{Place, Reason, Refused, Verified};
+use super::verdict::{Place, Reason, Refused};
 use super::{SecretError, Signed};
+use crate::json::Pointer;
 use crate::secret::Secret;
 
 /// Checks the member `Signature` of the body.
@@ -23,33 +25,8 @@ pub(super) struct Check {
     tolerance: Option<Duration>,
 }
 
-/// What is signed, and with what. A member that occurs twice is refused by serde.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Message<'a> {
-    #[serde(borrow, rename = "Type")]
-    kind: Cow<'a, str>,
-    #[serde(borrow, rename = "MessageId")]
-    id: Cow<'a, str>,
-    #[serde(borrow)]
-    topic_arn: Cow<'a, str>,
-    #[serde(borrow, rename = "Message")]
-    text: Cow<'a, str>,
-    #[serde(borrow)]
-    timestamp: Cow<'a, str>,
-    #[serde(borrow)]
-    subject: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    token: Option<Cow<'a, str>>,
-    #[serde(borrow, rename = "SubscribeURL")]
-    subscribe_url: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    signature_version: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    signature: Option<Cow<'a, str>>,
-    #[serde(borrow, rename = "SigningCertURL")]
-    certificate: Option<Cow<'a, str>>,
-}
+/// What a message says, and what is signed.
+struct Message<'a>(Request<'a>);
 
 impl Check {
     pub(super) fn new(
@@ -73,87 +50,101 @@ impl Check {
         &self,
         signed: &Signed<'_>,
         certificates: &Certificates,
-    ) -> Result<Verified, Refused> {
-        let place = member("/Signature");
+    ) -> Result<usize, Refused> {
+        let place = member("Signature");
         if single(signed.headers, &HeaderName::from_static("x-amz-sns-rawdelivery"))?.is_some() {
             return Err(Refused::Missing(place));
         }
-        let message: Message<'_> = serde_json::from_slice(signed.body)
-            .map_err(|_| Reason::Body("a message as SNS writes it"))?;
-        let written = message.signature.as_ref().filter(|text| !text.is_empty());
+        let message = Message(Request::new(signed, None)?);
+        let written = message.optional("Signature")?;
         let written = written.ok_or_else(|| Refused::Missing(place.clone()))?;
         let decoded = Encoding::Base64.decode(written.as_bytes());
         let signature =
             decoded.ok_or_else(|| Reason::Undecodable(place.clone(), Encoding::Base64))?;
-        message.require_same_headers(signed)?;
-        let (method, text) = (message.method()?, message.signed_text()?);
-        let topic = self.topics.iter().find(|(_, arn)| arn.is(message.topic_arn.as_bytes()));
-        let (secret, _) = topic.ok_or_else(|| Reason::NotOurs(member("/TopicArn")))?;
-        let url = message.certificate.as_ref();
-        let url = url.ok_or_else(|| Reason::Absent(member("/SigningCertURL")))?;
+        message.require_same_headers()?;
+        let method = message.method()?;
+        let text = message.signed_text()?;
+        let own = message.text("TopicArn")?;
+        let topic = self.topics.iter().find(|(_, arn)| arn.is(own.as_bytes()));
+        let (secret, _) = topic.ok_or_else(|| Reason::NotOurs(member("TopicArn")))?;
+        let url = message.text("SigningCertURL")?;
         let certificate = certificates.get(&SNS, url.as_bytes(), signed.now).await?;
         if !certificate.made(method, text.as_bytes(), &signature) {
             return Err(Reason::Mismatch(place).into());
         }
-        let (format, place) = (TimestampFormat::Rfc3339, member("/Timestamp"));
-        format.check(message.timestamp.as_bytes(), &place, signed, self.tolerance)?;
-        Ok(Verified { secret: *secret })
+        let timestamp = message.text("Timestamp")?;
+        let (format, place) = (TimestampFormat::Rfc3339, member("Timestamp"));
+        format.check(timestamp.as_bytes(), &place, signed, self.tolerance)?;
+        Ok(*secret)
     }
 }
 
 impl Message<'_> {
+    /// A member that has to be a text where it is there.
+    fn optional(&self, name: &str) -> Result<Option<String>, Reason> {
+        let source = Source::Member(Pointer::along(&[name]));
+        let text = self.0.text(&source)?.map(Cow::into_owned);
+        text.map(|text| String::from_utf8(text).map_err(|_| Reason::Unreadable(member(name))))
+            .transpose()
+    }
+
+    fn text(&self, name: &str) -> Result<String, Reason> {
+        self.optional(name)?.ok_or_else(|| Reason::Absent(member(name)))
+    }
+
     fn method(&self) -> Result<Rsa, Reason> {
-        match self.signature_version.as_deref() {
+        match self.optional("SignatureVersion")?.as_deref() {
             Some("1") => Ok(Rsa::Sha1),
             Some("2") => Ok(Rsa::Sha256),
-            Some(_) | None => Err(Reason::Unknown(member("/SignatureVersion"), "`1` and `2`")),
+            Some(_) | None => Err(Reason::Unknown(member("SignatureVersion"), "`1` and `2`")),
         }
     }
 
     /// Names and values, each with a line end, sorted by name. Which they are depends on the type.
     fn signed_text(&self) -> Result<String, Reason> {
-        let is_notification = match &*self.kind {
-            "Notification" => true,
-            "SubscriptionConfirmation" | "UnsubscribeConfirmation" => false,
-            _ => return Err(Reason::Unknown(member("/Type"), "the types of messages of SNS")),
+        let names: &[&str] = match self.text("Type")?.as_str() {
+            "Notification" => &["Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"],
+            "SubscriptionConfirmation" | "UnsubscribeConfirmation" => {
+                &["Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"]
+            }
+            _ => return Err(Reason::Unknown(member("Type"), "the types of messages of SNS")),
         };
-        let absent = |pointer| Reason::Absent(member(pointer));
-        let mut members: Vec<(&str, &str)> = vec![("Message", &self.text), ("MessageId", &self.id)];
-        if is_notification {
-            members.extend(self.subject.as_deref().map(|subject| ("Subject", subject)));
-            members.push(("Timestamp", &self.timestamp));
-        } else {
-            let url = self.subscribe_url.as_deref().ok_or_else(|| absent("/SubscribeURL"))?;
-            let token = self.token.as_deref().ok_or_else(|| absent("/Token"))?;
-            members.extend([
-                ("SubscribeURL", url),
-                ("Timestamp", &self.timestamp),
-                ("Token", token),
-            ]);
+        let mut text = String::new();
+        for name in names {
+            let value = match *name {
+                "Subject" => self.optional(name)?,
+                "Message" => Some(self.optional(name)?.unwrap_or_default()),
+                _ => Some(self.text(name)?),
+            };
+            for line in value.iter().flat_map(|value| [*name, value.as_str()]) {
+                text.push_str(line);
+                text.push('\n');
+            }
         }
-        members.extend([("TopicArn", &*self.topic_arn), ("Type", &*self.kind)]);
-        Ok(members.into_iter().flat_map(|(name, value)| [name, "\n", value, "\n"]).collect())
+        Ok(text)
     }
 
     /// Headers say the same as the body, and are not signed. Keys and handshakes are read from
     /// them.
-    fn require_same_headers(&self, signed: &Signed<'_>) -> Result<(), Reason> {
+    fn require_same_headers(&self) -> Result<(), Reason> {
         let pairs = [
-            ("x-amz-sns-message-type", &self.kind, "/Type"),
-            ("x-amz-sns-message-id", &self.id, "/MessageId"),
-            ("x-amz-sns-topic-arn", &self.topic_arn, "/TopicArn"),
+            ("x-amz-sns-message-type", "Type"),
+            ("x-amz-sns-message-id", "MessageId"),
+            ("x-amz-sns-topic-arn", "TopicArn"),
         ];
-        for (name, value, pointer) in pairs {
-            let name = HeaderName::from_static(name);
-            let found = single(signed.headers, &name)?;
-            if found.is_some_and(|found| found != value.as_bytes()) {
-                return Err(Reason::Differs(Place::Header(name), member(pointer)));
+        for (header, name) in pairs {
+            let header = HeaderName::from_static(header);
+            let found = single(self.0.signed.headers, &header)?;
+            if found
+                .is_some_and(|found| !self.text(name).is_ok_and(|value| value.as_bytes() == found))
+            {
+                return Err(Reason::Differs(Place::Header(header), member(name)));
             }
         }
         Ok(())
     }
 }
 
-fn member(pointer: &str) -> Place {
-    Place::Member(pointer.to_owned())
+fn member(name: &str) -> Place {
+    Place::Member(format!("/{name}"))
 }

@@ -14,6 +14,8 @@ pub enum TimestampFormat {
     Seconds,
     /// Milliseconds since 1970.
     Milliseconds,
+    /// Either of the two, told apart by their digits: for senders that contradict themselves.
+    SecondsOrMilliseconds,
     /// `2024-01-01T00:00:00Z`
     Rfc3339,
 }
@@ -24,12 +26,14 @@ const SECONDS_DIGITS: usize = 10;
 const MILLISECONDS_DIGITS: usize = 13;
 
 impl TimestampFormat {
-    pub(super) const EXPECTED: &'static str = "`seconds`, `milliseconds` or `rfc3339`";
+    pub(super) const EXPECTED: &'static str =
+        "`seconds`, `milliseconds`, `seconds-or-milliseconds` or `rfc3339`";
 
     pub(super) fn read(text: &str) -> Option<Self> {
         match text {
             "seconds" => Some(Self::Seconds),
             "milliseconds" => Some(Self::Milliseconds),
+            "seconds-or-milliseconds" => Some(Self::SecondsOrMilliseconds),
             "rfc3339" => Some(Self::Rfc3339),
             _ => None,
         }
@@ -45,6 +49,9 @@ impl TimestampFormat {
         match self {
             Self::Seconds => number(SECONDS_DIGITS)?.checked_mul(1000),
             Self::Milliseconds => number(MILLISECONDS_DIGITS),
+            Self::SecondsOrMilliseconds => {
+                number(MILLISECONDS_DIGITS).or_else(|| number(SECONDS_DIGITS)?.checked_mul(1000))
+            }
             Self::Rfc3339 => {
                 let at: jiff::Timestamp = text.parse().ok()?;
                 u64::try_from(at.as_millisecond()).ok()
@@ -71,11 +78,11 @@ impl TimestampFormat {
         // Whole seconds are compared with whole seconds, as the libraries do.
         let now = match self {
             Self::Seconds => signed.now.0 - signed.now.0 % 1000,
-            Self::Milliseconds | Self::Rfc3339 => signed.now.0,
+            Self::Milliseconds | Self::SecondsOrMilliseconds | Self::Rfc3339 => signed.now.0,
         };
         let distance = Duration::from_millis(now.abs_diff(at));
         match distance.checked_sub(tolerance) {
-            Some(by) if !by.is_zero() => Err(Refused::Stale { by, ahead: at > now }),
+            Some(by) if !by.is_zero() => Err(Refused::Stale { by, distance, ahead: at > now }),
             Some(_) | None => Ok(()),
         }
     }
@@ -86,6 +93,7 @@ impl fmt::Display for TimestampFormat {
         f.write_str(match self {
             Self::Seconds => "seconds",
             Self::Milliseconds => "milliseconds",
+            Self::SecondsOrMilliseconds => "seconds or milliseconds",
             Self::Rfc3339 => "RFC 3339",
         })
     }

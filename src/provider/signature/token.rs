@@ -1,14 +1,16 @@
 //! The secret itself in a header: GitLab's token, Flutterwave's hash, basic auth.
 
+use http::HeaderName;
+
 use super::encoding::Encoding;
 use super::header::signature;
 use super::keys::Numbered;
 use super::settings::Token;
-use super::verdict::{Place, Reason, Refused, Verified};
+use super::verdict::{Place, Reason, Refused};
 use super::{SecretError, Signed};
 use crate::secret::Secret;
 
-/// Compares a header with the secrets.
+/// Compares headers with the secrets.
 #[derive(Debug)]
 pub(super) struct Check {
     settings: Token,
@@ -28,8 +30,22 @@ impl Check {
         Ok(Self { settings: settings.clone(), secrets })
     }
 
-    pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<Verified, Refused> {
-        let Token { header, prefix, encoding } = &self.settings;
+    /// A token that may stand in several headers has to be right in one of them: who sends it there
+    /// knows it.
+    pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
+        let mut refused = None;
+        for header in &self.settings.headers {
+            match self.verify_in(header, signed) {
+                Ok(secret) => return Ok(secret),
+                Err(Refused::Missing(_)) => {}
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        Err(refused.unwrap_or_else(|| Refused::Missing(self.settings.place())))
+    }
+
+    fn verify_in(&self, header: &HeaderName, signed: &Signed<'_>) -> Result<usize, Refused> {
+        let Token { prefix, encoding, .. } = &self.settings;
         let place = || Place::Header(header.clone());
         let value = signature(signed.headers, header)?;
         let written = value.strip_prefix(prefix.as_bytes());
@@ -42,7 +58,7 @@ impl Check {
         let mut found = None;
         for (index, secret) in &self.secrets {
             if secret.is(&token) && found.is_none() {
-                found = Some(Verified { secret: *index });
+                found = Some(*index);
             }
         }
         Ok(found.ok_or_else(|| Reason::Mismatch(place()))?)

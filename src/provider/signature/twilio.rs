@@ -1,49 +1,74 @@
 //! Twilio: the public URL and behind it the sorted fields of a form, or a digest of the body within
 //! the URL.
+//!
+//! Where a rule of the account says so, it is made with a shared key and another hash, which a header
+//! then names (twilio/twilio-node `examples/WebhookSignatureValidation.md`).
 
 use std::collections::BTreeSet;
 
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::encoding::Encoding;
-use super::header::signature;
+use super::header::{signature, single};
 use super::keys::{Hash, Keyring, Method, Numbered, SecretForm};
-use super::verdict::{Place, Reason, Refused, Verified};
+use super::verdict::{Place, Reason, Refused};
 use super::{SecretError, Signed, form};
 
 /// Checks `X-Twilio-Signature`.
 #[derive(Debug)]
-pub(super) struct Check(Keyring);
+pub(super) struct Check {
+    sha1: Keyring,
+    sha256: Keyring,
+}
 
 const DIGEST: &str = "bodySHA256";
+const SETTINGS: HeaderName = HeaderName::from_static("x-twilio-webhooks-signature-settings");
 
 impl Check {
     pub(super) fn new(secrets: &[Numbered<'_>]) -> Result<Self, SecretError> {
-        Keyring::new(Method::Hmac(Hash::Sha1), SecretForm::Text, secrets).map(Self)
+        let keys = |hash| Keyring::new(Method::Hmac(hash), SecretForm::Text, secrets);
+        Ok(Self { sha1: keys(Hash::Sha1)?, sha256: keys(Hash::Sha256)? })
     }
 
-    pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<Verified, Refused> {
+    pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
         let name = HeaderName::from_static("x-twilio-signature");
         let written = signature(signed.headers, &name)?;
         let place = Place::Header(name);
         let decoded = Encoding::Base64.decode(written);
         let signatures =
             [decoded.ok_or_else(|| Reason::Undecodable(place.clone(), Encoding::Base64))?];
+        let keys = match hash(signed.headers)? {
+            Hash::Sha256 => &self.sha256,
+            Hash::Sha1 | Hash::Sha512 => &self.sha1,
+        };
         let fields = covered_fields(signed)?;
-        let found = urls(signed.url).iter().fold(None, |found, url| {
-            found.or(self.0.find(&[url.as_bytes(), &fields], &signatures))
-        });
+        let found = urls(signed)
+            .iter()
+            .fold(None, |found, url| found.or(keys.find(&[url.as_bytes(), &fields], &signatures)));
         Ok(found.ok_or(Reason::Mismatch(place))?)
+    }
+}
+
+/// The hash that the header names. It is not signed, but who changes it has to make a signature.
+fn hash(headers: &HeaderMap) -> Result<Hash, Reason> {
+    let Some(settings) = single(headers, &SETTINGS)? else {
+        return Ok(Hash::Sha1);
+    };
+    let mut parameters = settings.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    match parameters.find_map(|parameter| parameter.strip_prefix(b"algorithm=")) {
+        None | Some(b"HMAC_SHA1") => Ok(Hash::Sha1),
+        Some(b"HMAC_SHA256") => Ok(Hash::Sha256),
+        Some(_) => Err(Reason::Unknown(Place::Header(SETTINGS), "`HMAC_SHA1` and `HMAC_SHA256`")),
     }
 }
 
 /// What stands behind the URL. Refuses a body that neither it nor the URL would cover.
 fn covered_fields(signed: &Signed<'_>) -> Result<Vec<u8>, Reason> {
-    let query = signed.url.split_once('?').map_or("", |(_, query)| query);
-    if let Some(digest) = form::single(&form::fields(query.as_bytes()), DIGEST)? {
-        let place = Place::Parameter(DIGEST);
+    let place = Place::Parameter(DIGEST.to_owned());
+    let parameters = form::fields(signed.query().as_bytes());
+    if let Some(digest) = form::only(&parameters, DIGEST, place.clone())? {
         let digest = Encoding::Hex.decode(digest);
         let digest = digest.ok_or_else(|| Reason::Undecodable(place.clone(), Encoding::Hex))?;
         let is_body: bool = Sha256::digest(signed.body).as_slice().ct_eq(&digest).into();
@@ -59,40 +84,39 @@ fn covered_fields(signed: &Signed<'_>) -> Result<Vec<u8>, Reason> {
 
 fn is_form(signed: &Signed<'_>) -> bool {
     let value = signed.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    let essence = value.and_then(|value| value.split(|byte| *byte == b';').next());
-    essence.is_some_and(|essence| {
-        essence.trim_ascii().eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
-    })
+    value.is_some_and(|value| form::is(value, "application/x-www-form-urlencoded"))
 }
 
 /// The URL as it is, without its port, and with that of its scheme: Twilio signs one of them, and
-/// says that it is not always the same.
-fn urls(url: &str) -> Vec<String> {
-    let as_is = || vec![url.to_owned()];
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return as_is();
+/// says that it is not always the same. Only our own part of it is looked at.
+fn urls(signed: &Signed<'_>) -> Vec<String> {
+    let bases = signed.public_url.map_or_else(|| vec![String::new()], bases);
+    bases.into_iter().map(|base| base + signed.target).collect()
+}
+
+fn bases(public_url: &str) -> Vec<String> {
+    let mut bases = vec![public_url.to_owned()];
+    let Some((scheme, authority)) = public_url.split_once("://") else {
+        return bases;
     };
-    let (authority, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     let digits = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    if let Some((host, _)) = authority.rsplit_once(':').filter(|(_, port)| digits(port)) {
-        return vec![url.to_owned(), format!("{scheme}://{host}{target}")];
-    }
-    let port = if scheme == "https" { 443 } else { 80 };
-    vec![url.to_owned(), format!("{scheme}://{authority}:{port}{target}")]
+    bases.push(match authority.rsplit_once(':').filter(|(_, port)| digits(port)) {
+        Some((host, _)) => format!("{scheme}://{host}"),
+        None => format!("{public_url}:{}", if scheme == "https" { 443 } else { 80 }),
+    });
+    bases
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// C45
     #[test]
     fn the_port_of_a_url_comes_and_goes() {
-        assert_eq!(urls("https://a/b?c"), ["https://a/b?c", "https://a:443/b?c"]);
-        assert_eq!(urls("http://a"), ["http://a", "http://a:80"]);
-        assert_eq!(urls("https://a:1/b"), ["https://a:1/b", "https://a/b"]);
-        assert_eq!(urls("https://[::1]:8/b"), ["https://[::1]:8/b", "https://[::1]/b"]);
-        assert_eq!(urls("https://[::1]/b"), ["https://[::1]/b", "https://[::1]:443/b"]);
-        assert_eq!(urls("/b?x=http://a"), ["/b?x=http://a", "/b?x=http://a:80"]);
+        assert_eq!(bases("https://a"), ["https://a", "https://a:443"]);
+        assert_eq!(bases("http://a"), ["http://a", "http://a:80"]);
+        assert_eq!(bases("https://a:1"), ["https://a:1", "https://a"]);
+        assert_eq!(bases("https://[::1]:8"), ["https://[::1]:8", "https://[::1]"]);
+        assert_eq!(bases("https://[::1]"), ["https://[::1]", "https://[::1]:443"]);
     }
 }

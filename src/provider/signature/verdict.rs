@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use http::HeaderName;
 
+use super::carried::Carried;
 use super::certificates::CertificateError;
 use super::encoding::Encoding;
 use super::timestamp::TimestampFormat;
 
 /// The request is genuine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// Which of the secrets it was, counted from 0 in the order of the configuration.
     pub secret: usize,
+    /// What belongs to the signature that was checked.
+    pub carried: Carried,
 }
 
 /// The request is not known to be genuine.
@@ -22,11 +25,6 @@ pub enum Refused {
     /// There is no signature, or an empty one.
     #[error("{0} is missing")]
     Missing(Place),
-    /// Requests of its method are no events: they pass unverified, but only without content.
-    #[error(
-        "a request of this method is no event here, and goes on unverified without content only"
-    )]
-    NoEvent,
     /// There is one, and it is not right.
     #[error("{0}")]
     Invalid(#[from] Reason),
@@ -38,6 +36,8 @@ pub enum Refused {
     Stale {
         /// By how much it is outside of the tolerance.
         by: Duration,
+        /// How far it is from our time of day.
+        distance: Duration,
         /// Whether it lies in the future.
         ahead: bool,
     },
@@ -56,9 +56,9 @@ pub enum Place {
     /// A member of a JSON body.
     Member(String),
     /// A field of a form.
-    Field(&'static str),
+    Field(String),
     /// A parameter of the query.
-    Parameter(&'static str),
+    Parameter(String),
 }
 
 /// What is wrong with a signature.
@@ -82,12 +82,15 @@ pub enum Reason {
     /// The time cannot be read.
     #[error("{0} is not a timestamp in {1}")]
     Timestamp(Place, TimestampFormat),
-    /// An id with which one signature could be read in two ways.
-    #[error("{0} contains a `.`")]
-    AmbiguousId(Place),
+    /// A character with which the signed text could be divided in another way.
+    #[error("{0} contains a `{1}`")]
+    Ambiguous(Place, char),
     /// A known word was expected.
     #[error("{0} is none of {1}")]
     Unknown(Place, &'static str),
+    /// What stands there is no plain value, or not of the kind that is signed.
+    #[error("{0} is not what the sender writes there")]
+    Unreadable(Place),
     /// It is of somebody else.
     #[error("{0} is none of those that are configured")]
     NotOurs(Place),
@@ -130,10 +133,25 @@ impl Refused {
     /// One word for it: `missing`, `invalid`, `stale` or `undecided`.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Missing(_) | Self::NoEvent => "missing",
+            Self::Missing(_) => "missing",
             Self::Invalid(_) => "invalid",
             Self::Stale { .. } => "stale",
             Self::Undecided(_) => "undecided",
+        }
+    }
+}
+
+impl Refused {
+    /// By how many milliseconds a right signature is ahead of our time of day, or behind it if that
+    /// is negative; none: the time is not why it was refused. Many of about the same size mean that
+    /// one of the two clocks is wrong.
+    pub fn offset_millis(&self) -> Option<i64> {
+        match self {
+            Self::Stale { distance, ahead, .. } => {
+                let millis = i64::try_from(distance.as_millis()).unwrap_or(i64::MAX);
+                Some(if *ahead { millis } else { -millis })
+            }
+            Self::Missing(_) | Self::Invalid(_) | Self::Undecided(_) => None,
         }
     }
 }

@@ -4,20 +4,24 @@ use std::time::Duration;
 
 use super::certificates::Certificates;
 use super::keys::{Numbered, SecretError};
-use super::settings::{Scheme, Settings};
-use super::verdict::{Refused, Verified};
-use super::{
-    Signed, adyen, braintree, detached, hubspot, mailgun, paypal, sns, standard, token, twilio,
-};
+use super::settings::{Scheme, Settings, Way};
+use super::verdict::{Reason, Refused, Verified};
+use super::{Signed, adyen, braintree, detached, hubspot, paypal, sns, standard, token, twilio};
 use crate::secret::Secret;
 
 /// Checks signatures with the secrets of one route. Made once, shared by all requests.
 #[derive(Debug)]
 pub struct Verifier {
-    first: Check,
-    /// Each is as good as the first.
-    others: Vec<Check>,
+    settings: Settings,
+    /// The strongest first.
+    checks: Vec<WayCheck>,
     certificates: Certificates,
+}
+
+#[derive(Debug)]
+struct WayCheck {
+    way: Way,
+    check: Check,
 }
 
 #[derive(Debug)]
@@ -26,7 +30,6 @@ enum Check {
     Token(token::Check),
     StandardWebhooks(standard::Check),
     HubSpot(hubspot::Check),
-    Mailgun(mailgun::Check),
     PayPal(paypal::Check),
     Sns(sns::Check),
     Twilio(twilio::Check),
@@ -38,7 +41,8 @@ impl Verifier {
     /// A verifier with these secrets. `tolerance` stands for the sender's own;
     /// [`Duration::MAX`] accepts every timestamp.
     ///
-    /// Without any secret nothing can ever be valid; that is for the caller to refuse.
+    /// Without any secret nothing can ever be valid; that is for the caller to refuse. A way for
+    /// which none of the secrets is of use is one that the operator has not set up: it is left out.
     ///
     /// # Errors
     /// The first secret that is of use to none of the ways in which the sender signs.
@@ -49,13 +53,16 @@ impl Verifier {
         certificates: &Certificates,
     ) -> Result<Self, SecretError> {
         Self::check_secrets(settings, secrets)?;
-        let build = |way: &Scheme| {
+        let mut checks = Vec::new();
+        for way in settings.accepted() {
             let usable = numbered(secrets).filter(|secret| usable(way, secret).is_ok());
-            Check::new(way, &usable.collect::<Vec<_>>(), tolerance)
-        };
-        let first = build(&settings.scheme)?;
-        let others = others(settings).map(build).collect::<Result<_, _>>()?;
-        Ok(Self { first, others, certificates: certificates.clone() })
+            let usable: Vec<_> = usable.collect();
+            if !usable.is_empty() || secrets.is_empty() {
+                let check = Check::new(&way.scheme, &usable, tolerance)?;
+                checks.push(WayCheck { way: way.clone(), check });
+            }
+        }
+        Ok(Self { settings: settings.clone(), checks, certificates: certificates.clone() })
     }
 
     /// Whether each secret can be what the sender gave out.
@@ -64,9 +71,17 @@ impl Verifier {
     /// The first that is of use to none of the ways in which the sender signs.
     pub fn check_secrets(settings: &Settings, secrets: &[Secret]) -> Result<(), SecretError> {
         for secret in numbered(secrets) {
-            if !others(settings).any(|way| usable(way, &secret).is_ok()) {
-                usable(&settings.scheme, &secret)?;
+            let mut error = None;
+            for way in settings.accepted() {
+                match usable(way, &secret) {
+                    Ok(()) => {
+                        error = None;
+                        break;
+                    }
+                    Err(refused) => error = error.or(Some(refused)),
+                }
             }
+            error.map_or(Ok(()), Err)?;
         }
         Ok(())
     }
@@ -74,26 +89,49 @@ impl Verifier {
     /// Whether the owner of one of the secrets sent this. Waits only for certificates, and for
     /// those no longer than a few seconds. May be dropped at any moment.
     ///
+    /// The first way whose signature is present decides. Ways that read the very same header are
+    /// two forms of one signature: that it is not right in the first says nothing of the second.
+    ///
     /// # Errors
     /// [`Refused`]: why it is not known to be so.
     pub async fn verify(&self, signed: &Signed<'_>) -> Result<Verified, Refused> {
-        let mut refused = match self.first.verify(signed, &self.certificates).await {
-            Ok(verified) => return Ok(verified),
-            Err(refused) => refused,
-        };
-        for check in &self.others {
+        let mut missing = None;
+        let mut wrong: Option<Wrong<'_>> = None;
+        for WayCheck { way, check } in &self.checks {
+            if wrong.as_ref().is_some_and(|wrong| !wrong.is_in(way)) {
+                break;
+            }
             match check.verify(signed, &self.certificates).await {
-                Ok(verified) => return Ok(verified),
-                // What is there and wrong says more than what is not there.
-                Err(error) if matches!(refused, Refused::Missing(_)) => {
-                    if !matches!(error, Refused::Missing(_)) {
-                        refused = error;
-                    }
+                Ok(secret) => {
+                    let carried = self.settings.carried_by(way, signed);
+                    return Ok(Verified { secret, carried });
                 }
-                Err(_) => {}
+                Err(refused @ Refused::Missing(_)) => missing = missing.or(Some(refused)),
+                Err(reason @ Refused::Invalid(_)) => {
+                    wrong = wrong.or(Some(Wrong { way, reason }));
+                }
+                Err(refused @ (Refused::Stale { .. } | Refused::Undecided(_))) => {
+                    return Err(refused);
+                }
             }
         }
-        Err(refused)
+        // There is always a way, so one of the two is there.
+        let nothing = Refused::Invalid(Reason::Body("signed"));
+        Err(wrong.map(|wrong| wrong.reason).or(missing).unwrap_or(nothing))
+    }
+}
+
+/// A signature that is present and not right.
+struct Wrong<'a> {
+    way: &'a Way,
+    reason: Refused,
+}
+
+impl Wrong<'_> {
+    /// Whether another way reads the same signature.
+    fn is_in(&self, other: &Way) -> bool {
+        let headers = self.way.scheme.headers();
+        !headers.is_empty() && headers == other.scheme.headers()
     }
 }
 
@@ -101,14 +139,8 @@ fn numbered(secrets: &[Secret]) -> impl Iterator<Item = Numbered<'_>> {
     (0..).zip(secrets).map(|(index, secret)| Numbered { index, secret })
 }
 
-/// The ways to sign beside the first.
-fn others(settings: &Settings) -> impl Iterator<Item = &Scheme> {
-    std::iter::successors(settings.otherwise.as_deref(), |settings| settings.otherwise.as_deref())
-        .map(|settings| &settings.scheme)
-}
-
-fn usable(way: &Scheme, secret: &Numbered<'_>) -> Result<(), SecretError> {
-    Check::new(way, std::slice::from_ref(secret), None).map(|_| ())
+fn usable(way: &Way, secret: &Numbered<'_>) -> Result<(), SecretError> {
+    Check::new(&way.scheme, std::slice::from_ref(secret), None).map(|_| ())
 }
 
 impl Check {
@@ -125,14 +157,12 @@ impl Check {
                 Self::Detached(detached::Check::new(settings, secrets, tolerance)?)
             }
             Scheme::Token(settings) => Self::Token(token::Check::new(settings, secrets)?),
-            Scheme::StandardWebhooks { tolerance } => {
-                Self::StandardWebhooks(standard::Check::new(secrets, within(tolerance))?)
+            Scheme::StandardWebhooks { tolerance, prefixed } => {
+                let tolerance = within(tolerance);
+                Self::StandardWebhooks(standard::Check::new(secrets, tolerance, *prefixed)?)
             }
-            Scheme::HubSpot { tolerance } => {
-                Self::HubSpot(hubspot::Check::new(secrets, within(tolerance))?)
-            }
-            Scheme::Mailgun { tolerance } => {
-                Self::Mailgun(mailgun::Check::new(secrets, within(tolerance))?)
+            Scheme::HubSpot { version, tolerance } => {
+                Self::HubSpot(hubspot::Check::new(*version, secrets, within(tolerance))?)
             }
             Scheme::PayPal { tolerance } => {
                 Self::PayPal(paypal::Check::new(secrets, within(tolerance))?)
@@ -144,17 +174,17 @@ impl Check {
         })
     }
 
+    /// With which secret.
     async fn verify(
         &self,
         signed: &Signed<'_>,
         certificates: &Certificates,
-    ) -> Result<Verified, Refused> {
+    ) -> Result<usize, Refused> {
         match self {
             Self::Detached(check) => check.verify(signed),
             Self::Token(check) => check.verify(signed),
             Self::StandardWebhooks(check) => check.verify(signed),
             Self::HubSpot(check) => check.verify(signed),
-            Self::Mailgun(check) => check.verify(signed),
             Self::PayPal(check) => check.verify(signed, certificates).await,
             Self::Sns(check) => check.verify(signed, certificates).await,
             Self::Twilio(check) => check.verify(signed),

@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use http::{HeaderMap, HeaderName};
 
 use super::reason::InvalidReason;
-
-/// The longest key that a sender chooses: it is kept as text, and forwarded in a header.
-pub(super) const KEY_BYTES_MAX: usize = 255;
+use crate::proxy::selector::PART_BYTES_MAX;
 
 /// The one key in all lines of all these headers; a blank one counts as absent.
 pub(super) fn find<'a>(
@@ -40,8 +38,8 @@ fn read(line: &[u8]) -> Result<Option<Cow<'_, str>>, InvalidReason> {
     if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(InvalidReason::KeyNotVisible);
     }
-    if key.len() > KEY_BYTES_MAX {
-        return Err(InvalidReason::KeyTooLong);
+    if key.len() > PART_BYTES_MAX {
+        return Err(InvalidReason::TooLong);
     }
     Ok(Some(key))
 }
@@ -133,8 +131,8 @@ mod tests {
         assert_eq!(key(&longest), is(&longest));
         assert_eq!(key(&format!("\"{longest}\"")), is(&longest));
         for (value, reason) in [
-            (format!("{longest}k"), InvalidReason::KeyTooLong),
-            (format!("\"{longest}k\""), InvalidReason::KeyTooLong),
+            (format!("{longest}k"), InvalidReason::TooLong),
+            (format!("\"{longest}k\""), InvalidReason::TooLong),
             ("a b".to_owned(), InvalidReason::KeyNotVisible),
             ("\"a b\"".to_owned(), InvalidReason::KeyNotVisible),
             ("a\tb".to_owned(), InvalidReason::KeyNotVisible),
@@ -186,7 +184,7 @@ mod tests {
             if HeaderValue::from_bytes(&bytes).is_ok()
                 && let Ok(Some(key)) = find_in(&[("idempotency-key", &bytes)])
             {
-                prop_assert!((1..=KEY_BYTES_MAX).contains(&key.len()));
+                prop_assert!((1..=PART_BYTES_MAX).contains(&key.len()));
                 prop_assert!(key.bytes().all(|byte| byte.is_ascii_graphic()));
             }
         }

@@ -6,6 +6,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method};
 
 use super::{FingerprintRule, KeyRule};
+use crate::provider::signature::Carried;
 use crate::proxy::route::{Mode, PathPattern, RouteSettings, WhenKeyMissing};
 
 /// What was received, before anything of it is stripped or rewritten.
@@ -24,17 +25,20 @@ pub struct RequestView<'a> {
     pub headers: &'a HeaderMap,
     /// The whole body.
     pub body: &'a [u8],
+    /// What belongs to its signature.
+    pub carried: &'a Carried,
 }
 
 impl<'a> RequestView<'a> {
     /// A request of which head and body were received.
-    pub fn of(head: &'a Parts, body: &'a [u8]) -> Self {
+    pub fn of(head: &'a Parts, body: &'a [u8], carried: &'a Carried) -> Self {
         Self {
             method: &head.method,
             path: head.uri.path(),
             query: head.uri.query(),
             headers: &head.headers,
             body,
+            carried,
         }
     }
 }

@@ -9,12 +9,14 @@ use http::HeaderName;
 
 use crate::json::{Pointer, PointerError};
 
-/// `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME` or `body`; several with `|` between
-/// them, of which the first one that is there counts; with `?` where it may be absent.
+pub(super) use read::PART_BYTES_MAX;
+
+/// `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`, with `?`
+/// where it may be absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector {
-    /// Where to look, one after the other.
-    pub places: Vec<Place>,
+    /// Where to look.
+    pub place: Place,
     /// Whether it may be absent.
     pub optional: bool,
 }
@@ -30,6 +32,9 @@ pub enum Place {
     Form(String),
     /// A parameter of the query.
     Query(String),
+    /// A value that belongs to the signature that was checked, by the name that the sender's
+    /// `[signature]` has for it.
+    Signature(String),
     /// The SHA-256 of the whole body.
     Body,
 }
@@ -38,7 +43,10 @@ pub enum Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
     /// It does not begin with a place to look.
-    #[error("expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME` or `body`")]
+    #[error(
+        "expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or \
+         `body`"
+    )]
     UnknownPlace,
     /// What follows `header:` cannot be the name of a header.
     #[error("expected the name of a header after `header:`")]
@@ -46,80 +54,46 @@ pub enum SelectorError {
     /// What follows `json:` is not a pointer.
     #[error("expected a JSON pointer after `json:`")]
     NotAPointer(#[source] PointerError),
-    /// Nothing follows `form:` or `query:`.
-    #[error("expected a name after `form:` or `query:`")]
+    /// Nothing follows `form:`, `query:` or `signature:`.
+    #[error("expected a name after `form:`, `query:` or `signature:`")]
     NoName,
 }
-
-/// What a place begins with. Behind a `|` anything else is a part of the name before it.
-const PLACES: [&str; 4] = ["header:", "json:", "form:", "query:"];
 
 impl FromStr for Selector {
     type Err = SelectorError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (text, optional) = text.strip_suffix('?').map_or((text, false), |text| (text, true));
-        let mut texts: Vec<String> = Vec::new();
-        for piece in text.split('|') {
-            let begins = piece == "body" || PLACES.iter().any(|place| piece.starts_with(place));
-            match texts.last_mut() {
-                Some(name) if !begins => name.extend(["|", piece]),
-                Some(_) | None => texts.push(piece.to_owned()),
-            }
-        }
-        let places = texts.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
-        Ok(Self { places, optional })
-    }
-}
-
-impl FromStr for Place {
-    type Err = SelectorError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == "body" {
-            return Ok(Self::Body);
+            return Ok(Self { place: Place::Body, optional });
         }
         let (place, name) = text.split_once(':').ok_or(SelectorError::UnknownPlace)?;
         let named = |name: &str| {
             if name.is_empty() { Err(SelectorError::NoName) } else { Ok(name.to_owned()) }
         };
-        match place {
-            "header" => name.parse().map(Self::Header).map_err(|_| SelectorError::NotAHeader),
-            "json" => name.parse().map(Self::Json).map_err(SelectorError::NotAPointer),
-            "form" => named(name).map(Self::Form),
-            "query" => named(name).map(Self::Query),
-            _ => Err(SelectorError::UnknownPlace),
-        }
-    }
-}
-
-impl Selector {
-    /// Whether a header is one of the places.
-    pub(super) fn reads_header(&self, name: &HeaderName) -> bool {
-        self.places.iter().any(|place| matches!(place, Place::Header(read) if read == name))
+        let place = match place {
+            "header" => Place::Header(name.parse().map_err(|_| SelectorError::NotAHeader)?),
+            "json" => Place::Json(name.parse().map_err(SelectorError::NotAPointer)?),
+            "form" => Place::Form(named(name)?),
+            "query" => Place::Query(named(name)?),
+            "signature" => Place::Signature(named(name)?),
+            _ => return Err(SelectorError::UnknownPlace),
+        };
+        Ok(Self { place, optional })
     }
 }
 
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut between = "";
-        for place in &self.places {
-            write!(f, "{between}{place}")?;
-            between = "|";
-        }
+        match &self.place {
+            Place::Header(name) => write!(f, "header:{name}"),
+            Place::Json(pointer) => write!(f, "json:{pointer}"),
+            Place::Form(name) => write!(f, "form:{name}"),
+            Place::Query(name) => write!(f, "query:{name}"),
+            Place::Signature(name) => write!(f, "signature:{name}"),
+            Place::Body => f.write_str("body"),
+        }?;
         f.write_str(if self.optional { "?" } else { "" })
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Header(name) => write!(f, "header:{name}"),
-            Self::Json(pointer) => write!(f, "json:{pointer}"),
-            Self::Form(name) => write!(f, "form:{name}"),
-            Self::Query(name) => write!(f, "query:{name}"),
-            Self::Body => f.write_str("body"),
-        }
     }
 }
 
@@ -137,21 +111,12 @@ mod tests {
             "form:txn_id",
             "form:a:b",
             "query:id?",
+            "signature:id",
             "body",
-            "header:ce-id|json:/id",
-            "form:MessageSid|query:MessageSid?",
-            "form:a|b|query:c||body",
         ] {
             assert_eq!(text.parse::<Selector>().map(|s| s.to_string()), Ok(text.to_owned()));
         }
         assert_eq!("header:X-Tenant".parse::<Selector>().unwrap().to_string(), "header:x-tenant");
-    }
-
-    #[test]
-    fn a_bar_separates_places_and_nothing_else() {
-        let places = |text: &str| text.parse::<Selector>().unwrap().places;
-        assert_eq!(places("form:a|query:a?"), [Place::Form("a".into()), Place::Query("a".into())]);
-        assert_eq!(places("form:a|b"), [Place::Form("a|b".into())]);
     }
 
     #[test]
@@ -170,9 +135,7 @@ mod tests {
             ("json:/*/*?", pointer(PointerError::EachTwice)),
             ("form:", SelectorError::NoName),
             ("query:?", SelectorError::NoName),
-            ("|json:/id", SelectorError::UnknownPlace),
-            ("header:a?|json:/id", SelectorError::NotAHeader),
-            ("json:/id|form:", SelectorError::NoName),
+            ("signature:", SelectorError::NoName),
         ] {
             assert_eq!(text.parse::<Selector>(), Err(error), "{text}");
         }

@@ -60,6 +60,8 @@ impl Vector {
             "adyen-item" => "adyen",
             "adyen-raw" => "adyen-platform",
             "braintree-digest" | "braintree-challenge" => "braintree",
+            // The preset takes the third version alone.
+            "hubspot" if !self.headers.contains_key("X-HubSpot-Signature-v3") => "hubspot-old",
             other => other,
         }
     }
@@ -123,16 +125,15 @@ impl Vector {
     /// came may be of any time.
     fn toml(&self, upstream: &str) -> String {
         let tolerance = if self.now.is_some() { "" } else { "tolerance = \"3650d\"" };
-        let signs_url = ["square", "twilio", "hubspot"].contains(&self.provider());
+        let signs_url = ["square", "twilio", "hubspot", "hubspot-old"].contains(&self.provider());
         let (public_url, _) = self.split_url();
         let public_url =
             if signs_url { format!("public_url = \"{public_url}\"") } else { String::new() };
         format!(
             "[store.memory]\n[routes.vector]\npath = \"/*\"\nupstream = \"{upstream}\"\n\
              provider = \"{}\"\nsecrets = [{{ env = \"THE_SECRET\" }}]\n{tolerance}\n{public_url}\n\
-             methods = [\"GET\", \"POST\"]\nkey = {{ header = [\"x-test-key\"] }}\n\
-             [providers.{}]\nkey.scope = []\n",
-            self.provider(),
+             methods = [\"GET\", \"POST\"]\nkey = {{ header = [\"x-test-key\"], scope = [] }}\n\
+             [providers.hubspot-old.signature]\nscheme = \"hubspot\"\naccept = [\"v2\", \"v1\"]\n",
             self.provider(),
         )
     }

@@ -1,11 +1,14 @@
 //! Signatures of all senders, through [`Verifier::verify`].
 
+mod families;
 mod lists;
 mod properties;
 mod schemes;
 mod settings;
 mod times;
 mod vectors;
+mod ways;
+mod words;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -64,16 +67,26 @@ impl Request {
 
     fn signed(&self) -> Signed<'_> {
         let Self { method, url, headers, body, now } = self;
-        Signed { method, url, headers, body, now: *now }
+        let public = url.split_once("://").and_then(|(scheme, rest)| {
+            let authority = rest.find(['/', '?']).unwrap_or(rest.len());
+            Some(url.split_at(scheme.len() + 3 + authority)).filter(|_| !url.starts_with('/'))
+        });
+        let (public_url, target) =
+            public.map_or((None, url.as_str()), |(public, target)| (Some(public), target));
+        Signed { method, public_url, target, headers, body, now: *now }
     }
 
     /// What the sender's own tolerance makes of it.
-    fn from(&self, sender: &str, secrets: &[&str]) -> Result<Verified, Refused> {
+    fn from(&self, sender: &str, secrets: &[&str]) -> Result<usize, Refused> {
         self.verify(&verifier(sender, secrets, None))
     }
 
     /// Schemes without certificates never wait.
-    fn verify(&self, verifier: &Verifier) -> Result<Verified, Refused> {
+    fn verify(&self, verifier: &Verifier) -> Result<usize, Refused> {
+        self.verified(verifier).map(|verified| verified.secret)
+    }
+
+    fn verified(&self, verifier: &Verifier) -> Result<Verified, Refused> {
         verifier.verify(&self.signed()).now_or_never().unwrap()
     }
 }
@@ -84,8 +97,8 @@ fn verifier(sender: &str, secrets: &[&str], tolerance: Option<Duration>) -> Veri
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "results are compared with it")]
-fn valid(secret: usize) -> Result<Verified, Refused> {
-    Ok(Verified { secret })
+fn valid(secret: usize) -> Result<usize, Refused> {
+    Ok(secret)
 }
 
 /// Made with another library than the one that is checked.

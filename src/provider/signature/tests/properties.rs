@@ -227,6 +227,7 @@ fn secrets() -> impl Iterator<Item = (&'static str, &'static str)> {
             "sendgrid" => {
                 "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g=="
             }
+            "wise" => include_str!("../../../../tests/fixtures/rsa_public.pem"),
             _ => "00ff00ff",
         };
         (sender.as_str(), secret)

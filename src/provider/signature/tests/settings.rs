@@ -14,13 +14,15 @@ fn mistakes(table: &str) -> Vec<String> {
 
 #[test]
 fn every_sender_that_signs_has_a_table() {
-    assert_eq!(SENDERS.len(), 40);
+    assert_eq!(SENDERS.len(), 46);
     let with = |is: fn(&Settings) -> bool| {
         SENDERS.iter().filter(|(_, s)| is(s)).map(|(n, _)| n.as_str()).collect::<Vec<_>>()
     };
-    assert_eq!(with(Settings::needs_public_url), ["hubspot", "square", "twilio"]);
+    assert_eq!(with(Settings::needs_public_url), ["hubspot", "hubspot-old", "square", "twilio"]);
     assert_eq!(with(Settings::needs_certificates), ["paypal", "sns"]);
-    assert_eq!(with(|s| !s.covers_body()), ["adyen", "flutterwave", "gitlab", "mailgun"]);
+    let partly =
+        ["adyen", "braintree", "dropbox-sign", "flutterwave", "gitlab", "mailgun", "mercadopago"];
+    assert_eq!(with(|s| !s.covers_body()), partly);
     assert_eq!(SENDERS["paddle"].tolerance(), Some(Duration::from_secs(5)));
     assert_eq!(SENDERS["twitch"].tolerance(), Some(Duration::from_mins(10)));
     assert_eq!(SENDERS["github"].tolerance(), None);
@@ -33,7 +35,9 @@ fn all_mistakes_of_a_table_are_reported() {
         r#"
         scheme = "hmac"
         header = "two words"
-        separator = "; "
+        separator = "; ,=x"
+        document = "json:/a"
+        prefix = "v1*"
         encoding = "base32"
         hash = "md5"
         signed = ["body", "boddy", "text:"]
@@ -44,18 +48,22 @@ fn all_mistakes_of_a_table_are_reported() {
         otherwise = { scheme = "twilio", header = "X" }
         "#,
     );
-    let parts = "`body`, `timestamp`, `url`, `path`, `method`, `header:NAME` or `text:LITERAL`";
+    let parts = "`body`, `timestamp`, `url`, `path`, `method`, `header:NAME`, `query:NAME`, \
+                 `form:FIELD`, `json:/pointer` or `text:LITERAL`";
+    let stamp = "`header:NAME`, `entry:PREFIX`, `query:NAME`, `form:FIELD` or `json:/pointer`";
     let expected = [
         "`hash`: expected `sha256`, `sha1` or `sha512`, found `md5`",
         "`header`: expected the name of a header, found `two words`",
-        "`separator`: expected one character such as `,`, found `; `",
+        "`prefix`: expected a text with at most one `*`, found `v1*`",
+        "`separator`: expected one character such as `,`, or a few, found `; ,=x`",
         "`encoding`: expected `hex`, `base64`, `base64url` or `hex-or-base64`, found `base32`",
         &format!("`signed`: expected {parts}, found `boddy`"),
         &format!("`signed`: expected {parts}, found `text:`"),
-        "`timestamp`: expected `header:NAME`, `entry:PREFIX` or `json:/pointer`, \
-         found `X-Timestamp`",
-        "`timestamp_format`: expected `seconds`, `milliseconds` or `rfc3339`, found `minutes`",
-        "`tolerance`: expected a duration such as `30s` or `5m`, found `5 minutes`",
+        "`document`: expected `body` or `form:FIELD`, found `json:/a`",
+        &format!("`timestamp`: expected {stamp}, found `X-Timestamp`"),
+        "`timestamp_format`: expected `seconds`, `milliseconds`, `seconds-or-milliseconds` or \
+         `rfc3339`, found `minutes`",
+        "`tolerance`: expected a duration such as `30s`, `5m` or `2d`, found `5 minutes`",
         "`secret`: expected `text`, `hex`, `base64` or `text-or-hex`, found another text",
         "`otherwise.header`: expected nothing: this scheme has no such setting, found one",
     ];
@@ -67,9 +75,16 @@ fn a_table_that_contradicts_itself_is_refused() {
     for (rest, expected) in [
         (
             r#"signed = ["timestamp", "body"]"#,
-            "`timestamp`: expected `header:NAME`, `entry:PREFIX` or `json:/pointer`, found nothing",
+            "`timestamp`: expected `header:NAME`, `entry:PREFIX`, `query:NAME`, `form:FIELD` or \
+             `json:/pointer`, found nothing",
         ),
-        (r#"signed = ["url"]"#, "`signed`: expected a list with `body`, found one without"),
+        (
+            r#"signed = ["url"]"#,
+            "`signed`: expected a list with `body`, or `covers_body = false` beside it, found one \
+             without",
+        ),
+        ("covers_body = false", "`covers_body`: expected a list without `body`, found one with it"),
+        ("at = \"json:/sig\"", "`at`: expected nothing beside `header`, found both"),
         ("tolerance = \"5m\"", "`tolerance`: expected a `timestamp` beside it, found none"),
         (
             "timestamp = \"header:T\"",
@@ -88,8 +103,8 @@ fn a_table_that_contradicts_itself_is_refused() {
 
 #[test]
 fn a_scheme_is_named_and_has_what_it_needs() {
-    let schemes = "`hmac`, `ed25519`, `ecdsa-p256`, `token`, `standard-webhooks`, `twilio`, \
-                   `hubspot`, `adyen-items`, `braintree`, `mailgun`, `paypal` or `sns`";
+    let schemes = "`hmac`, `ed25519`, `ecdsa-p256`, `rsa`, `token`, `standard-webhooks`, \
+                   `twilio`, `hubspot`, `adyen-items`, `braintree`, `mailgun`, `paypal` or `sns`";
     let expected = |found: &str| [format!("`scheme`: expected {schemes}, found {found}")];
     assert_eq!(mistakes("scheme = \"sha256\"\nheader = \"X\""), expected("`sha256`"));
     assert_eq!(mistakes(""), expected("nothing"));
@@ -135,7 +150,7 @@ fn a_secret_that_cannot_be_the_senders_is_refused_and_not_shown() {
         (
             "sendgrid",
             "MFkwEwYHKoZI",
-            "secret 2 is not a P-256 public key (SubjectPublicKeyInfo in base64)",
+            "secret 2 is not a P-256 public key (PEM, or SubjectPublicKeyInfo in base64)",
         ),
         ("github", "", "secret 2 is not a text that is not empty"),
         ("braintree", "", "secret 2 is not a private key"),

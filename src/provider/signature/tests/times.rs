@@ -16,8 +16,14 @@ fn slack(timestamp: &str) -> Request {
         .header("X-Slack-Signature", signature)
 }
 
+/// Beyond a tolerance of 5 minutes.
 fn stale(by: u64, ahead: bool) -> Refused {
-    Refused::Stale { by: Duration::from_secs(by), ahead }
+    stale_beyond(300, by, ahead)
+}
+
+fn stale_beyond(tolerance: u64, by: u64, ahead: bool) -> Refused {
+    let distance = Duration::from_secs(tolerance + by);
+    Refused::Stale { by: Duration::from_secs(by), distance, ahead }
 }
 
 /// C50
@@ -45,8 +51,8 @@ fn the_routes_tolerance_stands_for_the_senders() {
     let request = slack("1699999000");
     let verify = |tolerance| request.verify(&verifier("slack", &["secret"], Some(tolerance)));
     assert_eq!(verify(Duration::from_secs(1000)), valid(0));
-    assert_eq!(verify(Duration::from_secs(999)), Err(stale(1, false)));
-    assert_eq!(verify(Duration::ZERO), Err(stale(1000, false)));
+    assert_eq!(verify(Duration::from_secs(999)), Err(stale_beyond(999, 1, false)));
+    assert_eq!(verify(Duration::ZERO), Err(stale_beyond(0, 1000, false)));
     assert_eq!(verify(Duration::MAX), valid(0));
 }
 
@@ -106,7 +112,7 @@ fn a_time_in_rfc_3339_may_have_a_fraction_and_an_offset() {
     assert_eq!(twitch("2023-11-14T22:13:20Z"), valid(0));
     assert_eq!(twitch("2023-11-14T22:13:19.634234626Z"), valid(0));
     assert_eq!(twitch("2023-11-14T23:03:21+01:00"), valid(0));
-    assert_eq!(twitch("2023-11-14T22:03:19Z"), Err(stale(1, false)));
+    assert_eq!(twitch("2023-11-14T22:03:19Z"), Err(stale_beyond(600, 1, false)));
     assert!(matches!(twitch("yesterday"), Err(Refused::Invalid(Reason::Timestamp(..)))));
     assert!(matches!(twitch("2023-11-14T22:13:20"), Err(Refused::Invalid(Reason::Timestamp(..)))));
 }
@@ -119,16 +125,57 @@ fn a_timestamp_within_the_signed_body_is_read_there() {
     };
     assert_eq!(linear(r#"{"webhookTimestamp":1700000060000}"#), valid(0));
     assert_eq!(linear(r#"{"webhookTimestamp":"1699999940000"}"#), valid(0));
-    assert_eq!(linear(r#"{"webhookTimestamp":1699999939000}"#), Err(stale(1, false)));
-    let place = Place::Member("/webhookTimestamp".to_owned());
-    let absent = Err(Reason::Absent(place).into());
-    for body in [r#"{"webhookTimestamp":null}"#, r#"{"webhookTimestamp":-1}"#] {
-        assert_eq!(linear(body), absent, "{body}");
+    assert_eq!(linear(r#"{"webhookTimestamp":1699999939000}"#), Err(stale_beyond(60, 1, false)));
+    let place = || Place::Member("/webhookTimestamp".to_owned());
+    let invalid = |reason: Reason| Err(reason.into());
+    for body in [r#"{"webhookTimestamp":null}"#, r#"{"webhookTimestamp":""}"#] {
+        assert_eq!(linear(body), invalid(Reason::Absent(place())), "{body}");
     }
     // Nobody can take it out of what is signed: there was none.
-    for body in ["{}", "not json"] {
+    for body in ["{}", "[]"] {
         assert_eq!(linear(body), valid(0), "{body}");
     }
+    for body in [r#"{"webhookTimestamp":-1}"#, r#"{"webhookTimestamp":"soon"}"#] {
+        let expected = Reason::Timestamp(place(), TimestampFormat::Milliseconds);
+        assert_eq!(linear(body), invalid(expected), "{body}");
+    }
+    for body in [r#"{"webhookTimestamp":{}}"#, r#"{"webhookTimestamp":"\ud800"}"#] {
+        assert_eq!(linear(body), invalid(Reason::Unreadable(place())), "{body}");
+    }
+    // A body that cannot be read is not one without a time.
+    for body in ["not json", r#"{"webhookTimestamp":1700000060000"#, r#"{"x":NaN}"#] {
+        assert_eq!(linear(body), invalid(Reason::Body("JSON in UTF-8")), "{body}");
+    }
+    let twice = r#"{"webhookTimestamp":1,"webhookTimestamp":1700000060000}"#;
+    assert_eq!(linear(twice), invalid(Reason::Repeated(place())));
+}
+
+/// What is not on the way to the timestamp need not be readable, and does not make it absent: not a
+/// title that was cut within an emoji, nor a deep body, nor a number that no double holds.
+#[test]
+fn a_timestamp_is_found_beside_what_no_tree_could_hold() {
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for beside in [r#""Caf\ud83d""#, &deep, "1e999"] {
+        for (at, expected) in [
+            (1_700_000_000_000_u64, valid(0)),
+            (1_668_000_000_000, Err(stale_beyond(60, 31_999_940, false))),
+        ] {
+            let body = format!(r#"{{"title":{beside},"webhookTimestamp":{at}}}"#);
+            let signature = hex::encode(hmac_sha256(b"secret", body.as_bytes()));
+            let request = Request::new(body).header("Linear-Signature", signature);
+            assert_eq!(request.from("linear", &["secret"]), expected, "{beside:.20}");
+        }
+    }
+}
+
+/// Many of one size say that a clock is wrong.
+#[test]
+fn a_stale_signature_says_how_far_the_clocks_are_apart() {
+    let offset = |at: &str| slack(at).from("slack", &["secret"]).unwrap_err().offset_millis();
+    assert_eq!(offset("1700000900"), Some(900_000));
+    assert_eq!(offset("1699999100"), Some(-900_000));
+    let other = slack("1700000900").from("slack", &["other"]).unwrap_err();
+    assert_eq!(other.offset_millis(), None);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use http::{HeaderMap, HeaderValue};
 
 use super::*;
+use crate::provider::signature::Carried;
 
 /// A route as it is built in: `x-idempotency-key` or `idempotency-key`, else `/id` and `/type?`.
 struct Route {
@@ -31,10 +32,7 @@ fn route(name: &str) -> Route {
             event: EventRule { source: name.to_owned(), id, kind },
             scope: Vec::new(),
         },
-        fingerprint: FingerprintRule {
-            over: FingerprintOver::Auto { untyped_events: false },
-            ignore: Vec::new(),
-        },
+        fingerprint: FingerprintRule { over: FingerprintOver::Auto, ignore: Vec::new() },
         when_key_missing: WhenKeyMissing::Refuse,
     }
 }
@@ -78,16 +76,7 @@ impl Route {
         self
     }
 
-    /// Of a sender that nobody knows.
-    fn of_nobody(self) -> Self {
-        self.over(FingerprintOver::Auto { untyped_events: true })
-    }
-
-    fn identifies(&self, sent: &Sent) -> Result<Identity, Unread> {
-        self.tells(sent).map_err(|error| error.why)
-    }
-
-    fn tells(&self, sent: &Sent) -> Result<Identity, IdentifyError> {
+    fn identifies(&self, sent: &Sent) -> Result<Identity, IdentifyError> {
         let rules = Rules {
             observes: false,
             route: &self.name,
@@ -103,6 +92,7 @@ impl Route {
             query: None,
             headers: &sent.headers,
             body: &sent.body,
+            carried: &Carried::default(),
         };
         identify(&rules, &request)
     }
@@ -156,10 +146,10 @@ impl Sent {
 
 const EVENT: &str = r#"{"id":"evt_1","type":"paid"}"#;
 
-fn missing(reason: MissingReason) -> Result<Identity, Unread> {
-    Err(reason.into())
+fn missing(reason: MissingReason) -> Result<Identity, IdentifyError> {
+    Err(IdentifyError::Missing(reason))
 }
 
-fn invalid(reason: InvalidReason) -> Result<Identity, Unread> {
-    Err(reason.into())
+fn invalid(reason: InvalidReason) -> Result<Identity, IdentifyError> {
+    Err(IdentifyError::Invalid(reason))
 }
