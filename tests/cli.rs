@@ -504,8 +504,17 @@ fn completions_and_the_man_page_know_every_command() {
     assert!(pages[5].1.contains(".TH onceward 1"), "{}", pages[5].1);
 }
 
-const COMMANDS: [&str; 8] =
-    ["serve", "demo", "check", "explain", "operations", "providers", "init", "completions"];
+const COMMANDS: [&str; 9] = [
+    "serve",
+    "demo",
+    "check",
+    "explain",
+    "operations",
+    "store",
+    "providers",
+    "init",
+    "completions",
+];
 
 #[test]
 fn every_command_has_help_with_an_example() {

@@ -160,7 +160,8 @@ impl Executor {
         handling: &Handling,
         reply: Reply,
     ) {
-        let (id, may_pass) = (keyed.asked.id, error.says_nothing());
+        let id = keyed.asked.id;
+        let may_pass = error.says_nothing();
         let error = chain(error);
         match handling.policy.when_store_fails {
             WhenStoreFails::Forward if may_pass => {

@@ -14,7 +14,9 @@ const KEY_CHARS_MAX: usize = 256;
 impl Executor {
     /// The outcome of an attempt, or of one of its steps.
     pub(super) fn note_end(asked: &Asked, attempt: u32, step: Option<&str>, ending: &Ending) {
-        let (reason, status, operation) = (ending.reason.as_str(), ending.status, asked.id);
+        let operation = asked.id;
+        let reason = ending.reason.as_str();
+        let status = ending.status;
         match ending.outcome {
             Outcome::Succeeded => {}
             Outcome::Failed => {

@@ -34,7 +34,8 @@ impl Executor {
         let operation = lease.operation();
         let took = claim.asked_at.until(self.clock.moment());
         let settlement = claim.settlement(ending);
-        let (failed_once, was_held) = (Notify::new(), lease.left().is_zero());
+        let was_held = lease.left().is_zero();
+        let failed_once = Notify::new();
         let settling = Self::insist(&lease, &failed_once, || self.store.settle(&settlement));
         let mut settling = pin!(settling);
         let settled = tokio::select! {

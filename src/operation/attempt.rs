@@ -392,7 +392,8 @@ mod tests {
     #[test]
     fn of_a_log_that_was_kept_before_those_that_were_dropped_count_as_uncertain() {
         let all = |number| ended(number, None, Outcome::Failed);
-        let (first, last) = ((1..=32).map(all).collect(), (69..=100).map(all).collect());
+        let first = (1..=32).map(all).collect();
+        let last = (69..=100).map(all).collect();
         assert_eq!(AttemptLog::restored(first, last, 100, 100).uncertain(None), 36);
         let few = AttemptLog::restored(vec![all(1)], VecDeque::new(), 1, 1);
         assert_eq!(few.uncertain(None), 0);

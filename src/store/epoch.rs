@@ -90,7 +90,8 @@ impl Epoch {
     /// long as this process runs: there are several who ask, and none may miss it.
     pub(super) fn see(&self, found: impl IntoIterator<Item = (usize, Word)>) -> Sight {
         let mut seen = self.lock();
-        let (mut is_lost, mut unmarked) = (false, Vec::new());
+        let mut is_lost = false;
+        let mut unmarked = Vec::new();
         for (part, word) in found {
             let before = seen.words.insert(part, word.clone());
             let is_other = before.is_some_and(|before| before.text != word.text);

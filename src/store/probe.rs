@@ -34,7 +34,8 @@ pub(super) async fn probe(store: &dyn Store) -> Result<(), Error> {
 
 /// The same with one of this id.
 pub(super) async fn probe_as(store: &dyn Store, id: [u8; 16]) -> Result<(), Error> {
-    let (asked, claim_id) = (Arc::new(throw_away(id)), ClaimId::from_random(random()?));
+    let asked = Arc::new(throw_away(id));
+    let claim_id = ClaimId::from_random(random()?);
     let (id, holder) = (asked.id, Arc::<str>::from("probe"));
     let request = ClaimRequest::new(Arc::clone(&asked), claim_id, Arc::clone(&holder), TERMS);
     let Claimed::Granted { attempt } = store.claim(&request).await? else {

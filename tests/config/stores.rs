@@ -1,7 +1,7 @@
 //! The store: which one it is, and what is written of it.
 
 use insta::assert_snapshot;
-use onceward::store;
+use onceward::store::{self, WhenEmptied};
 
 use super::Written;
 
@@ -84,5 +84,32 @@ timeout = "0s"
       onceward.toml:3: `store.postgres.schema`: expected a name of letters, digits and `_`, 48 at most, found `a-b`
       onceward.toml:4: `store.postgres.connections_max`: expected a whole number from 2 to 10000, found the number 1
       onceward.toml:5: `store.postgres.timeout`: expected a duration above zero, found `0s`
+    ");
+}
+
+#[test]
+fn a_shared_store_that_was_emptied_goes_on_or_stops_as_it_is_written() {
+    let redis = |word: &str| {
+        let text = format!("[store.redis]\nwhen_store_emptied = \"{word}\"");
+        Written::beside_a_route(&text)
+    };
+    let postgres = |word: &str| {
+        let text = "url = \"postgres://localhost/db\"";
+        let text = format!("[store.postgres]\n{text}\nwhen_store_emptied = \"{word}\"");
+        Written::beside_a_route(&text)
+    };
+    for when in [WhenEmptied::Continue, WhenEmptied::Stop] {
+        for written in [redis(when.as_str()), postgres(when.as_str())] {
+            let found = match written.config().unwrap().store {
+                store::Settings::Redis(redis) => Some(redis.when_emptied),
+                store::Settings::Postgres(postgres) => Some(postgres.when_emptied),
+                store::Settings::Embedded(_) | store::Settings::Memory => None,
+            };
+            assert_eq!(found, Some(when));
+        }
+    }
+    assert_snapshot!(redis("wait").problems(), @"
+    the configuration has 1 problem
+      onceward.toml:2: `store.redis.when_store_emptied`: expected `continue` or `stop`, found `wait`
     ");
 }

@@ -70,7 +70,8 @@ impl Executor {
         let (advanced, recorded_at) = self.record_step(work, &end_of_step).await;
         let took = began_at.until(self.clock.moment());
         work.handling.metrics.attempt(outcome, took);
-        let (asked, attempt) = (&work.keyed.asked, work.claim.attempt);
+        let asked = &work.keyed.asked;
+        let attempt = work.claim.attempt;
         Self::note_end(asked, attempt, Some(&step), &end_of_step.ending);
         let advanced =
             advanced.inspect_err(|error| self.note_unrecorded(asked, attempt, error)).ok();

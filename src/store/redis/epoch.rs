@@ -99,7 +99,8 @@ impl Redis {
     async fn mark(&self, part: usize, word: Word, standing: Standing) -> Result<(), Error> {
         let mut parts = Shard::all().filter(|shard| shard.number() == part);
         let Some(shard) = parts.next() else { return Ok(()) };
-        let (key, marked) = (self.keys.epoch(shard), written(&Word { standing, ..word }));
+        let key = self.keys.epoch(shard);
+        let marked = written(&Word { standing, ..word });
         self.servers.call(shard, &Call::command("SET", &[&key, &marked, "XX"])).await.map(drop)
     }
 }

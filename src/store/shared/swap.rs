@@ -65,8 +65,13 @@ pub(crate) struct Swap<'a> {
 impl Swap<'_> {
     /// A look at the record of an operation, whatever is there.
     pub(crate) const fn look(id: OperationId) -> Self {
-        let (expected, change) = (Expected::Nothing, Put::Nothing);
-        Self { id, expected, change, waits: false, purpose: Purpose::Any }
+        Self {
+            id,
+            expected: Expected::Nothing,
+            change: Put::Nothing,
+            waits: false,
+            purpose: Purpose::Any,
+        }
     }
 }
 

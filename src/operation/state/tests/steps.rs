@@ -389,7 +389,8 @@ fn a_refused_copy_is_told_when_the_event_fails() {
 /// had begun.
 #[test]
 fn a_step_of_whose_beginning_nobody_has_heard_begins_once_more() {
-    let (plan, charge) = (in_order(), end(1, &in_order(), "charge", Outcome::Succeeded));
+    let plan = in_order();
+    let charge = end(1, &plan, "charge", Outcome::Succeeded);
     let unheard = after(1, &plan, &[("charge", Outcome::Succeeded)]);
     for away in [10, LEASE, LEASE + 10, ATTEMPT_TIMEOUT + 10] {
         let again = advance(unheard.clone(), &charge, at(away));
@@ -413,7 +414,8 @@ fn a_step_of_whose_beginning_nobody_has_heard_begins_once_more() {
 /// Its own holder has said so: it was sent.
 #[test]
 fn a_step_that_ran_does_not_begin_once_more() {
-    let (plan, charge) = (in_order(), end(1, &in_order(), "charge", Outcome::Succeeded));
+    let plan = in_order();
+    let charge = end(1, &plan, "charge", Outcome::Succeeded);
     let ends = [("charge", Outcome::Succeeded), ("account", Outcome::Uncertain)];
     let ran = after(1, &plan, &ends);
     let again = advance(ran, &charge, at(LEASE + 1));
