@@ -69,6 +69,7 @@ impl Check {
         };
         let found = self.webhooks.iter().find(|(_, webhook)| made(webhook.reveal()));
         let (secret, _) = found.ok_or(Reason::Mismatch(place))?;
+        certificates.confirm(url);
         let place = Place::Header(TIME);
         TimestampFormat::Rfc3339.check(time, &place, signed, self.tolerance)?;
         Ok(*secret)

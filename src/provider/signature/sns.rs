@@ -72,6 +72,7 @@ impl Check {
         if !certificate.made(method, text.as_bytes(), &signature) {
             return Err(Reason::Mismatch(place).into());
         }
+        certificates.confirm(url.as_bytes());
         let timestamp = message.text("Timestamp")?;
         let (format, place) = (TimestampFormat::Rfc3339, member("Timestamp"));
         format.check(timestamp.as_bytes(), &place, signed, self.tolerance)?;

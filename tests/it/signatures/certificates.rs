@@ -10,11 +10,11 @@ use super::CLAIMS;
 use crate::support::{Event, Inside, Onceward, Receiver};
 
 #[derive(Deserialize)]
-struct Signed {
+pub(super) struct Signed {
     certificate_url: String,
-    certificate_pem: String,
+    pub(super) certificate_pem: String,
     #[serde(alias = "webhook_id", alias = "topic")]
-    secret: String,
+    pub(super) secret: String,
     messages: Vec<Message>,
 }
 
@@ -31,7 +31,7 @@ impl Signed {
         serde_json::from_str(include_str!("../../fixtures/paypal_messages.json")).unwrap()
     }
 
-    fn sns() -> Self {
+    pub(super) fn sns() -> Self {
         serde_json::from_str(include_str!("../../fixtures/sns_messages.json")).unwrap()
     }
 
@@ -43,7 +43,7 @@ impl Signed {
     }
 
     /// A message of SNS to a subscription.
-    fn to_subscription(&self, id: &str, subscription: &str) -> Event {
+    pub(super) fn to_subscription(&self, id: &str, subscription: &str) -> Event {
         let event = self.event(id);
         let body: serde_json::Value = serde_json::from_slice(&event.body).unwrap();
         let text = |name: &str| body[name].as_str().unwrap().to_owned();

@@ -2,6 +2,8 @@
 
 mod certificates;
 mod explained;
+mod families;
+mod fetched;
 mod forged;
 mod handshakes;
 mod own_sender;

@@ -9,6 +9,7 @@ use rustls_pki_types::{
     TrustAnchor, UnixTime, alg_id,
 };
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage};
+use x509_cert::der::Decode;
 
 use super::CertificateError;
 use super::rule::Rule;
@@ -27,6 +28,9 @@ pub(in super::super) enum Rsa {
 pub(in super::super) struct Certificate {
     own: CertificateDer<'static>,
     between: Vec<CertificateDer<'static>>,
+    /// Since 1970.
+    from: Duration,
+    until: Duration,
 }
 
 /// webpki knows no SHA-1, and is right not to: it is accepted for messages only, never in a chain.
@@ -62,8 +66,29 @@ impl Certificate {
         let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
         let mut all = all.map_err(|_| not("not PEM"))?.into_iter();
         let own = all.next().ok_or(not("no certificate"))?;
-        EndEntityCert::try_from(&own).map_err(|_| not("a certificate that cannot be read"))?;
-        Ok(Self { own, between: all.collect() })
+        let unreadable = not("a certificate that cannot be read");
+        EndEntityCert::try_from(&own).map_err(|_| unreadable.clone())?;
+        let read = x509_cert::Certificate::from_der(&own).map_err(|_| unreadable)?;
+        let validity = read.tbs_certificate.validity;
+        let from = validity.not_before.to_unix_duration();
+        Ok(Self { from, until: validity.not_after.to_unix_duration(), own, between: all.collect() })
+    }
+
+    /// How long it is in force from now on.
+    pub(super) fn ends_in(&self, now: Timestamp) -> Duration {
+        self.until.saturating_sub(Duration::from_millis(now.0))
+    }
+
+    /// Whether it is in force at this time of day.
+    pub(super) fn require_in_force(&self, now: Timestamp) -> Result<(), CertificateError> {
+        let now = Duration::from_millis(now.0);
+        if now > self.until {
+            Err(CertificateError::Untrusted("it has expired"))
+        } else if now < self.from {
+            Err(CertificateError::Untrusted("it is not valid yet"))
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether it is what the rule asks for, at this time of day.
@@ -74,7 +99,7 @@ impl Certificate {
         now: Timestamp,
     ) -> Result<(), CertificateError> {
         let Some(suffix) = rule.names else {
-            return Ok(());
+            return self.require_in_force(now);
         };
         let own = EndEntityCert::try_from(&self.own)
             .map_err(|_| CertificateError::NotACertificate("a certificate that cannot be read"))?;

@@ -15,8 +15,22 @@ use super::{CertificateError, DEADLINE};
 /// A chain of three with long names is a third of it.
 const BYTES_MAX: usize = 32 * 1024;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// At a time, for all URLs: more than that comes only from somebody who makes them up.
+/// At a time, for all URLs of which none is known: more than that comes only from somebody who makes
+/// them up.
 const FETCHES_MAX: usize = 4;
+/// At a time, for URLs by whose certificates a message was signed. Nobody else gets in between.
+const CONFIRMED_FETCHES_MAX: usize = 2;
+/// Who waits for one of the first. With more there would be no end to it within the deadline.
+const WAITING_MAX: usize = 32;
+
+/// Which of the fetches are meant for a URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    /// A message for us was signed with what stands there.
+    Confirmed,
+    /// Nobody knows who wrote it.
+    Unknown,
+}
 
 /// Fetches from a host that has been found to be the sender's.
 #[derive(Debug)]
@@ -24,11 +38,18 @@ pub(super) struct Fetcher {
     client: reqwest::Client,
     anchors: Vec<TrustAnchor<'static>>,
     permits: Semaphore,
+    confirmed: Semaphore,
+    waiting: Semaphore,
 }
 
 impl Fetcher {
     pub(super) fn new() -> reqwest::Result<Self> {
-        Self::trusting(webpki_roots::TLS_SERVER_ROOTS.to_vec(), |builder| builder)
+        let mut anchors = webpki_roots::TLS_SERVER_ROOTS.to_vec();
+        // Where TLS is intercepted, as in many companies, the machine knows by whom.
+        let own = rustls_native_certs::load_native_certs().certs;
+        let own = own.iter().filter_map(|root| webpki::anchor_from_trusted_cert(root).ok());
+        anchors.extend(own.map(|anchor| anchor.to_owned()));
+        Self::trusting(anchors, |builder| builder)
     }
 
     pub(super) fn trusting(
@@ -52,7 +73,13 @@ impl Fetcher {
             builder = builder.tls_backend_preconfigured(config);
         }
         let client = change(builder).build()?;
-        Ok(Self { client, anchors, permits: Semaphore::new(FETCHES_MAX) })
+        Ok(Self {
+            client,
+            anchors,
+            permits: Semaphore::new(FETCHES_MAX),
+            confirmed: Semaphore::new(CONFIRMED_FETCHES_MAX),
+            waiting: Semaphore::new(WAITING_MAX),
+        })
     }
 
     /// Who may sign a certificate.
@@ -61,8 +88,16 @@ impl Fetcher {
     }
 
     /// What stands at `url`.
-    pub(super) async fn fetch(&self, url: &str) -> Result<Vec<u8>, CertificateError> {
-        let _permit = self.permits.acquire().await.map_err(|_| unreachable("it is closing"))?;
+    pub(super) async fn fetch(&self, url: &str, room: Room) -> Result<Vec<u8>, CertificateError> {
+        let closing = |_| unreachable("it is closing");
+        let _permit = match room {
+            Room::Confirmed => self.confirmed.acquire().await.map_err(closing)?,
+            Room::Unknown => {
+                let waiting = self.waiting.try_acquire();
+                let _waiting = waiting.map_err(|_| unreachable("too many others are asked for"))?;
+                self.permits.acquire().await.map_err(closing)?
+            }
+        };
         let failed = |error: reqwest::Error| {
             unreachable(if error.is_timeout() {
                 "it took too long"

@@ -1,4 +1,7 @@
-//! Certificates that a request names: from the sender's own hosts only, each fetched once a day.
+//! Certificates that a request names: from the sender's own hosts only, each fetched about once a day.
+//!
+//! A certificate that is older than that is still used while it is fetched again, for as long as it
+//! is in force itself: a host that cannot be reached for a while costs no event.
 //!
 //! Whoever writes the request writes the URL, so the URL is held against a list before anything is
 //! asked, and nothing can lead away from it: no redirect, no proxy, no other port.
@@ -8,7 +11,7 @@ mod fetch;
 mod rule;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quick_cache::sync::Cache;
@@ -16,12 +19,16 @@ use quick_cache::sync::Cache;
 pub(super) use chain::{Certificate, Rsa};
 pub(super) use rule::{PAYPAL, Rule, SNS};
 
-use self::fetch::Fetcher;
+use self::fetch::{Fetcher, Room};
 use crate::clock::{Clock, Moment};
 use crate::operation::Timestamp;
 
-/// How long a certificate is believed before it is fetched and checked again.
+/// After this a certificate is fetched again, while the one that is there is still used.
 const FRESH_FOR: Duration = Duration::from_hours(24);
+/// It is also fetched again this long before it ends.
+const AHEAD: Duration = Duration::from_hours(1);
+/// How long after a fetch that failed the next one is made.
+const AGAIN_AFTER: Duration = Duration::from_mins(1);
 /// Senders have a handful.
 const CERTIFICATES_MAX: usize = 64;
 /// For all of it: waiting for others, connecting, reading. Below the patience of every sender that
@@ -37,14 +44,35 @@ struct Shared {
     fetcher: Fetcher,
     clock: Clock,
     /// Only what passed every check gets in, so nobody can fill it with anything else.
-    cache: Cache<String, Kept>,
+    cache: Cache<String, Arc<Kept>>,
+    /// The URLs of certificates by which a message for us was signed. Only the sender gets in.
+    confirmed: Cache<String, ()>,
     trusted: BTreeMap<String, Arc<Certificate>>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Kept {
     certificate: Arc<Certificate>,
-    until: Moment,
+    /// When it is to be fetched again.
+    due: Mutex<Moment>,
+}
+
+impl Kept {
+    fn new(certificate: Certificate, now: Timestamp, moment: Moment) -> Arc<Self> {
+        let left = certificate.ends_in(now).saturating_sub(AHEAD);
+        let due = Mutex::new(moment.plus(FRESH_FOR.min(left).max(AGAIN_AFTER)));
+        Arc::new(Self { certificate: Arc::new(certificate), due })
+    }
+
+    /// Whether it is to be fetched now. Says so to one of all that ask at the same time.
+    fn is_due(&self, moment: Moment) -> bool {
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = *due <= moment;
+        if is_due {
+            *due = moment.plus(AGAIN_AFTER);
+        }
+        is_due
+    }
 }
 
 /// Why no certificate could be used.
@@ -83,7 +111,7 @@ impl CertificateError {
 }
 
 impl Certificates {
-    /// Fetches over https, trusting the roots that Mozilla trusts.
+    /// Fetches over https, trusting the roots that Mozilla trusts and those of this machine.
     ///
     /// # Errors
     /// No TLS client can be made.
@@ -108,14 +136,14 @@ impl Certificates {
     }
 
     fn with(clock: Clock, fetcher: Fetcher, trusted: BTreeMap<String, Arc<Certificate>>) -> Self {
-        let cache = Cache::new(CERTIFICATES_MAX);
-        Self(Arc::new(Shared { fetcher, clock, cache, trusted }))
+        let (cache, confirmed) = (Cache::new(CERTIFICATES_MAX), Cache::new(CERTIFICATES_MAX));
+        Self(Arc::new(Shared { fetcher, clock, cache, confirmed, trusted }))
     }
 
     /// The certificate at `url`, if `rule` lets it be used. `now` is the time of day.
     pub(super) async fn get(
         &self,
-        rule: &Rule,
+        rule: &'static Rule,
         url: &[u8],
         now: Timestamp,
     ) -> Result<Arc<Certificate>, CertificateError> {
@@ -127,29 +155,77 @@ impl Certificates {
         within.unwrap_or(Err(CertificateError::Unreachable("it took too long")))
     }
 
+    /// Notes that a message for us was signed with the certificate at this URL: there is room to
+    /// fetch it again, whatever others ask for.
+    pub(super) fn confirm(&self, url: &[u8]) {
+        let Ok(url) = std::str::from_utf8(url) else { return };
+        if self.0.confirmed.get(url).is_none() {
+            self.0.confirmed.insert(url.to_owned(), ());
+        }
+    }
+
     async fn kept_or_fetched(
+        &self,
+        rule: &'static Rule,
+        url: &str,
+        now: Timestamp,
+    ) -> Result<Arc<Certificate>, CertificateError> {
+        let Shared { clock, cache, .. } = &*self.0;
+        if let Some(kept) = cache.get(url) {
+            if kept.certificate.require_in_force(now).is_ok() {
+                if kept.is_due(clock.moment()) {
+                    self.refresh(rule, url, now);
+                }
+                return Ok(Arc::clone(&kept.certificate));
+            }
+            cache.remove(url);
+        }
+        // One at a time for each URL: who does not get the guard waits for who has it. If that one
+        // fails or is dropped, the next one tries.
+        match cache.get_value_or_guard_async(url).await {
+            Ok(kept) => Ok(Arc::clone(&kept.certificate)),
+            Err(guard) => {
+                let kept = self.fetched(rule, url, now).await?;
+                // Nobody else needs to know if it was not kept.
+                drop(guard.insert(Arc::clone(&kept)));
+                Ok(Arc::clone(&kept.certificate))
+            }
+        }
+    }
+
+    async fn fetched(
         &self,
         rule: &Rule,
         url: &str,
         now: Timestamp,
-    ) -> Result<Arc<Certificate>, CertificateError> {
-        let Shared { fetcher, clock, cache, .. } = &*self.0;
-        let moment = clock.moment();
-        cache.remove_if(url, |kept| kept.until <= moment);
-        // One at a time for each URL: who does not get the guard waits for who has it. If that one
-        // fails or is dropped, the next one tries.
-        match cache.get_value_or_guard_async(url).await {
-            Ok(kept) => Ok(kept.certificate),
-            Err(guard) => {
-                let certificate = Certificate::from_pem(&fetcher.fetch(url).await?)?;
-                certificate.check(rule, fetcher.anchors(), now)?;
-                let certificate = Arc::new(certificate);
-                let until = clock.moment().plus(FRESH_FOR);
-                // Nobody else needs to know if it was not kept.
-                drop(guard.insert(Kept { certificate: Arc::clone(&certificate), until }));
-                Ok(certificate)
+    ) -> Result<Arc<Kept>, CertificateError> {
+        let Shared { fetcher, clock, confirmed, .. } = &*self.0;
+        let room = if confirmed.get(url).is_some() { Room::Confirmed } else { Room::Unknown };
+        let certificate = Certificate::from_pem(&fetcher.fetch(url, room).await?)?;
+        certificate.check(rule, fetcher.anchors(), now)?;
+        Ok(Kept::new(certificate, now, clock.moment()))
+    }
+
+    /// Fetches it while nobody waits for it.
+    fn refresh(&self, rule: &'static Rule, url: &str, now: Timestamp) {
+        let (certificates, url) = (self.clone(), url.to_owned());
+        tokio::spawn(async move {
+            let fetched = certificates.fetched(rule, &url, now);
+            match tokio::time::timeout(DEADLINE, fetched).await {
+                Ok(Ok(kept)) => certificates.0.cache.insert(url, kept),
+                // Its host says that it is none any more.
+                Ok(Err(error)) if !error.may_pass() => {
+                    tracing::warn!(url, %error, "a certificate of a sender was withdrawn");
+                    certificates.0.cache.remove(&url);
+                }
+                Ok(Err(error)) => {
+                    tracing::info!(url, %error, "a certificate of a sender could not be renewed");
+                }
+                Err(_) => {
+                    tracing::info!(url, "a certificate of a sender could not be renewed in time");
+                }
             }
-        }
+        });
     }
 }
 

@@ -7,9 +7,9 @@ pub(in super::super) struct Rule {
     pub(super) owner: &'static str,
     hosts: &'static [Host],
     path: Path,
-    /// What the names in the certificate end with. It must then also be in force, and the chain
-    /// that comes with it must lead to a public authority. None: that it comes from one of the
-    /// hosts has to do.
+    /// What the names in the certificate end with. The chain that comes with it must then lead to
+    /// an authority that is trusted. None: that it comes from one of the hosts has to do. It must
+    /// be in force either way.
     pub(super) names: Option<&'static str>,
 }
 

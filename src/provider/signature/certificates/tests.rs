@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use super::fetch::Fetcher;
-use super::{CertificateError, Certificates, FRESH_FOR, PAYPAL, SNS};
+use super::{AGAIN_AFTER, CertificateError, Certificates, FRESH_FOR, PAYPAL, SNS};
 use crate::clock::Clock;
 use crate::operation::Timestamp;
 
@@ -151,6 +151,14 @@ async fn outcome(authority: &Authority, answer: String) -> Result<(), Certificat
     certificates.get(&PAYPAL, URL, NOW).await.map(|_| ())
 }
 
+/// Waits until the server was asked as often.
+async fn asked(server: &Server, times: usize) {
+    while server.served() < times {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.served(), times);
+}
+
 #[tokio::test]
 async fn a_certificate_is_fetched_once_and_again_after_a_day() {
     let authority = Authority::new();
@@ -167,7 +175,64 @@ async fn a_certificate_is_fetched_once_and_again_after_a_day() {
     assert_eq!(server.served(), 1);
     clock.advance(Duration::from_millis(1));
     assert!(certificates.get(&PAYPAL, URL, NOW).await.is_ok());
-    assert_eq!(server.served(), 2);
+    asked(&server, 2).await;
+}
+
+/// A host that does not answer costs no event: what is there is used while it is in force.
+#[tokio::test]
+async fn an_old_certificate_is_used_while_it_is_fetched_again() {
+    let authority = Authority::new();
+    let (pem, _) = authority.issue(&["a.paypal.com"], (2020, 2040));
+    let server = Server::start(&authority, ok(&pem)).await;
+    let clock = Clock::manual(NOW);
+    let certificates = server.certificates(&authority, clock.clone());
+    assert!(certificates.get(&PAYPAL, URL, NOW).await.is_ok());
+    server.let_through.forget_permits(Semaphore::MAX_PERMITS);
+    clock.advance(FRESH_FOR * 30);
+    for _ in 0..10 {
+        assert!(certificates.get(&PAYPAL, URL, NOW).await.is_ok());
+    }
+    // One asks again, and after a while another one.
+    asked(&server, 2).await;
+    clock.advance(AGAIN_AFTER);
+    assert!(certificates.get(&PAYPAL, URL, NOW).await.is_ok());
+    asked(&server, 3).await;
+    // Once it has ended itself, it is not used whatever its host does.
+    server.let_through.add_permits(10);
+    let end = Timestamp(rcgen::date_time_ymd(2040, 1, 2).unix_timestamp().unsigned_abs() * 1000);
+    let ended = certificates.get(&PAYPAL, URL, end).await.map(|_| ());
+    assert_eq!(ended, Err(CertificateError::Untrusted("it has expired")));
+}
+
+/// URLs that somebody makes up wait for each other, and never before one that is known.
+#[tokio::test]
+async fn made_up_urls_take_no_room_of_those_by_which_messages_were_signed() {
+    let authority = Authority::new();
+    let (pem, _) = authority.issue(&["sns.amazonaws.com"], (2020, 2040));
+    let silent = Server::start(&authority, ok(&pem)).await;
+    silent.let_through.forget_permits(Semaphore::MAX_PERMITS);
+    let genuine = Server::start(&authority, ok(&pem)).await;
+    let anchor = webpki::anchor_from_trusted_cert(&authority.der).unwrap().to_owned();
+    let fetcher = Fetcher::trusting(vec![anchor], |builder| {
+        builder.resolve(HOST, silent.address).resolve(SNS_HOST, genuine.address)
+    });
+    let certificates = Certificates::with(Clock::manual(NOW), fetcher.unwrap(), BTreeMap::new());
+    let made_up = |number: usize| {
+        let certificates = certificates.clone();
+        tokio::spawn(async move {
+            let url = format!("https://{HOST}/v1/notifications/certs/CERT-{number}");
+            certificates.get(&PAYPAL, url.as_bytes(), NOW).await.map(|_| ())
+        })
+    };
+    let all: Vec<_> = (0..200).map(made_up).collect();
+    asked(&silent, 4).await;
+    certificates.confirm(SNS_URL);
+    assert!(certificates.get(&SNS, SNS_URL, NOW).await.is_ok());
+    // They do not pile up: most are told at once to come again.
+    let told: Vec<_> = futures_util::future::join_all(all).await;
+    let too_many = Err(CertificateError::Unreachable("too many others are asked for"));
+    let refused = told.into_iter().filter(|told| *told.as_ref().unwrap() == too_many).count();
+    assert!(refused >= 150, "{refused}");
 }
 
 #[tokio::test]
