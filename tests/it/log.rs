@@ -31,7 +31,8 @@ async fn every_request_has_one_line_in_the_log() {
     let done = |disposition: &str| {
         json!({
             "method": "POST", "path": "/hooks", "route.name": "hooks", "status": 201,
-            "disposition": disposition, "operation.id": id, "attempt.number": 1,
+            "disposition": disposition, "operation.id": id, "operation.key": "evt_1",
+            "attempt.number": 1,
         })
     };
     let expected = [
