@@ -9,7 +9,7 @@ use super::problem::Key;
 use super::risk::Risk;
 use crate::idempotency::{Remember, WhenInFlight};
 use crate::provider::{Content, Facts, Handshake, Provider};
-use crate::proxy::{Mode, RouteSettings, WhenKeyMissing};
+use crate::proxy::{Mode, Place, RouteSettings, WhenKeyMissing};
 
 /// What should have been decided, not overlooked.
 pub(super) fn risks(at: &Key, route: &RouteSettings) -> Vec<Risk> {
@@ -19,6 +19,8 @@ pub(super) fn risks(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     let facts = &sender.facts;
     [
         unverified(at, route, sender),
+        open_to_all(at, route, sender),
+        never_found(at, route, sender),
         unguarded(at, route, sender),
         named_by_header(at, sender),
         forgotten(at, route, sender),
@@ -69,6 +71,35 @@ fn unverified(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk
         key: at.join("verify"),
         text: format!("who knows the URL can send what looks like an event of {}", sender.title),
         hint: "give its `secrets`".into(),
+    })
+}
+
+/// PayPal's simulator signs for everybody who has an account there.
+fn open_to_all(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
+    let signature = sender.signature.as_ref()?;
+    route.secrets.iter().any(|secret| signature.is_public_secret(secret)).then(|| Risk {
+        code: "secret-of-a-simulator",
+        key: at.join("secrets"),
+        text: format!("one of them is that of the simulator of {}: anybody can send", sender.title),
+        hint: "leave it out in production".into(),
+    })
+}
+
+/// A name that the sender's signature does not have is absent from every request.
+fn never_found(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
+    let key = &route.key;
+    let mut selectors = [&key.event.id, &key.event.kind].into_iter().chain(&key.scope);
+    let unknown = selectors.find(|selector| match &selector.place {
+        Place::Signature(name) => {
+            !sender.signature.as_ref().is_some_and(|signature| signature.carries(name))
+        }
+        Place::Header(_) | Place::Json(_) | Place::Form(_) | Place::Query(_) | Place::Body => false,
+    })?;
+    Some(Risk {
+        code: "key-never-found",
+        key: at.join("key"),
+        text: format!("no signature of {} has what `{unknown}` names", sender.title),
+        hint: "name it in `carries` of its `[signature]`".into(),
     })
 }
 

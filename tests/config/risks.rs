@@ -90,6 +90,26 @@ fn a_signature_that_is_not_checked_is_a_risk() {
     assert_snapshot!(from("stripe", "verify = false\n").risks(), @"routes.hooks.verify: signature-unchecked");
 }
 
+/// It is for trying: everybody who has an account can send what it signs.
+#[test]
+fn the_secret_of_a_simulator_is_a_risk() {
+    let found = |secret: &str| from("paypal", WITH_SECRET).variable("SECRET", secret).risks();
+    assert!(found("WEBHOOK_ID").contains("routes.hooks.secrets: secret-of-a-simulator"));
+    assert!(!found("8PT597110X687430LKGECATA").contains("simulator"));
+}
+
+#[test]
+fn a_value_that_no_signature_has_is_a_risk() {
+    let found = |name: &str| {
+        let key = format!("key.event.id = \"signature:{name}\"\n");
+        from("standard-webhooks", &(WITH_SECRET.to_owned() + &key))
+            .variable("SECRET", "whsec_Y2FuYXJ5")
+            .risks()
+    };
+    assert!(found("ids").contains("routes.hooks.key: key-never-found"));
+    assert!(!found("id").contains("key-never-found"));
+}
+
 #[test]
 fn what_cannot_be_helped_is_a_note() {
     assert_snapshot!(from("mollie-classic", "").notes(), @"
