@@ -1,15 +1,20 @@
-//! Wrong tokens, counted by where they come from, so that nobody can guess for long.
+//! Wrong tokens, counted by where they come from.
+//!
+//! Whoever guesses for long is told to come back later and is no longer logged one by one. The
+//! right token is never refused for that: an operator behind the same address would be locked out
+//! by whoever guesses there, just when it matters.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::budget::network;
 use crate::clock::{Clock, Moment};
 
 /// A wrong token is paid for with so much time;
 const COST: Duration = Duration::from_secs(6);
-/// who owes more than this is not listened to. So ten in a row are free, then ten a minute.
+/// who owes more than this is told to wait. So ten in a row are free, then ten a minute.
 const DEBT_MAX: Duration = Duration::from_mins(1);
 /// Addresses that are kept. Of more, those that owe the least are let go.
 const SOURCES_MAX: usize = 1024;
@@ -36,7 +41,7 @@ struct Debt {
 pub(super) enum Denied {
     /// It is not the right one.
     Wrong,
-    /// It was not looked at; the caller may try again after this time.
+    /// It is not the right one, as too many before it; the caller is to try again after this time.
     TooMany(Duration),
 }
 
@@ -45,28 +50,19 @@ impl Failures {
         Self { clock, debts: Mutex::default() }
     }
 
-    /// Asks whether a token from this address is right, unless too many were wrong of late. An
-    /// address pays for its own failures only.
-    pub(super) fn judge(
-        &self,
-        peer: Option<SocketAddr>,
-        is_right: impl FnOnce() -> bool,
-    ) -> Result<(), Denied> {
+    /// Takes note of a wrong token from this address. An address pays for its own failures only.
+    pub(super) fn wrong(&self, peer: Option<SocketAddr>) -> Denied {
         let source = peer.map(|peer| network(peer.ip()));
-        // held while the token is compared, so that no two guesses are made for the price of one
         let mut debts = self.lock();
         let now = self.clock.moment();
         let owed = debts.get(&source).map_or(Duration::ZERO, |debt| debt.left(now));
         let after = owed.saturating_add(COST);
         if after > DEBT_MAX {
-            return Err(Denied::TooMany(after.saturating_sub(DEBT_MAX)));
-        }
-        if is_right() {
-            return Ok(());
+            return Denied::TooMany(after.saturating_sub(DEBT_MAX));
         }
         make_room(&mut debts, source, now);
         debts.insert(source, Debt { owed: after, at: now });
-        Err(Denied::Wrong)
+        Denied::Wrong
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Source, Debt>> {
@@ -92,15 +88,6 @@ fn make_room(debts: &mut HashMap<Source, Debt>, newcomer: Source, now: Moment) {
     }
 }
 
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(address) => IpAddr::V4(address),
-        IpAddr::V6(address) => {
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,55 +98,51 @@ mod tests {
         (Failures::new(clock.clone()), clock)
     }
 
-    fn judge(failures: &Failures, address: &str, is_right: bool) -> Result<(), Denied> {
-        failures.judge(Some(SocketAddr::new(address.parse().unwrap(), 4711)), || is_right)
+    fn wrong(failures: &Failures, address: &str) -> Denied {
+        failures.wrong(Some(SocketAddr::new(address.parse().unwrap(), 4711)))
     }
 
-    #[test]
-    fn ten_wrong_tokens_are_judged_and_then_ten_a_minute() {
-        let (failures, clock) = failures();
-        let guess = || judge(&failures, "192.0.2.1", false);
-        for _ in 0..10 {
-            assert_eq!(guess(), Err(Denied::Wrong));
+    fn guess_often(failures: &Failures, addresses: &[&str]) {
+        for address in addresses.iter().cycle().take(20) {
+            wrong(failures, address);
         }
-        assert_eq!(guess(), Err(Denied::TooMany(COST)));
-        clock.advance(COST / 2);
-        assert_eq!(guess(), Err(Denied::TooMany(COST / 2)));
-        clock.advance(COST / 2);
-        assert_eq!(guess(), Err(Denied::Wrong));
-        assert_eq!(guess(), Err(Denied::TooMany(COST)));
     }
 
     #[test]
-    fn a_token_that_comes_too_soon_is_not_even_compared() {
-        let failures = failures().0;
-        (0..10).for_each(|_| assert!(failures.judge(None, || false).is_err()));
-        let denied = failures.judge(None, || panic!("it was compared"));
-        assert_eq!(denied, Err(Denied::TooMany(COST)));
+    fn ten_wrong_tokens_are_told_so_and_then_ten_a_minute() {
+        let (failures, clock) = failures();
+        let guess = || wrong(&failures, "192.0.2.1");
+        for _ in 0..10 {
+            assert_eq!(guess(), Denied::Wrong);
+        }
+        assert_eq!(guess(), Denied::TooMany(COST));
+        clock.advance(COST / 2);
+        assert_eq!(guess(), Denied::TooMany(COST / 2));
+        clock.advance(COST / 2);
+        assert_eq!(guess(), Denied::Wrong);
+        assert_eq!(guess(), Denied::TooMany(COST));
     }
 
     #[test]
     fn nobody_pays_for_others() {
         let failures = failures().0;
-        (0..20).for_each(|_| assert!(judge(&failures, "192.0.2.1", false).is_err()));
-        assert_eq!(judge(&failures, "192.0.2.2", true), Ok(()));
-        let network = ["2001:db8::1", "2001:db8::2"];
-        (0..20).for_each(|n| assert!(judge(&failures, network[n % 2], false).is_err()));
-        assert_eq!(judge(&failures, "2001:db8::3", true), Err(Denied::TooMany(COST)));
-        assert_eq!(judge(&failures, "2001:db8:0:1::1", true), Ok(()));
-        let mapped = judge(&failures, "::ffff:192.0.2.1", true);
-        assert_eq!(mapped, Err(Denied::TooMany(COST)));
+        guess_often(&failures, &["192.0.2.1"]);
+        assert_eq!(wrong(&failures, "192.0.2.2"), Denied::Wrong);
+        guess_often(&failures, &["2001:db8::1", "2001:db8::2"]);
+        assert_eq!(wrong(&failures, "2001:db8::3"), Denied::TooMany(COST));
+        assert_eq!(wrong(&failures, "2001:db8:0:1::1"), Denied::Wrong);
+        assert_eq!(wrong(&failures, "::ffff:192.0.2.1"), Denied::TooMany(COST));
     }
 
     #[test]
     fn of_many_addresses_those_that_owe_most_are_kept() {
         let failures = failures().0;
-        (0..20).for_each(|_| assert!(judge(&failures, "192.0.2.1", false).is_err()));
+        guess_often(&failures, &["192.0.2.1"]);
         for n in 0..3_000_u32 {
             let address = SocketAddr::new(std::net::Ipv4Addr::from_bits(n).into(), 1);
-            assert_eq!(failures.judge(Some(address), || false), Err(Denied::Wrong));
+            assert_eq!(failures.wrong(Some(address)), Denied::Wrong);
         }
         assert!(failures.lock().len() <= SOURCES_MAX);
-        assert_eq!(judge(&failures, "192.0.2.1", true), Err(Denied::TooMany(COST)));
+        assert_eq!(wrong(&failures, "192.0.2.1"), Denied::TooMany(COST));
     }
 }

@@ -55,8 +55,10 @@ fn has_token(admin: &Admin, token: &Secret, request: &Request) -> Result<(), Pro
         return Err(Problem::Unauthorized);
     };
     let peer = request.extensions().get::<Peer>().map(|Peer(peer)| *peer);
-    let is_right = || bearer(given.as_bytes()).is_some_and(|given| token.is(given));
-    admin.0.failures.judge(peer, is_right).map_err(|denied| match denied {
+    if bearer(given.as_bytes()).is_some_and(|given| token.is(given)) {
+        return Ok(());
+    }
+    Err(match admin.0.failures.wrong(peer) {
         Denied::Wrong => {
             tracing::info!(?peer, "refused a call to the control plane: its token is wrong");
             Problem::Unauthorized

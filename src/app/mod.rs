@@ -13,11 +13,11 @@ use hyper_util::service::TowerToHyperService;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::admin::{self, Admin, Retentions};
-use crate::budget::Budget;
+use crate::budget::{Budget, Share};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::idempotency::Executor;
-use crate::listener::{self, Listener, Service, Shutdown};
+use crate::listener::{self, Listener, Resources, Service, Shutdown};
 use crate::provider::signature::{Certificates, CertificatesError, SecretError};
 use crate::proxy::{Parties, Proxy, RouteSettings};
 use crate::store::{self, Measured, Store, embedded, memory, postgres, redis};
@@ -33,7 +33,7 @@ pub struct App {
     admin: Admin,
     executor: Arc<Executor>,
     store: Arc<dyn Store>,
-    metrics: Arc<Metrics>,
+    resources: Resources,
     public: Listener,
     private: Listener,
     drain_delay: Duration,
@@ -74,6 +74,8 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 /// The pause between two passes of expiry, and how much one pass does.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 const SWEEP_RECORDS: usize = 1000;
+/// Memory for requests to the control plane.
+const CONTROL_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The pause between two looks at idle upstream connections.
 const CLOSE_IDLE_EVERY: Duration = Duration::from_secs(1);
 
@@ -99,6 +101,7 @@ impl App {
             );
         }
         let budget = Budget::new(server.limits.buffered_bytes_max, Arc::clone(&metrics));
+        let resources = Resources { memory: budget.clone(), metrics: Arc::clone(&metrics) };
         let retentions = retentions(&routes, admin.retention);
         let executor = Executor::new(
             Arc::clone(&store),
@@ -120,7 +123,11 @@ impl App {
         let proxy =
             Proxy::new(routes, server.limits, trusted, parties).map_err(StartError::Secret)?;
         let public = bind("server.listen", server.listen, server.listener.clone())?;
-        let limits = listener::Limits { connections_max: shares.private, ..server.listener };
+        let limits = listener::Limits {
+            connections_max: shares.private,
+            per_peer_max: Share::WHOLE,
+            ..server.listener
+        };
         let private = bind("admin.listen", admin.listen, limits)?;
         let admin = Admin::new(admin::Parties {
             store: Arc::clone(&store),
@@ -134,7 +141,7 @@ impl App {
             admin,
             executor,
             store,
-            metrics,
+            resources,
             public,
             private,
             drain_delay: server.drain_delay,
@@ -171,19 +178,17 @@ impl App {
 
     async fn run_service(self, service: impl Service, asked_to_stop: impl Future<Output = ()>) {
         let (open, closing) = (Shutdown::default(), Shutdown::default());
-        let mut public =
-            tokio::spawn(self.public.serve(service, open.clone(), Arc::clone(&self.metrics)));
-        let private = tokio::spawn(self.private.serve(
-            TowerToHyperService::new(self.admin.router()),
-            closing.clone(),
-            Arc::clone(&self.metrics),
-        ));
-        let sweep = tokio::spawn(sweep(Arc::clone(&self.store), Arc::clone(&self.metrics)));
-        let concerns = tokio::spawn(concerns::tell(
-            Arc::clone(&self.store),
-            Arc::clone(&self.metrics),
-            self.admin.clone(),
-        ));
+        let metrics = Arc::clone(&self.resources.metrics);
+        let control = Resources {
+            memory: Budget::of_the_control_plane(CONTROL_BYTES_MAX, Arc::clone(&metrics)),
+            metrics: Arc::clone(&metrics),
+        };
+        let mut public = tokio::spawn(self.public.serve(service, open.clone(), self.resources));
+        let router = TowerToHyperService::new(self.admin.router());
+        let private = tokio::spawn(self.private.serve(router, closing.clone(), control));
+        let sweep = tokio::spawn(sweep(Arc::clone(&self.store), Arc::clone(&metrics)));
+        let concerns =
+            tokio::spawn(concerns::tell(Arc::clone(&self.store), metrics, self.admin.clone()));
         let close_idle = tokio::spawn(close_idle(self.proxy.clone()));
 
         asked_to_stop.await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use figment::value::Value;
 
-use super::leaf::{Count, List, Text};
+use super::leaf::{Count, List, Portion, Text};
 use super::problem::{Key, Place, Problem, Problems, quoted};
 use super::raw::{Raw, RawAdmin, RawEmbedded, RawLimits, RawServer, RawStore};
 use super::source::Sources;
@@ -76,7 +76,8 @@ impl Check<'_> {
         let limits = self.limits(raw.limits);
         let listen = text(raw.listen);
         let trusted_proxies = raw.trusted_proxies.and_then(List::complete);
-        let (listener, limits) = limits?;
+        let (mut listener, limits) = limits?;
+        listener.trusted_proxies = trusted_proxies.clone()?;
         Some(Server {
             listen: listen?,
             public_url: text(raw.public_url)?.map(|url| url.0),
@@ -111,29 +112,43 @@ impl Check<'_> {
             &(1..=ANSWER_LINES),
             "a number from `1` to `10000`",
         );
-        let bodies = Size(1 << 10)..=Size(usize::MAX);
+        let bodies = Size(1 << 20)..=Size(usize::MAX);
         let bodies = self.within(
             &at.join("buffered_bytes_max"),
             text(raw.buffered_bytes_max),
             &bodies,
-            "a size of `1KiB` or more",
+            "a size of `1MiB` or more",
+        );
+        // hyper makes room for all of them with each head that it reads.
+        let lines = self.within(
+            &at.join("header_lines_max"),
+            count(raw.header_lines_max),
+            &(16..=10_000),
+            "a whole number from 16 to 10000",
         );
         let header = self.above_zero(&at.join("header_timeout"), text(raw.header_timeout));
         let body = self.above_zero(&at.join("body_timeout"), text(raw.body_timeout));
         let idle = self.above_zero(&at.join("idle_timeout"), text(raw.idle_timeout));
         let write = self.above_zero(&at.join("write_timeout"), text(raw.write_timeout));
+        let Portion(per_peer_max) = raw.per_peer_max?;
         let listener = listener::Limits {
             connections_max: count(raw.connections_max)?,
+            per_peer_max,
+            trusted_proxies: Vec::new(),
             header_bytes_max: head?.0,
+            header_lines_max: lines?,
             header_timeout: header?,
             idle_timeout: idle?,
             write_timeout: write?,
         };
         let proxy = proxy::Limits {
             requests_in_flight_max: count(raw.requests_in_flight_max)?,
+            bodies_pending_max: count(raw.bodies_pending_max)?,
+            per_peer_max,
             buffered_bytes_max: bodies?.0,
             body_timeout: body?,
             answer_head: AnswerHead { bytes_max: answer_head?.0, lines_max: answer_lines? },
+            body_rate_min: text(raw.body_rate_min)?.0,
         };
         Some((listener, proxy))
     }

@@ -76,5 +76,9 @@ fn as_toml(value: &Value) -> String {
 }
 
 fn number_as_toml(number: Num) -> String {
-    number.to_i128().map_or_else(String::new, |number| number.to_string())
+    match (number.to_i128(), number.to_f64()) {
+        (Some(whole), _) => whole.to_string(),
+        (None, Some(number)) => toml::Value::Float(number).to_string(),
+        (None, None) => String::new(),
+    }
 }

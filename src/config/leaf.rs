@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use http::StatusCode;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor};
 
+use crate::budget::Share;
 use crate::provider::Expected;
 
 /// A value that is written as text.
@@ -24,6 +25,10 @@ pub(super) struct Text<T>(pub(super) T);
 /// A whole number above zero. Semaphores and channels take no more than this many.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Count(pub(super) u32);
+
+/// A part of a whole.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Portion(pub(super) Share);
 
 /// A status that a sender takes as "try again later".
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +99,31 @@ impl Visitor<'_> for CountVisitor {
             .ok()
             .filter(|number| *number > 0)
             .ok_or_else(|| E::invalid_value(Unexpected::Signed(number), &self))
+    }
+}
+
+impl<'de> Deserialize<'de> for Portion {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_f64(PortionVisitor).map(Self)
+    }
+}
+
+struct PortionVisitor;
+
+impl Visitor<'_> for PortionVisitor {
+    type Value = Share;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number above 0 and up to 1, such as 0.25")
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Share, E> {
+        Share::new(number).ok_or_else(|| E::invalid_value(Unexpected::Float(number), &self))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Share, E> {
+        let whole = (number == 1).then_some(Share::WHOLE);
+        whole.ok_or_else(|| E::invalid_value(Unexpected::Signed(number), &self))
     }
 }
 

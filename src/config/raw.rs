@@ -12,7 +12,7 @@ use http::{HeaderName, Method};
 use ipnet::IpNet;
 use serde::Deserialize;
 
-use super::leaf::{Count, List, ReplacingStatus, RetryStatus, Text};
+use super::leaf::{Count, List, Portion, ReplacingStatus, RetryStatus, Text};
 use super::lookup::RawLookup;
 use super::raw_provider::RawProvider;
 use super::steps::RawSteps;
@@ -51,12 +51,16 @@ pub(super) struct RawServer {
 pub(super) struct RawLimits {
     pub(super) connections_max: Option<Count>,
     pub(super) requests_in_flight_max: Option<Count>,
+    pub(super) bodies_pending_max: Option<Count>,
+    pub(super) per_peer_max: Option<Portion>,
     pub(super) buffered_bytes_max: Option<Text<Size>>,
     pub(super) header_bytes_max: Option<Text<Size>>,
+    pub(super) header_lines_max: Option<Count>,
     pub(super) answer_header_bytes_max: Option<Text<Size>>,
     pub(super) answer_header_lines_max: Option<Count>,
     pub(super) header_timeout: Option<Text<Duration>>,
     pub(super) body_timeout: Option<Text<Duration>>,
+    pub(super) body_rate_min: Option<Text<Size>>,
     pub(super) idle_timeout: Option<Text<Duration>>,
     pub(super) write_timeout: Option<Text<Duration>>,
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::problem::Key;
 use super::{Config, sender_risk};
+use crate::budget::Share;
 use crate::idempotency::{StepPolicy, WhenInFlight, WhenStoreFails};
 use crate::operation::state::IfUncertain;
 use crate::proxy::{RouteSettings, WhenKeyMissing};
@@ -29,6 +30,7 @@ const LEASE_ROOM: Duration = Duration::from_secs(6);
 pub(super) fn of(config: &Config) -> Vec<Risk> {
     let mut risks = Vec::new();
     risks.extend(of_trust(config));
+    risks.extend(of_peers(config));
     risks.extend(of_store(&config.store));
     for route in &config.routes {
         let at = Key::of(&["routes", &route.name]);
@@ -53,6 +55,16 @@ fn of_trust(config: &Config) -> Option<Risk> {
         key: Key::of(&["server", "trusted_proxies"]),
         text: "every sender can claim any address in `X-Forwarded-For`".to_owned(),
         hint: "name the networks of your own proxies".into(),
+    })
+}
+
+fn of_peers(config: &Config) -> Option<Risk> {
+    let is_limited = config.server.limits.per_peer_max != Share::WHOLE;
+    (is_limited && config.server.trusted_proxies.is_empty()).then(|| Risk {
+        code: "peer-is-a-proxy",
+        key: Key::of(&["server", "limits", "per_peer_max"]),
+        text: "behind a proxy all senders are one peer and share its places".to_owned(),
+        hint: "name your proxies in `server.trusted_proxies`, if there are any".into(),
     })
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::time::Instant;
 
@@ -115,8 +114,7 @@ pub(super) fn classify(end: End, judging: Judging<'_>, left: Duration) -> (Endin
             let kept = StoredAnswer {
                 status,
                 headers: stored_headers(&headers, judging.drop_headers, true),
-                // A copy of its own: what is kept for long must not keep a read buffer.
-                body: StoredBody::Kept(Bytes::copy_from_slice(&body)),
+                body: StoredBody::Kept(body.clone()),
             };
             let reference = judging.reference.and_then(|place| place.read(&headers, Some(&body)));
             let ending = answered(upstream::outcome(judging.outcome, status), kept, reference);

@@ -94,13 +94,13 @@ pub(super) async fn exchange(
             Sent::Unanswered(reason) => return End::Unanswered { reason, status: None }.into(),
         };
         status = Some(answer.status);
-        let (mut memory, mut rest) = (memory, answer.stream);
-        match rest.read(body_bytes_max, &mut memory).await {
-            Ok(Reading::Whole(body)) => {
+        let mut rest = answer.stream;
+        match rest.read(body_bytes_max, memory).await {
+            Ok(Reading::Whole(body, memory)) => {
                 let headers = answer_headers(answer.headers, head_only);
                 End::Answered { status: answer.status, headers, body, memory }.into()
             }
-            Ok(Reading::TooLong(begun)) => {
+            Ok(Reading::TooLong(begun, memory)) => {
                 let headers = answer_headers(answer.headers, true);
                 let status = answer.status;
                 Exchange::TooLong(TooLong { status, headers, begun, rest, memory })

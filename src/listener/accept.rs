@@ -2,17 +2,19 @@
 
 use std::future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use super::connection::{self, Shared};
 use super::service::Service;
-use super::{Limits, Shutdown};
+use super::{Limits, Resources, Shutdown};
+use crate::budget::PeerLimit;
 use crate::telemetry::{Limit, Metrics};
 
 /// Connections that the kernel keeps for us until they are accepted.
@@ -28,16 +30,56 @@ pub struct Listener {
     limits: Limits,
 }
 
+/// The connections that may be open at a time.
+#[derive(Debug)]
+struct Places {
+    all: Arc<Semaphore>,
+    peers: PeerLimit,
+    trusted: Vec<IpNet>,
+    metrics: Arc<Metrics>,
+}
+
 /// A place among the connections that may be open at a time; given back when dropped.
 #[derive(Debug)]
 struct Place {
-    metrics: Arc<Metrics>,
+    places: Arc<Places>,
+    peer: Option<IpAddr>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.metrics.connections.dec();
+        self.places.metrics.connections.dec();
+        if let Some(peer) = self.peer {
+            self.places.peers.leave(peer);
+        }
+    }
+}
+
+impl Places {
+    fn new(limits: &Limits, metrics: &Arc<Metrics>) -> Self {
+        let all = limits.connections_max.clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            all: Arc::new(Semaphore::new(all)),
+            peers: PeerLimit::new(all, limits.per_peer_max),
+            trusted: limits.trusted_proxies.clone(),
+            metrics: Arc::clone(metrics),
+        }
+    }
+
+    /// The place of an accepted connection; none if its peer has its share already.
+    fn give(self: &Arc<Self>, peer: IpAddr, permit: OwnedSemaphorePermit) -> Option<Place> {
+        let peer = peer.to_canonical();
+        let is_limited =
+            self.peers.is_set() && !self.trusted.iter().any(|network| network.contains(&peer));
+        if is_limited && !self.peers.enter(peer) {
+            self.metrics.limit_reached(Limit::PerPeer);
+            tracing::debug!(%peer, "closed a connection: its peer has its share of them");
+            return None;
+        }
+        self.metrics.connections.inc();
+        let peer = is_limited.then_some(peer);
+        Some(Place { places: Arc::clone(self), peer, _permit: permit })
     }
 }
 
@@ -58,10 +100,9 @@ impl Listener {
 
     /// Serves until it is told to stop and every connection has ended, or the time for that is
     /// over. To drop this future drops the connections.
-    pub async fn serve<S: Service>(self, service: S, shutdown: Shutdown, metrics: Arc<Metrics>) {
-        let places = self.limits.connections_max.clamp(1, Semaphore::MAX_PERMITS);
-        let places = Arc::new(Semaphore::new(places));
-        let shared = Arc::new(Shared::new(&self.limits, shutdown, metrics));
+    pub async fn serve<S: Service>(self, service: S, shutdown: Shutdown, resources: Resources) {
+        let places = Arc::new(Places::new(&self.limits, &resources.metrics));
+        let shared = Arc::new(Shared::new(&self.limits, shutdown, &resources));
         let mut connections = JoinSet::new();
         let within = loop {
             tokio::select! {
@@ -69,7 +110,7 @@ impl Listener {
                 within = shared.shutdown().stopping() => break within,
                 // A connection that has ended, even by a panic, is of no interest any more.
                 () = next_ended(&mut connections) => {}
-                (stream, peer, place) = self.accept(&places, shared.metrics()) => {
+                (stream, peer, place) = self.accept(&places) => {
                     let served = connection::serve(Arc::clone(&shared), stream, peer, service.clone());
                     connections.spawn(async move {
                         served.await;
@@ -89,15 +130,14 @@ impl Listener {
     }
 
     /// The next connection, once there is a place for it. Dropping this loses none.
-    async fn accept(
-        &self,
-        places: &Arc<Semaphore>,
-        metrics: &Arc<Metrics>,
-    ) -> (TcpStream, SocketAddr, Place) {
-        let permit = place(places, metrics).await;
-        let (stream, peer) = loop {
+    async fn accept(&self, places: &Arc<Places>) -> (TcpStream, SocketAddr, Place) {
+        let mut permit = place(places).await;
+        let (stream, peer, place) = loop {
             match self.listener.accept().await {
-                Ok(accepted) => break accepted,
+                Ok((stream, peer)) => match places.give(peer.ip(), permit) {
+                    Some(place) => break (stream, peer, place),
+                    None => permit = self::place(places).await,
+                },
                 Err(error) if is_about_the_peer(&error) => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept connections");
@@ -107,18 +147,17 @@ impl Listener {
         };
         // Without it an answer can wait for the peer's delayed acknowledgement. It is a wish.
         let _ = stream.set_nodelay(true);
-        metrics.connections.inc();
-        (stream, peer, Place { metrics: Arc::clone(metrics), _permit: permit })
+        (stream, peer, place)
     }
 }
 
 /// Waits for a place; says so if there is none at once.
-async fn place(places: &Arc<Semaphore>, metrics: &Metrics) -> OwnedSemaphorePermit {
-    if let Ok(permit) = Arc::clone(places).try_acquire_owned() {
+async fn place(places: &Places) -> OwnedSemaphorePermit {
+    if let Ok(permit) = Arc::clone(&places.all).try_acquire_owned() {
         return permit;
     }
-    metrics.limit_reached(Limit::Connections);
-    match Arc::clone(places).acquire_owned().await {
+    places.metrics.limit_reached(Limit::Connections);
+    match Arc::clone(&places.all).acquire_owned().await {
         Ok(permit) => permit,
         // Nobody closes this semaphore.
         Err(_) => future::pending().await,

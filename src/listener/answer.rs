@@ -34,6 +34,11 @@ impl Serving {
         watch.request_began();
         Self { watch: Arc::clone(watch), stall: Some(watch.add_answer()) }
     }
+
+    /// Whether it is on HTTP/1.
+    pub(super) const fn is_alone(&self) -> bool {
+        self.stall.is_none()
+    }
 }
 
 impl Drop for Serving {
@@ -48,18 +53,37 @@ impl Drop for Serving {
 /// The body of an answer, with an eye on whether it is taken.
 #[derive(Debug)]
 pub(super) struct Answer<B> {
-    body: B,
+    /// None of a refusal.
+    body: Option<B>,
     rest: Bytes,
     serving: Serving,
 }
 
 impl<B> Answer<B> {
     pub(super) const fn new(body: B, serving: Serving) -> Self {
-        Self { body, rest: Bytes::new(), serving }
+        Self { body: Some(body), rest: Bytes::new(), serving }
+    }
+
+    /// An answer that no service has given.
+    pub(super) const fn refusal(rest: Bytes, serving: Serving) -> Self {
+        Self { body: None, rest, serving }
     }
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
+    fn poll_body(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match &mut self.body {
+            _ if !self.rest.is_empty() => {
+                Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.rest)))))
+            }
+            Some(body) => Pin::new(body).poll_frame(context),
+            None => Poll::Ready(None),
+        }
+    }
+
     /// The next frame, cut to a piece. Whoever asks for it has found room for the one before.
     fn poll_piece(
         &mut self,
@@ -68,7 +92,7 @@ impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         Watch::piece_taken(stall);
         if self.rest.is_empty() {
-            let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+            let frame = ready!(self.poll_body(context));
             match frame.map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(data))) => self.rest = data,
                 Some(Ok(Err(other))) => return Poll::Ready(Some(Ok(other))),
@@ -93,17 +117,17 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Answer<B> {
         let this = self.get_mut();
         match this.serving.stall.clone() {
             Some(stall) => this.poll_piece(context, &stall),
-            None => Pin::new(&mut this.body).poll_frame(context),
+            None => this.poll_body(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest.is_empty() && self.body.is_end_stream()
+        self.rest.is_empty() && self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
         let rest = u64::try_from(self.rest.len()).unwrap_or(u64::MAX);
-        let body = self.body.size_hint();
+        let body = self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint);
         let mut hint = SizeHint::new();
         hint.set_lower(body.lower().saturating_add(rest));
         if let Some(upper) = body.upper() {

@@ -15,10 +15,12 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::answer::{Answer, Serving};
+use super::heads::Heads;
+use super::refusal::Refusal;
 use super::service::Service;
 use super::watch::{Timeouts, Watch};
 use super::wire::{Protocol, Wire};
-use super::{Limits, Peer, Shutdown};
+use super::{Limits, Peer, Resources, Shutdown};
 use crate::telemetry::Metrics;
 
 /// What hyper demands at least for its buffer.
@@ -41,12 +43,14 @@ pub(super) struct Shared {
     http1: http1::Builder,
     http2: http2::Builder<TokioExecutor>,
     timeouts: Timeouts,
+    heads: Arc<Heads>,
     shutdown: Shutdown,
     metrics: Arc<Metrics>,
 }
 
 impl Shared {
-    pub(super) fn new(limits: &Limits, shutdown: Shutdown, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(limits: &Limits, shutdown: Shutdown, resources: &Resources) -> Self {
+        let heads = Arc::new(Heads::new(limits, resources));
         let mut http1 = http1::Builder::new();
         http1
             // The watch does this, and more exactly.
@@ -55,26 +59,24 @@ impl Shared {
             // else the request would be dropped unseen. One that can still read gets its answer.
             .half_close(true)
             .max_header_size(limits.header_bytes_max)
+            .max_headers(limits.header_lines_max)
             .max_buf_size(limits.header_bytes_max.max(BUFFER_BYTES_MIN));
         let mut http2 = http2::Builder::new(TokioExecutor::new());
         http2
             .timer(TokioTimer::new())
-            .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
+            .max_header_list_size(u32::try_from(heads.list_bytes_max()).unwrap_or(u32::MAX))
             .max_concurrent_streams(STREAMS_MAX)
             .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
             .max_local_error_reset_streams(ERROR_RESETS_MAX)
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .max_send_buf_size(SEND_BYTES_MAX);
-        Self { http1, http2, timeouts: Timeouts::of(limits), shutdown, metrics }
+        let metrics = Arc::clone(&resources.metrics);
+        Self { http1, http2, timeouts: Timeouts::of(limits), heads, shutdown, metrics }
     }
 
     pub(super) const fn shutdown(&self) -> &Shutdown {
         &self.shutdown
-    }
-
-    pub(super) const fn metrics(&self) -> &Arc<Metrics> {
-        &self.metrics
     }
 }
 
@@ -85,7 +87,7 @@ where
     S: Service,
 {
     let watch = Arc::new(Watch::new(shared.timeouts));
-    let wire = Wire::new(io, Arc::clone(&watch));
+    let wire = Wire::new(io, Arc::clone(&watch), Arc::clone(&shared.heads), peer);
     tokio::select! {
         biased;
         () = speak(&shared, wire, &watch, peer, service) => {}
@@ -135,9 +137,11 @@ where
 {
     let served = Arc::clone(watch);
     let answer = service_fn(move |request| {
-        let answer = answer(&service, request, peer, Serving::alone(&served));
+        let answer = answer(&shared.heads, &service, request, peer, Serving::alone(&served));
+        let served = Arc::clone(&served);
         async move {
             let mut response = answer.await?;
+            served.answer_given();
             if shared.shutdown.is_draining() {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
@@ -166,8 +170,9 @@ where
     S: Service,
 {
     let served = Arc::clone(watch);
-    let answer =
-        service_fn(move |request| answer(&service, request, peer, Serving::among_others(&served)));
+    let answer = service_fn(move |request| {
+        answer(&shared.heads, &service, request, peer, Serving::among_others(&served))
+    });
     let mut connection = pin!(shared.http2.serve_connection(TokioIo::new(wire), answer));
     tokio::select! {
         biased;
@@ -193,15 +198,35 @@ async fn goodbye(shutdown: &Shutdown, watch: &Watch) {
 
 /// Answers one request; it is being served until its answer has been passed on.
 fn answer<S: Service>(
+    heads: &Heads,
     service: &S,
     mut request: Request<Incoming>,
     peer: SocketAddr,
     serving: Serving,
 ) -> impl Future<Output = Result<Response<Answer<S::Body>>, Infallible>> + Send + use<S> {
     request.extensions_mut().insert(Peer(peer));
-    let answer = service.call(request);
+    // Here and not in the future: what is refused must not be in memory until a task looks at it.
+    let answer = match heads.admit(&mut request) {
+        Ok(()) => Ok(service.call(request)),
+        Err(refusal) => {
+            heads.refused(refusal, peer);
+            Err(refusal)
+        }
+    };
     async move {
-        let response = answer.await?;
-        Ok(response.map(|body| Answer::new(body, serving)))
+        match answer {
+            Ok(answer) => Ok(answer.await?.map(|body| Answer::new(body, serving))),
+            Err(refusal) => Ok(refused(refusal, serving)),
+        }
     }
+}
+
+fn refused<B>(refusal: Refusal, serving: Serving) -> Response<Answer<B>> {
+    let is_last = serving.is_alone();
+    let mut response = refusal.response().map(|problem| Answer::refusal(problem, serving));
+    if is_last {
+        // Its body was not read.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }

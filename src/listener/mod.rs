@@ -9,6 +9,8 @@ mod accept;
 mod answer;
 mod connection;
 mod frames;
+mod heads;
+mod refusal;
 mod service;
 mod shutdown;
 mod watch;
@@ -18,9 +20,16 @@ mod wire;
 mod tests;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
+
+use crate::budget::{Budget, Share};
+use crate::telemetry::Metrics;
+
 pub use accept::Listener;
+pub use heads::HeadMemory;
 pub use service::Service;
 pub use shutdown::Shutdown;
 
@@ -29,8 +38,14 @@ pub use shutdown::Shutdown;
 pub struct Limits {
     /// Open connections at a time; further ones wait in the kernel's queue.
     pub connections_max: usize,
+    /// The share of them that one peer may have.
+    pub per_peer_max: Share,
+    /// Peers whose connections are those of many senders: they may have any share.
+    pub trusted_proxies: Vec<IpNet>,
     /// Size of a request's head.
     pub header_bytes_max: usize,
+    /// Lines of a request's head.
+    pub header_lines_max: usize,
     /// From accept to the end of the first head, protocol detection included; and from the first
     /// byte of a later head to its end.
     pub header_timeout: Duration,
@@ -38,6 +53,15 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// How long a reader may take no byte of an answer.
     pub write_timeout: Duration,
+}
+
+/// What a listener shares with the rest of the process.
+#[derive(Debug, Clone)]
+pub struct Resources {
+    /// The memory for requests and answers.
+    pub memory: Budget,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
 }
 
 /// Who sent a request: found in its extensions.

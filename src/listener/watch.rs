@@ -72,8 +72,10 @@ pub(super) struct Watch {
     serving: AtomicUsize,
     /// Waits for nothing to be served.
     unserved: AtomicWaker,
-    /// Whether a head has come to its end.
-    began: AtomicBool,
+    /// Heads that have come to their end.
+    began: AtomicUsize,
+    /// Answers that the service has given.
+    answered: AtomicUsize,
     first: Notify,
     /// A later head has begun and not ended.
     head: Mark,
@@ -96,7 +98,8 @@ impl Watch {
             accepted: Instant::now(),
             serving: AtomicUsize::new(0),
             unserved: AtomicWaker::new(),
-            began: AtomicBool::new(false),
+            began: AtomicUsize::new(0),
+            answered: AtomicUsize::new(0),
             first: Notify::new(),
             head: Mark::default(),
             idle: Mark::default(),
@@ -126,14 +129,14 @@ impl Watch {
 
     /// Ends when the first request was received.
     pub(super) async fn first_request(&self) {
-        if !self.began.load(Ordering::Relaxed) {
+        if self.requests() == 0 {
             self.first.notified().await;
         }
     }
 
     /// Whether nothing is asked, answered, or under way.
     fn is_idle(&self) -> bool {
-        self.serving.load(Ordering::Acquire) == 0 && !self.head.is_set() && !self.blocked.is_set()
+        !self.is_serving() && !self.head.is_set() && !self.blocked.is_set()
     }
 
     /// The connection is about to be closed at our wish: if it is idle, nobody waits for the end of it.
@@ -156,9 +159,29 @@ impl Watch {
     /// A head came to its end.
     pub(super) fn request_began(&self) {
         self.serving.fetch_add(1, Ordering::Relaxed);
-        if !self.began.swap(true, Ordering::Relaxed) {
+        if self.began.fetch_add(1, Ordering::Relaxed) == 0 {
             self.first.notify_one();
         }
+    }
+
+    /// How many heads have come to their end.
+    pub(super) fn requests(&self) -> usize {
+        self.began.load(Ordering::Relaxed)
+    }
+
+    /// Whether a request is being served.
+    pub(super) fn is_serving(&self) -> bool {
+        self.serving.load(Ordering::Acquire) > 0
+    }
+
+    /// The service has given an answer.
+    pub(super) fn answer_given(&self) {
+        self.answered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many answers the service has given.
+    pub(super) fn answers(&self) -> usize {
+        self.answered.load(Ordering::Relaxed)
     }
 
     /// An answer came to its end, or nobody waits for it any more.
@@ -173,14 +196,14 @@ impl Watch {
     /// Ready when nothing is served.
     pub(super) fn poll_unserved(&self, context: &Context<'_>) -> Poll<()> {
         self.unserved.register(context.waker());
-        if self.serving.load(Ordering::Acquire) == 0 { Poll::Ready(()) } else { Poll::Pending }
+        if self.is_serving() { Poll::Pending } else { Poll::Ready(()) }
     }
 
     /// A byte arrived that belongs to a head. While a request is served it may as well belong to
     /// its body.
     pub(super) fn head_began(&self) {
-        let waiting = self.began.load(Ordering::Relaxed) && !self.head.is_set();
-        if waiting && self.serving.load(Ordering::Acquire) == 0 {
+        let waiting = self.requests() > 0 && !self.head.is_set();
+        if waiting && !self.is_serving() {
             self.head.set(self.accepted.elapsed());
         }
     }
@@ -242,10 +265,10 @@ impl Watch {
         if let Some(since) = unread {
             return Some((self.accepted + since + self.timeouts.write, Limit::WriteTimeout));
         }
-        if self.serving.load(Ordering::Acquire) > 0 {
+        if self.is_serving() {
             return None;
         }
-        if !self.began.load(Ordering::Relaxed) {
+        if self.requests() == 0 {
             return Some((self.accepted + self.timeouts.header, Limit::HeaderTimeout));
         }
         let idle = self.idle.get().unwrap_or_default();

@@ -1,22 +1,36 @@
 //! The bytes of one connection: notes when they flow, and closes without cutting off the answer.
+//!
+//! It is also where hyper's own refusals are seen: on HTTP/1 it writes the answer that such a
+//! request gets in the place of hyper's, which has no body; on HTTP/2 it notes what h2 resets.
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use super::frames::Frames;
+use super::frames::{Frames, Written};
+use super::heads::Heads;
+use super::refusal::Refusal;
 use super::watch::Watch;
+use crate::budget::Reserved;
 
 /// What a sender may still write after the last answer, and for how long.
 const LINGER_BYTES_MAX: usize = 1024 * 1024;
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The most that is read at a time on HTTP/1: just below the size to which hyper's buffer for the
+/// next read may grow, so that it grows no further.
+const READ_BYTES_MAX: usize = 16 * 1024 - 1;
+
+/// How an answer of hyper's own begins: it is always one of HTTP/1.1, and none of an interim kind.
+const OWN_ANSWER: &[u8] = b"HTTP/1.1 4";
 
 /// What an HTTP/2 connection begins with (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -35,12 +49,46 @@ pub(super) enum Protocol {
 pub(super) struct Wire<I> {
     io: I,
     watch: Arc<Watch>,
+    heads: Arc<Heads>,
+    peer: SocketAddr,
     /// What was read to know the protocol.
     read_ahead: BytesMut,
-    frames: Option<Frames>,
+    head: PartialHead,
+    http2: Option<Http2>,
+    written: WrittenSoFar,
     /// On HTTP/2, that the peer sends no more, or why; not yet told to whoever reads.
     held_end: Option<io::Result<()>>,
     ending: Ending,
+}
+
+/// What is in memory of a head that is still coming.
+#[derive(Debug, Default)]
+struct PartialHead {
+    /// What was read since the last head ended, on HTTP/1.
+    bytes: usize,
+    /// Heads that had ended when something was last read.
+    requests: usize,
+    memory: Option<Reserved>,
+}
+
+/// Where both directions of an HTTP/2 connection are.
+#[derive(Debug, Default)]
+struct Http2 {
+    read: Frames,
+    written: Written,
+    /// A head ended in what was last read.
+    head_ended: bool,
+}
+
+/// What was written on HTTP/1.
+#[derive(Debug, Default)]
+struct WrittenSoFar {
+    /// Something was written since the last flush.
+    unflushed: bool,
+    /// Answers of the service that are written as a whole, but for a body that is still coming.
+    answers: usize,
+    /// What is written in place of hyper's own answer.
+    instead: Bytes,
 }
 
 /// How far the end of a connection has come.
@@ -55,9 +103,19 @@ enum Ending {
 }
 
 impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
-    pub(super) fn new(io: I, watch: Arc<Watch>) -> Self {
-        let read_ahead = BytesMut::with_capacity(PREFACE.len());
-        Self { io, watch, read_ahead, frames: None, held_end: None, ending: Ending::Open }
+    pub(super) fn new(io: I, watch: Arc<Watch>, heads: Arc<Heads>, peer: SocketAddr) -> Self {
+        Self {
+            io,
+            watch,
+            heads,
+            peer,
+            read_ahead: BytesMut::with_capacity(PREFACE.len()),
+            head: PartialHead::default(),
+            http2: None,
+            written: WrittenSoFar::default(),
+            held_end: None,
+            ending: Ending::Open,
+        }
     }
 
     /// Reads until it is known what the peer speaks. No more than that is read, and none of it is
@@ -67,10 +125,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
             let missing = PREFACE.len() - self.read_ahead.len();
             let read = self.io.read_buf(&mut (&mut self.read_ahead).limit(missing)).await?;
             if read == 0 || !PREFACE.starts_with(&self.read_ahead) {
+                self.head.bytes = self.read_ahead.len();
                 return Ok(Protocol::Http1);
             }
         }
-        self.frames = Some(Frames::default());
+        self.http2 = Some(Http2::default());
         Ok(Protocol::Http2)
     }
 
@@ -79,10 +138,61 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
             self.ending = Ending::PeerDone;
             return;
         }
-        match self.frames.as_mut().map(|frames| frames.follow(bytes)) {
-            Some(false) => self.watch.head_ended(),
-            Some(true) | None => self.watch.head_began(),
+        let Some(http2) = &mut self.http2 else {
+            if !self.watch.is_serving() {
+                self.head.bytes = self.head.bytes.saturating_add(bytes.len());
+            }
+            return self.watch.head_began();
+        };
+        let head_ended = &mut http2.head_ended;
+        let is_open = http2.read.follow(bytes, |frame| *head_ended |= frame.ends_head());
+        if is_open { self.watch.head_began() } else { self.watch.head_ended() }
+    }
+
+    /// What was read of a head whose end has not come is in memory: it is counted before more is
+    /// read.
+    fn count_partial_head(&mut self) -> io::Result<()> {
+        let requests = self.watch.requests();
+        let bytes = match &self.http2 {
+            Some(http2) if http2.read.is_in_head() => self.heads.of_partial_on_http2(),
+            Some(_) => 0,
+            None if requests != self.head.requests || self.watch.is_serving() => {
+                self.head.requests = requests;
+                self.head.bytes = 0;
+                0
+            }
+            None if self.head.bytes <= PREFACE.len() => 0,
+            None => Heads::of_partial(self.head.bytes),
+        };
+        self.heads.hold(&mut self.head.memory, bytes)
+    }
+
+    /// h2 decodes all heads that it can read before it hands over the first. So after each one it
+    /// is made to believe for once that there is no more: the memory of a request is counted when
+    /// it is handed over.
+    fn poll_handed_over(&mut self, context: &Context<'_>) -> Poll<()> {
+        let ended = self.http2.as_mut().is_some_and(|it| std::mem::take(&mut it.head_ended));
+        if !ended {
+            return Poll::Ready(());
         }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Reads, on HTTP/1 no more than so much at a time.
+    fn poll_some(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.http2.is_some() || buffer.remaining() <= READ_BYTES_MAX {
+            return Pin::new(&mut self.io).poll_read(context, buffer);
+        }
+        let mut part = ReadBuf::new(buffer.initialize_unfilled_to(READ_BYTES_MAX));
+        ready!(Pin::new(&mut self.io).poll_read(context, &mut part))?;
+        let length = part.filled().len();
+        buffer.advance(length);
+        Poll::Ready(Ok(()))
     }
 
     /// h2 forgets the requests that it has not handed over yet, and those that are being served,
@@ -101,17 +211,65 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
         length: usize,
     ) -> Poll<io::Result<usize>> {
         match written {
-            Poll::Ready(Err(_)) if self.frames.is_some() => Poll::Ready(Ok(length)),
+            Poll::Ready(Err(_)) if self.http2.is_some() => Poll::Ready(Ok(length)),
             Poll::Ready(_) | Poll::Pending => written,
         }
     }
 
-    fn note_write(&self, written: &Poll<io::Result<usize>>) {
+    fn note_write<'b>(
+        &mut self,
+        written: &Poll<io::Result<usize>>,
+        slices: impl IntoIterator<Item = &'b [u8]>,
+    ) {
+        self.written.unflushed = true;
         match written {
-            Poll::Ready(Ok(_)) => self.watch.wrote(),
+            Poll::Ready(Ok(length)) => {
+                self.watch.wrote();
+                self.follow_written(*length, slices);
+            }
             Poll::Ready(Err(_)) => {}
             Poll::Pending => self.watch.write_blocked(),
         }
+    }
+
+    fn follow_written<'b>(&mut self, length: usize, slices: impl IntoIterator<Item = &'b [u8]>) {
+        let Some(http2) = &mut self.http2 else { return };
+        let mut left = length;
+        for slice in slices {
+            let written = slice.get(..left).unwrap_or(slice);
+            left -= written.len();
+            http2.written.follow(written, |refusal| self.heads.refused(refusal, self.peer));
+        }
+    }
+
+    /// hyper answers a request that it cannot read by itself, without a body, and then closes. It
+    /// begins to write that when all before it was flushed, so the service has given no answer
+    /// since.
+    fn replaces(&mut self, bytes: &[u8]) -> bool {
+        let is_own = self.http2.is_none()
+            && !self.written.unflushed
+            && self.written.answers == self.watch.answers()
+            && bytes.starts_with(OWN_ANSWER);
+        if is_own {
+            let status = bytes.get(9..12).unwrap_or_default();
+            let refusal = Refusal::of_status(status, self.heads.passed(self.head.bytes));
+            self.heads.refused(refusal, self.peer);
+            self.written.instead = refusal.on_the_wire();
+        }
+        is_own
+    }
+
+    /// Writes what stands in place of hyper's own answer.
+    fn poll_instead(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.written.instead.is_empty() {
+            let written = Pin::new(&mut self.io).poll_write(context, &self.written.instead);
+            self.note_write(&written, []);
+            match ready!(written)? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                length => self.written.instead.advance(length),
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Throws away what the peer still writes. Closing a socket with unread bytes resets the
@@ -148,11 +306,13 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Wire<I> {
         if this.held_end.is_some() {
             return this.poll_held_end(context);
         }
+        ready!(this.poll_handed_over(context));
+        this.count_partial_head()?;
         let before = buffer.filled().len();
-        let read = ready!(Pin::new(&mut this.io).poll_read(context, buffer));
+        let read = ready!(this.poll_some(context, buffer));
         let bytes = buffer.filled().get(before..).unwrap_or_default();
         let ends = read.is_err() || bytes.is_empty();
-        if ends && this.frames.is_some() && matches!(this.ending, Ending::Open) {
+        if ends && this.http2.is_some() && matches!(this.ending, Ending::Open) {
             this.held_end = Some(read);
             // Once more, when what was read before has been looked at.
             context.waker().wake_by_ref();
@@ -171,8 +331,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<I> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        if this.replaces(bytes) {
+            return Poll::Ready(Ok(bytes.len()));
+        }
         let written = Pin::new(&mut this.io).poll_write(context, bytes);
-        this.note_write(&written);
+        this.note_write(&written, [bytes]);
         this.unless_gone(written, bytes.len())
     }
 
@@ -182,9 +345,13 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<I> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        let length = slices.iter().map(|slice| slice.len()).sum();
+        if slices.first().is_some_and(|head| this.replaces(head)) {
+            return Poll::Ready(Ok(length));
+        }
         let written = Pin::new(&mut this.io).poll_write_vectored(context, slices);
-        this.note_write(&written);
-        this.unless_gone(written, slices.iter().map(|slice| slice.len()).sum())
+        this.note_write(&written, slices.iter().map(|slice| &**slice));
+        this.unless_gone(written, length)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -192,12 +359,18 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<I> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().io).poll_flush(context)
+        let this = self.get_mut();
+        ready!(this.poll_instead(context))?;
+        ready!(Pin::new(&mut this.io).poll_flush(context))?;
+        this.written.unflushed = false;
+        this.written.answers = this.watch.answers();
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if !matches!(this.ending, Ending::Lingering { .. }) {
+            ready!(this.poll_instead(context))?;
             ready!(Pin::new(&mut this.io).poll_shutdown(context))?;
             if matches!(this.ending, Ending::PeerDone) || this.watch.closes_idle() {
                 return Poll::Ready(Ok(()));

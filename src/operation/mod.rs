@@ -19,6 +19,7 @@ mod key;
 pub mod state;
 mod step;
 mod time;
+mod weight;
 
 pub use answer::{AnswerBody, StoredAnswer};
 pub use attempt::{Attempt, AttemptLog, Decision, DecisionKind, Outcome, Reason};

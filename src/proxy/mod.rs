@@ -21,6 +21,7 @@ pub use route::{Limits, Mode, PathPattern, RefusalBody, RouteSettings, WhenKeyMi
 pub use selector::{Place, Selector, SelectorError};
 pub use verify::{Opened, Sender};
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,13 +29,12 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, header};
 use http_body::Body;
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::Instant;
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Held, PlaceSettings, Places, Reserved, Share};
 use crate::clock::Clock;
-use crate::idempotency::{Executor, Handling, Keyed};
+use crate::idempotency::{Disposition, Executor, Handling, Keyed};
 use crate::json;
+use crate::listener::{HeadMemory, Peer};
 use crate::provider::signature::{Certificates, SecretError};
 use crate::telemetry::{self, Limit, Metrics, RouteMetrics};
 use crate::upstream::{AnswerBody, Dialing, OfThisMachine, TrustStore, TrustedProxies, Upstream};
@@ -43,7 +43,7 @@ use log::{RequestLine, Told};
 use receive::Received;
 use respond::{Answer, Refusal};
 use route::Route;
-use select::Routes;
+use select::{Routes, Selected};
 
 /// Forwards each webhook once. Clones are one and the same.
 #[derive(Debug, Clone)]
@@ -61,7 +61,8 @@ struct Shared {
     metrics: Arc<Metrics>,
     /// Counts requests that no route took.
     no_route: RouteMetrics,
-    in_flight: Semaphore,
+    in_flight: Places,
+    pending: Places,
     draining: AtomicBool,
 }
 
@@ -120,11 +121,16 @@ impl Proxy {
             })
             .collect();
         let all = all?;
+        let places = |limit, max| {
+            let settings = PlaceSettings { limit, max, per_peer_max: limits.per_peer_max };
+            Places::new(settings, Arc::clone(&metrics))
+        };
         Ok(Self(Arc::new(Shared {
             routes: Routes::new(all.iter().cloned()),
             all,
             executor,
-            in_flight: Semaphore::new(limits.requests_in_flight_max),
+            in_flight: places(Limit::RequestsInFlight, limits.requests_in_flight_max),
+            pending: places(Limit::BodiesPending, limits.bodies_pending_max),
             limits,
             trusted,
             budget,
@@ -183,13 +189,33 @@ impl Shared {
         body: &mut B,
         told: &mut Told,
     ) -> Result<Answer, Refusal> {
-        let arrived = Instant::now();
-        let _place = self.admit()?;
+        if self.draining.load(Ordering::Acquire) {
+            return Err(Refusal::Draining);
+        }
         guard::head(parts)?;
         let selected = self.routes.select(parts)?;
-        let route = &**told.route.insert(Arc::clone(&selected.route));
-        let (bytes_max, within) = (route.settings.request_bytes_max, self.limits.body_timeout);
-        let received = receive::body(parts, body, bytes_max, within, &self.budget).await?;
+        told.route = Some(Arc::clone(&selected.route));
+        let route = &*selected.route;
+        let peer = self.limited_peer(parts);
+        let received = self.receive(route, parts, body, peer).await?;
+        let place = self.in_flight.take(peer).ok_or(Refusal::Overloaded)?;
+        let disposition = self.dispose(&selected, parts, received, told).await?;
+        let memory = self.memory_of_replay(&disposition)?;
+        let mut answer = respond::with(disposition, &route.settings);
+        let held = Held { memory, place: Some(place) };
+        answer.response = answer.response.map(|body| body.holding(held));
+        Ok(answer)
+    }
+
+    /// What becomes of a request that is complete.
+    async fn dispose(
+        &self,
+        selected: &Selected<Arc<Route>>,
+        parts: &mut Parts,
+        received: Received,
+        told: &mut Told,
+    ) -> Result<Disposition, Refusal> {
+        let route = &*selected.route;
         let (opened, identity) = match route.settings.mode {
             Mode::Enforce => self.enforced(route, parts, &received).await?,
             Mode::Observe => self.observed(route, parts, &received).await,
@@ -202,22 +228,22 @@ impl Shared {
             && route.settings.mode == Mode::Enforce
             && let Some(known) = self.executor.recall(asked, &route.handling)
         {
-            return Ok(respond::with(known, &route.settings));
+            return Ok(known);
         }
         let to_steps = match &identity {
             Identity::Keyed(identified) => {
                 let (key, verified) = (&identified.forward_key, &opened.verified);
-                let steps = outgoing::to_steps(parts, &selected, &received, &self.trusted, key)?;
+                let steps = outgoing::to_steps(parts, selected, &received, &self.trusted, key)?;
                 let vouched = |step| outgoing::vouched_for(step, verified.clone());
                 steps.into_iter().map(vouched).collect()
             }
             Identity::Passed => Vec::new(),
         };
         let upstream = &route.settings.upstream;
-        let request = outgoing::request(parts, (&selected, upstream), &received, &self.trusted);
+        let request = outgoing::request(parts, (selected, upstream), &received, &self.trusted);
         let request = outgoing::vouched_for(request, opened.verified);
-        let Received { memory, .. } = received;
-        let disposition = match identity {
+        let Received { memory, arrived, .. } = received;
+        Ok(match identity {
             Identity::Keyed(Identified { asked, key, forward_key }) => {
                 let header = route.settings.policy.forward_key.as_ref();
                 let request = outgoing::carrying_key(request, header, &forward_key);
@@ -232,8 +258,53 @@ impl Shared {
             Identity::Passed => {
                 self.executor.pass((request, memory), arrived, &route.handling).await
             }
+        })
+    }
+
+    /// The whole body. Until it has come the request has a place among the pending ones alone: who
+    /// sends slowly takes no place from those who are served.
+    async fn receive<B: Body<Data = Bytes> + Unpin>(
+        &self,
+        route: &Route,
+        parts: &Parts,
+        body: &mut B,
+        peer: Option<IpAddr>,
+    ) -> Result<Received, Refusal> {
+        let pending = || self.pending.take(peer).ok_or(Refusal::Overloaded);
+        let _place = (!body.is_end_stream()).then(pending).transpose()?;
+        let bounds = receive::Bounds {
+            bytes_max: route.settings.request_bytes_max,
+            timeout: self.limits.body_timeout,
+            rate_min: self.limits.body_rate_min,
         };
-        Ok(respond::with(disposition, &route.settings))
+        let mut received = receive::body(parts, body, bounds, &self.budget, &self.metrics).await?;
+        if let Some(head) = parts.extensions.get::<HeadMemory>().and_then(HeadMemory::take) {
+            received.memory.absorb(head);
+        }
+        Ok(received)
+    }
+
+    /// Whose share of the places it takes, where shares are limited.
+    fn limited_peer(&self, parts: &Parts) -> Option<IpAddr> {
+        let Peer(peer) = parts.extensions.get::<Peer>()?;
+        let is_limited = self.limits.per_peer_max != Share::WHOLE;
+        is_limited.then(|| self.trusted.client(peer.ip(), &parts.headers))
+    }
+
+    /// A replay is in memory for as long as its sender takes to read it.
+    fn memory_of_replay(&self, disposition: &Disposition) -> Result<Option<Reserved>, Refusal> {
+        match disposition {
+            Disposition::Replayed { answer, .. } => {
+                self.budget.reserve(answer.weight()).map(Some).map_err(|_| Refusal::Overloaded)
+            }
+            Disposition::Executed { .. }
+            | Disposition::Passed(_)
+            | Disposition::InFlight { .. }
+            | Disposition::Uncertain { .. }
+            | Disposition::Mismatched { .. }
+            | Disposition::Overloaded
+            | Disposition::StoreUnavailable => Ok(None),
+        }
     }
 
     /// Verify and identify: who sent it, and what it is about.
@@ -280,16 +351,6 @@ impl Shared {
         Ok(match &route.sender {
             Some(sender) => sender.open(head, &received.body, self.clock.wall()).await?,
             None => Opened::default(),
-        })
-    }
-
-    fn admit(&self) -> Result<SemaphorePermit<'_>, Refusal> {
-        if self.draining.load(Ordering::Acquire) {
-            return Err(Refusal::Draining);
-        }
-        self.in_flight.try_acquire().map_err(|_| {
-            self.metrics.limit_reached(Limit::RequestsInFlight);
-            Refusal::Overloaded
         })
     }
 }

@@ -2,65 +2,94 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header;
 use http::request::Parts;
 use http_body::Body;
 use http_body_util::BodyExt as _;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::respond::{Malformed, Refusal};
-use crate::budget::{Budget, Reserved};
+use crate::budget::{Budget, Buffer, Reserved};
+use crate::telemetry::{Limit, Metrics};
+
+/// The rate of a body is looked at from here on: a connection begins slowly, and most bodies are
+/// there long before.
+const RATE_GRACE: Duration = Duration::from_secs(5);
 
 /// A body that is complete.
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) body: Bytes,
     pub(super) memory: Reserved,
+    /// When its head had come.
+    pub(super) arrived: Instant,
+}
+
+/// How long a body may be, and how slow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// Its length: `request_bytes_max` of its route.
+    pub(super) bytes_max: usize,
+    /// For the whole of it: `server.limits.body_timeout`.
+    pub(super) timeout: Duration,
+    /// Bytes per second on average since it began: `server.limits.body_rate_min`.
+    pub(super) rate_min: usize,
+}
+
+/// When a body that has come so far is given up if nothing more comes.
+#[derive(Debug, Clone, Copy)]
+struct Deadline {
+    began: Instant,
+    bounds: Bounds,
+}
+
+impl Deadline {
+    fn after(self, bytes: usize) -> (Instant, Limit) {
+        let whole = self.began + self.bounds.timeout;
+        let Some(allowed) = bytes.checked_div(self.bounds.rate_min) else {
+            return (whole, Limit::BodyTimeout);
+        };
+        let allowed = Duration::from_secs(u64::try_from(allowed).unwrap_or(u64::MAX));
+        match self.began.checked_add(allowed.max(RATE_GRACE)) {
+            Some(slow) if slow < whole => (slow, Limit::BodyRate),
+            Some(_) | None => (whole, Limit::BodyTimeout),
+        }
+    }
 }
 
 /// Reads the body of a request to its end.
 pub(super) async fn body<B: Body<Data = Bytes> + Unpin>(
     parts: &Parts,
     body: &mut B,
-    bytes_max: usize,
-    within: Duration,
+    bounds: Bounds,
     budget: &Budget,
+    metrics: &Metrics,
 ) -> Result<Received, Refusal> {
+    let Bounds { bytes_max, .. } = bounds;
     // A length that is too long is refused before the first byte, and before a 100 (Continue).
     let declared = body.size_hint().exact().or_else(|| content_length(parts));
     if declared.is_some_and(|bytes| bytes > bytes_max as u64) {
         return Err(Refusal::BodyTooLarge { bytes_max });
     }
-    timeout(within, read(body, bytes_max, budget)).await.unwrap_or(Err(Refusal::BodyTimeout))
-}
-
-async fn read<B: Body<Data = Bytes> + Unpin>(
-    body: &mut B,
-    bytes_max: usize,
-    budget: &Budget,
-) -> Result<Received, Refusal> {
-    let mut memory = budget.reserve_none();
-    let mut take = |taken: usize, chunk: &Bytes| {
-        if taken + chunk.len() > bytes_max {
+    let expected = declared.and_then(|bytes| usize::try_from(bytes).ok());
+    let mut buffer = Buffer::new(budget, expected);
+    let arrived = Instant::now();
+    let deadline = Deadline { began: arrived, bounds };
+    loop {
+        let (at, limit) = deadline.after(buffer.len());
+        let Ok(next) = timeout_at(at, chunk(body)).await else {
+            metrics.limit_reached(limit);
+            return Err(Refusal::BodyTimeout);
+        };
+        let Some(bytes) = next? else { break };
+        if buffer.len() + bytes.len() > bytes_max {
             return Err(Refusal::BodyTooLarge { bytes_max });
         }
-        memory.grow(chunk.len()).map_err(|_| Refusal::Overloaded)
-    };
-    let Some(first) = chunk(body).await? else {
-        return Ok(Received { body: Bytes::new(), memory });
-    };
-    take(0, &first)?;
-    // Most bodies are one chunk, which needs no copy.
-    let Some(second) = chunk(body).await? else { return Ok(Received { body: first, memory }) };
-    let mut all = BytesMut::from(first);
-    let mut next = Some(second);
-    while let Some(bytes) = next {
-        take(all.len(), &bytes)?;
-        all.extend_from_slice(&bytes);
-        next = chunk(body).await?;
+        buffer.append(&bytes).map_err(|_| Refusal::Overloaded)?;
     }
-    Ok(Received { body: all.freeze(), memory })
+    let (body, memory) = buffer.finish();
+    Ok(Received { body, memory, arrived })
 }
 
 /// The next bytes of the body. Trailers end here: they were decided on by nobody.
@@ -78,4 +107,26 @@ async fn chunk<B: Body<Data = Bytes> + Unpin>(body: &mut B) -> Result<Option<Byt
 
 fn content_length(parts: &Parts) -> Option<u64> {
     parts.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given_up(bytes: usize, rate_min: usize) -> (Duration, Limit) {
+        let bounds = Bounds { bytes_max: 1 << 20, timeout: Duration::from_secs(30), rate_min };
+        let deadline = Deadline { began: Instant::now(), bounds };
+        let (at, limit) = deadline.after(bytes);
+        (at - deadline.began, limit)
+    }
+
+    #[test]
+    fn a_body_is_given_up_when_its_average_falls_below_the_rate() {
+        let seconds = Duration::from_secs;
+        assert_eq!(given_up(0, 1024), (seconds(5), Limit::BodyRate));
+        assert_eq!(given_up(5 * 1024, 1024), (seconds(5), Limit::BodyRate));
+        assert_eq!(given_up(20 * 1024, 1024), (seconds(20), Limit::BodyRate));
+        assert_eq!(given_up(40 * 1024, 1024), (seconds(30), Limit::BodyTimeout));
+        assert_eq!(given_up(0, 0), (seconds(30), Limit::BodyTimeout));
+    }
 }

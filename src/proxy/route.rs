@@ -7,6 +7,7 @@ use http::{Method, StatusCode, Uri};
 
 use super::identify::{FingerprintRule, KeyRule};
 use super::verify::Sender;
+use crate::budget::Share;
 use crate::idempotency::{Handling, Policy, StepsPolicy};
 use crate::operation::Outcome;
 use crate::provider::Provider;
@@ -138,10 +139,16 @@ pub enum WhenKeyMissing {
 pub struct Limits {
     /// Requests at a time; above it: 503 `overloaded`.
     pub requests_in_flight_max: usize,
-    /// Bytes of all request and answer bodies in memory.
+    /// Requests at a time whose body has not arrived yet; above it: 503 `overloaded`.
+    pub bodies_pending_max: usize,
+    /// The share of either that one peer may have.
+    pub per_peer_max: Share,
+    /// Bytes of all requests and answers in memory.
     pub buffered_bytes_max: usize,
     /// How long a request's whole body may take.
     pub body_timeout: Duration,
+    /// Bytes per second of a body, on average since it began; below it: 408 `body-timeout`.
+    pub body_rate_min: usize,
     /// How long the head of an upstream's answer may be.
     pub answer_head: upstream::AnswerHead,
 }

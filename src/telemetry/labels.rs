@@ -112,6 +112,18 @@ pub enum Limit {
     RequestsInFlight,
     /// `server.limits.buffered_bytes_max`.
     BufferedBytes,
+    /// `server.limits.bodies_pending_max`.
+    BodiesPending,
+    /// `server.limits.per_peer_max`.
+    PerPeer,
+    /// `server.limits.header_bytes_max`.
+    HeaderBytes,
+    /// `server.limits.header_lines_max`.
+    HeaderLines,
+    /// `server.limits.body_timeout`.
+    BodyTimeout,
+    /// `server.limits.body_rate_min`.
+    BodyRate,
     /// `server.limits.header_timeout`.
     HeaderTimeout,
     /// `server.limits.idle_timeout`.
@@ -130,10 +142,16 @@ pub enum Limit {
 
 impl Limit {
     /// All of them, in the order of their discriminants.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 16] = [
         Self::Connections,
         Self::RequestsInFlight,
         Self::BufferedBytes,
+        Self::BodiesPending,
+        Self::PerPeer,
+        Self::HeaderBytes,
+        Self::HeaderLines,
+        Self::BodyTimeout,
+        Self::BodyRate,
         Self::HeaderTimeout,
         Self::IdleTimeout,
         Self::WriteTimeout,
@@ -149,6 +167,12 @@ impl Limit {
             Self::Connections => "connections_max",
             Self::RequestsInFlight => "requests_in_flight_max",
             Self::BufferedBytes => "buffered_bytes_max",
+            Self::BodiesPending => "bodies_pending_max",
+            Self::PerPeer => "per_peer_max",
+            Self::HeaderBytes => "header_bytes_max",
+            Self::HeaderLines => "header_lines_max",
+            Self::BodyTimeout => "body_timeout",
+            Self::BodyRate => "body_rate_min",
             Self::HeaderTimeout => "header_timeout",
             Self::IdleTimeout => "idle_timeout",
             Self::WriteTimeout => "write_timeout",

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use crate::budget::Reserved;
+use crate::budget::{Held, Reserved, holding};
 use crate::operation::Reason;
 
 /// Pieces of a streamed body that wait for the sender.
@@ -51,8 +51,8 @@ impl BrokeOff {
 #[derive(Debug)]
 pub struct AnswerBody {
     source: Source,
-    /// Given back when the sender has the body.
-    _memory: Option<Reserved>,
+    /// What an answer that comes in pieces holds until the last was handed on.
+    held: Option<Held>,
 }
 
 #[derive(Debug)]
@@ -74,18 +74,27 @@ pub enum Piece {
 impl AnswerBody {
     /// A body in memory.
     pub const fn whole(bytes: Bytes) -> Self {
-        Self { source: Source::Whole(bytes), _memory: None }
+        Self { source: Source::Whole(bytes), held: None }
     }
 
-    /// A body in memory that was accounted for.
-    pub const fn accounted(bytes: Bytes, memory: Reserved) -> Self {
-        Self { source: Source::Whole(bytes), _memory: Some(memory) }
+    /// A body in memory that was accounted for, until the sender has all of it.
+    pub fn accounted(bytes: Bytes, memory: Reserved) -> Self {
+        Self::whole(holding(bytes, Held { memory: Some(memory), place: None }))
     }
 
     /// A body that comes in pieces, and where they are put in.
     pub fn streaming() -> (mpsc::Sender<Piece>, Self) {
         let (pieces, coming) = mpsc::channel(PIECES_MAX);
-        (pieces, Self { source: Source::Streamed(coming), _memory: None })
+        (pieces, Self { source: Source::Streamed(coming), held: None })
+    }
+
+    /// The same, holding this until the sender has all of it.
+    #[must_use]
+    pub fn holding(self, held: Held) -> Self {
+        match self.source {
+            Source::Whole(bytes) => Self::whole(holding(bytes, held)),
+            source @ (Source::Streamed(_) | Source::Ended) => Self { source, held: Some(held) },
+        }
     }
 }
 
@@ -101,9 +110,13 @@ impl http_body::Body for AnswerBody {
             Source::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Source::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Source::Streamed(pieces) => match ready!(pieces.poll_recv(cx)) {
-                Some(Piece::Data(bytes, _memory)) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                Some(Piece::Data(bytes, memory)) => {
+                    let held = Held { memory: Some(memory), place: None };
+                    Poll::Ready(Some(Ok(Frame::data(holding(bytes, held)))))
+                }
                 Some(Piece::End) => {
                     self.source = Source::Ended;
+                    self.held = None;
                     Poll::Ready(None)
                 }
                 None => Poll::Ready(Some(Err(BrokeOff::Early))),

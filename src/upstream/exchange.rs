@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use super::body::BrokeOff;
 use super::pool::{Pool, Wire};
 use super::standing::Standing;
-use crate::budget::Reserved;
+use crate::budget::{Buffer, Reserved};
 
 /// So much of an answer is read even if there is no memory left for bodies: without its body, an
 /// acknowledgement would be remembered as an empty one for the whole retention. It is counted all
@@ -52,10 +52,10 @@ pub(super) struct Home {
 /// How far a body was read.
 #[derive(Debug)]
 pub enum Reading {
-    /// To its end.
-    Whole(Bytes),
-    /// To the limit: what came so far. The rest is still in the stream.
-    TooLong(Bytes),
+    /// To its end, and its memory.
+    Whole(Bytes, Reserved),
+    /// To the limit: what came so far, and its memory. The rest is still in the stream.
+    TooLong(Bytes, Reserved),
 }
 
 impl AnswerStream {
@@ -64,29 +64,22 @@ impl AnswerStream {
     }
 
     /// Reads the body to its end, or until it is longer than `bytes_max` or than there is memory.
-    pub async fn read(
-        &mut self,
-        bytes_max: usize,
-        memory: &mut Reserved,
-    ) -> Result<Reading, BrokeOff> {
-        let Some(first) = self.chunk().await? else { return Ok(Reading::Whole(Bytes::new())) };
-        if first.len() > bytes_max || !has_room(memory, 0, first.len()) {
-            return Ok(Reading::TooLong(first));
-        }
-        // Most answers are one chunk, which needs no copy.
-        let Some(second) = self.chunk().await? else { return Ok(Reading::Whole(first)) };
-        let mut all = BytesMut::from(first);
-        let mut next = Some(second);
-        while let Some(chunk) = next {
-            let fits =
-                all.len() + chunk.len() <= bytes_max && has_room(memory, all.len(), chunk.len());
-            all.extend_from_slice(&chunk);
-            if !fits {
-                return Ok(Reading::TooLong(all.freeze()));
+    pub async fn read(&mut self, bytes_max: usize, memory: Reserved) -> Result<Reading, BrokeOff> {
+        let expected = self.body.size_hint().exact().and_then(|bytes| bytes.try_into().ok());
+        let expected = expected.map(|expected: usize| expected.min(bytes_max));
+        let mut buffer = Buffer::counted_in(memory, expected);
+        while let Some(chunk) = self.chunk().await? {
+            let length = buffer.len().saturating_add(chunk.len());
+            if length > bytes_max || buffer.append(&chunk).is_err() {
+                buffer.append_anyway(&chunk);
+                if length > ALWAYS_READ_BYTES.min(bytes_max) {
+                    let (begun, memory) = buffer.finish();
+                    return Ok(Reading::TooLong(begun, memory));
+                }
             }
-            next = self.chunk().await?;
         }
-        Ok(Reading::Whole(all.freeze()))
+        let (body, memory) = buffer.finish();
+        Ok(Reading::Whole(body, memory))
     }
 
     /// The next piece of the body; none at its end, when the connection is given back.
@@ -146,16 +139,4 @@ impl AnswerStream {
         // The end of a body can be asked for again.
         *stays_open = false;
     }
-}
-
-/// Takes the memory of `more` bytes of a body of which `so_far` are there, if it may.
-fn has_room(memory: &mut Reserved, so_far: usize, more: usize) -> bool {
-    if memory.grow(more).is_ok() {
-        return true;
-    }
-    let is_small = so_far + more <= ALWAYS_READ_BYTES;
-    if is_small {
-        memory.take_over(more);
-    }
-    is_small
 }

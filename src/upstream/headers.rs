@@ -17,6 +17,26 @@ impl TrustedProxies {
         let peer = peer.to_canonical();
         self.0.iter().any(|network| network.contains(&peer))
     }
+
+    /// The address that a request comes from: behind trusted peers the last one that they name and
+    /// that is none of them.
+    pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        if !self.include(peer) {
+            return peer;
+        }
+        let lines = headers.get_all(FORWARDED_FOR).iter().rev();
+        let named = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
+        let addresses = named.map(|name| std::str::from_utf8(name).ok()?.trim().parse().ok());
+        // Behind a name that is no address nothing is believed.
+        let mut believed = addresses.map_while(|address: Option<IpAddr>| address);
+        let mut client = peer;
+        while self.include(client)
+            && let Some(before) = believed.next()
+        {
+            client = before;
+        }
+        client
+    }
 }
 
 /// What the proxy itself knows of a request that it forwards.
@@ -266,6 +286,22 @@ mod tests {
         let [(_, kept)] = kept.as_slice() else { panic!("{kept:?}") };
         assert_eq!(kept, "vvvv");
         assert!(!buffer.as_ptr_range().contains(&kept.as_bytes().as_ptr()));
+    }
+
+    #[test]
+    fn the_client_is_the_last_address_that_no_trusted_peer_has() {
+        let trusted = TrustedProxies(vec!["10.0.0.0/8".parse().unwrap()]);
+        let client = |peer: &str, lines: &[&'static str]| {
+            let lines = lines.iter().map(|line| (FORWARDED_FOR, HeaderValue::from_static(line)));
+            trusted.client(peer.parse().unwrap(), &lines.collect()).to_string()
+        };
+        assert_eq!(client("192.0.2.1", &["192.0.2.9"]), "192.0.2.1");
+        assert_eq!(client("10.0.0.1", &[]), "10.0.0.1");
+        assert_eq!(client("10.0.0.1", &["192.0.2.8, 192.0.2.9"]), "192.0.2.9");
+        assert_eq!(client("10.0.0.1", &["192.0.2.9, 10.0.0.2"]), "192.0.2.9");
+        assert_eq!(client("10.0.0.1", &["192.0.2.8", "192.0.2.9"]), "192.0.2.9");
+        assert_eq!(client("10.0.0.1", &["192.0.2.9, unknown, 10.0.0.2"]), "10.0.0.2");
+        assert_eq!(client("10.0.0.1", &["2001:db8::1"]), "2001:db8::1");
     }
 
     #[test]

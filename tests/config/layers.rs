@@ -43,19 +43,29 @@ fn what_is_not_said_is_built_in() {
             shutdown_timeout: 25s,
             listener: Limits {
                 connections_max: 10000,
+                per_peer_max: Share(
+                    1000000,
+                ),
+                trusted_proxies: [],
                 header_bytes_max: 65536,
+                header_lines_max: 256,
                 header_timeout: 10s,
                 idle_timeout: 75s,
                 write_timeout: 30s,
             },
             limits: Limits {
                 requests_in_flight_max: 4096,
+                bodies_pending_max: 4096,
+                per_peer_max: Share(
+                    1000000,
+                ),
                 buffered_bytes_max: 536870912,
                 body_timeout: 30s,
                 answer_head: AnswerHead {
                     bytes_max: 262144,
                     lines_max: 512,
                 },
+                body_rate_min: 1024,
             },
         },
         admin: Settings {
@@ -253,12 +263,16 @@ fn every_setting_says_where_it_comes_from() {
     server.drain_delay = "0s"  # built-in
     server.limits.answer_header_bytes_max = "256KiB"  # built-in
     server.limits.answer_header_lines_max = 512  # built-in
+    server.limits.bodies_pending_max = 4096  # built-in
+    server.limits.body_rate_min = "1KiB"  # built-in
     server.limits.body_timeout = "30s"  # built-in
     server.limits.buffered_bytes_max = "512MiB"  # built-in
     server.limits.connections_max = 10000  # built-in
     server.limits.header_bytes_max = "64KiB"  # built-in
+    server.limits.header_lines_max = 256  # built-in
     server.limits.header_timeout = "10s"  # built-in
     server.limits.idle_timeout = "75s"  # built-in
+    server.limits.per_peer_max = 1.0  # built-in
     server.limits.requests_in_flight_max = 4096  # built-in
     server.limits.write_timeout = "30s"  # built-in
     server.listen = "127.0.0.1:8080"  # built-in

@@ -147,6 +147,23 @@ fn a_problem_of_a_variable_names_the_variable() {
 }
 
 #[test]
+fn limits_that_are_out_of_reason_are_problems() {
+    let text = "[server.limits]\nheader_lines_max = 100000\nper_peer_max = 1.5\n\
+                bodies_pending_max = 0\nbody_rate_min = 1024\nbuffered_bytes_max = \"1KiB\"\n";
+    let written =
+        Written::beside_a_route(text).variable("ONCEWARD_SERVER__LIMITS__CONNECTIONS_MAX", "0.5");
+    assert_snapshot!(written.problems(), @r#"
+    the configuration has 6 problems
+      onceward.toml:2: `server.limits.header_lines_max`: expected a whole number from 16 to 10000, found the number 100000
+      onceward.toml:3: `server.limits.per_peer_max`: expected a number above 0 and up to 1, such as 0.25, found a number
+      onceward.toml:4: `server.limits.bodies_pending_max`: expected a whole number from 1 to 4294967295, found the number 0
+      onceward.toml:5: `server.limits.body_rate_min`: expected a size such as `256KiB`, `1MiB` or `2GB`, found the number 1024
+      onceward.toml:6: `server.limits.buffered_bytes_max`: expected a size of `1MiB` or more, found `1KiB`
+      ONCEWARD_SERVER__LIMITS__CONNECTIONS_MAX: `server.limits.connections_max`: expected a whole number from 1 to 4294967295, found `0.5`
+    "#);
+}
+
+#[test]
 fn a_file_that_is_not_there_is_a_problem() {
     let written = Written::file("");
     std::fs::remove_file(written.directory.path().join("onceward.toml")).unwrap();

@@ -39,6 +39,15 @@ when_key_missing = "forward"
 }
 
 #[test]
+fn a_share_of_each_peer_is_a_risk_where_no_proxy_is_known() {
+    let share = "[server.limits]\nper_peer_max = 0.1\n";
+    let risks = Written::beside_a_route(share).risks();
+    assert_eq!(risks.trim(), "server.limits.per_peer_max: peer-is-a-proxy");
+    let known = format!("[server]\ntrusted_proxies = [\"10.0.0.0/8\"]\n{share}");
+    assert_eq!(Written::beside_a_route(&known).risks(), "");
+}
+
+#[test]
 fn a_route_that_its_sender_will_not_take_well_is_a_risk() {
     let own = "retention = \"1h\"\nanswer_within = \"10s\"\nin_flight_status = 409\n\
                uncertain_status = 429\nwhen_in_flight = \"refuse\"\nrequest_bytes_max = \"64KiB\"\n";

@@ -142,7 +142,7 @@ async fn limits_beyond_reason_are_no_panic_and_no_spin() {
             write_timeout: timeout,
             ..limits()
         };
-        let shared = Shared::new(&limits, Shutdown::default(), Arc::default());
+        let shared = Shared::new(&limits, Shutdown::default(), &resources(&Arc::default()));
         let (mut here, there) = duplex(1024);
         let peer = "192.0.2.1:1".parse().unwrap();
         let served = connection::serve(Arc::new(shared), there, peer, slow(SECOND));

@@ -19,7 +19,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::{Instant, sleep};
 
 use super::connection::{self, Shared};
-use super::{Limits, Service, Shutdown};
+use super::{Limits, Resources, Service, Shutdown};
+use crate::budget::{Budget, Share};
 use crate::telemetry::{Limit, Metrics};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -28,11 +29,20 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n";
 fn limits() -> Limits {
     Limits {
         connections_max: 100,
+        per_peer_max: Share::WHOLE,
+        trusted_proxies: Vec::new(),
         header_bytes_max: 16 * 1024,
+        header_lines_max: 256,
         header_timeout: 10 * SECOND,
         idle_timeout: 75 * SECOND,
         write_timeout: 30 * SECOND,
     }
+}
+
+/// More memory than any test needs.
+fn resources(metrics: &Arc<Metrics>) -> Resources {
+    let metrics = Arc::clone(metrics);
+    Resources { memory: Budget::new(1 << 30, Arc::clone(&metrics)), metrics }
 }
 
 /// Listeners without sockets: on a paused clock their time limits are exact.
@@ -45,8 +55,8 @@ struct Server {
 impl Server {
     /// Opens a connection whose pipe holds `buffered` bytes in each direction.
     fn open<S: Service>(&self, service: S, buffered: usize) -> DuplexStream {
-        let (shutdown, metrics) = (self.shutdown.clone(), Arc::clone(&self.metrics));
-        let shared = Arc::new(Shared::new(&limits(), shutdown, metrics));
+        let (shutdown, resources) = (self.shutdown.clone(), resources(&self.metrics));
+        let shared = Arc::new(Shared::new(&limits(), shutdown, &resources));
         let (here, there) = duplex(buffered);
         let peer = "192.0.2.1:1".parse().unwrap();
         tokio::spawn(connection::serve(shared, there, peer, service));

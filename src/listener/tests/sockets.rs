@@ -26,7 +26,7 @@ impl Running {
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap();
         let address = listener.local_addr().unwrap();
         let (shutdown, metrics) = (Shutdown::default(), Arc::new(Metrics::new()));
-        let served = listener.serve(service, shutdown.clone(), Arc::clone(&metrics));
+        let served = listener.serve(service, shutdown.clone(), resources(&metrics));
         Self { address, shutdown, metrics, served: tokio::spawn(served) }
     }
 

@@ -15,17 +15,14 @@ use crate::operation::{Operation, OperationId, State};
 /// Bytes that it may take, about.
 const BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Bytes of an operation without its answer, about: one attempt, no decision, a short path and key.
-const WEIGHT_WITHOUT_ANSWER: usize = 768;
-
-/// Bytes of one more line of a log, about.
-const WEIGHT_OF_LINE: usize = 160;
+/// What most operations weigh at least: for a first guess at their number.
+const WEIGHT_MIN: u64 = 1024;
 
 pub(super) struct Successes(Cache<OperationId, Arc<Operation>, Weight>);
 
 impl Successes {
     pub(super) fn new() -> Self {
-        let items = usize::try_from(BYTES_MAX).unwrap_or(usize::MAX) / (2 * WEIGHT_WITHOUT_ANSWER);
+        let items = usize::try_from(BYTES_MAX / WEIGHT_MIN).unwrap_or(usize::MAX);
         Self(Cache::with_weighter(items, BYTES_MAX, Weight))
     }
 
@@ -57,16 +54,6 @@ struct Weight;
 
 impl Weighter<OperationId, Arc<Operation>> for Weight {
     fn weight(&self, _: &OperationId, operation: &Arc<Operation>) -> u64 {
-        let answer = match &operation.state {
-            State::Succeeded(success) => success.answer.weight(),
-            State::InFlight(_)
-            | State::Uncertain(_)
-            | State::Failed(_)
-            | State::Forgotten { .. } => 0,
-        };
-        let lines = operation.attempts.kept().count() + operation.decisions.len();
-        let asked = operation.asked.path.len()
-            + operation.asked.key.parts.iter().map(String::len).sum::<usize>();
-        (WEIGHT_WITHOUT_ANSWER + answer + asked + lines * WEIGHT_OF_LINE) as u64
+        operation.weight() as u64
     }
 }

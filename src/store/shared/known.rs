@@ -1,56 +1,78 @@
-//! What this process last saw of operations that are not done: most steps on them find just that,
-//! and need one round trip then.
+//! What this process last saw of operations: most steps on them find just that, and need one round
+//! trip then. And a success that is read again is decoded once: all its copies share one answer.
 
+use std::fmt;
+use std::sync::Arc;
+
+use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use super::swap::Revision;
 use crate::operation::{Operation, OperationId, State};
 
-/// Operations of which the last sight is kept: more than may be in flight by default.
-const KNOWN_MAX: usize = 16_384;
-
-/// The longest answer of a step that is kept here.
-const ANSWERS_MAX: usize = 1024;
+/// Bytes that operations which are not done may take, about, and that those which are done may
+/// take. A flood of one kind does not displace the other.
+const BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// What most operations weigh at least: for a first guess at their number.
+const WEIGHT_MIN: u64 = 1024;
 
 /// An operation as it was seen, and the name of that state.
 #[derive(Debug, Clone)]
 pub(super) struct Sight {
     pub(super) revision: Revision,
-    pub(super) operation: Operation,
+    pub(super) operation: Arc<Operation>,
 }
 
 /// The last sights.
-#[derive(Debug)]
-pub(super) struct Known(Cache<OperationId, Sight>);
+pub(super) struct Known {
+    open: Sights,
+    done: Sights,
+}
+
+type Sights = Cache<OperationId, Sight, Weight>;
+
+#[derive(Debug, Clone)]
+struct Weight;
+
+impl Weighter<OperationId, Sight> for Weight {
+    fn weight(&self, _: &OperationId, sight: &Sight) -> u64 {
+        sight.operation.weight() as u64
+    }
+}
 
 impl Known {
     pub(super) fn new() -> Self {
-        Self(Cache::new(KNOWN_MAX))
+        let items = usize::try_from(BYTES_MAX / WEIGHT_MIN).unwrap_or(usize::MAX);
+        let sights = || Cache::with_weighter(items, BYTES_MAX, Weight);
+        Self { open: sights(), done: sights() }
     }
 
     pub(super) fn get(&self, id: OperationId) -> Option<Sight> {
-        self.0.get(&id)
+        self.open.get(&id).or_else(|| self.done.get(&id))
     }
 
-    /// Keeps a sight, unless it is of no use: what is done is only read from now on, and an answer
-    /// takes much room.
-    pub(super) fn note(&self, id: OperationId, sight: Option<(Revision, &Operation)>) {
-        match sight {
-            Some((revision, operation)) if is_useful(operation) => {
-                self.0.insert(id, Sight { revision, operation: operation.clone() });
-            }
-            Some(_) | None => drop(self.0.remove(&id)),
+    /// Keeps a sight, in the place of whatever was known before.
+    pub(super) fn note(&self, id: OperationId, sight: Option<Sight>) {
+        let Some(sight) = sight else {
+            self.open.remove(&id);
+            self.done.remove(&id);
+            return;
+        };
+        if matches!(sight.operation.state, State::Succeeded(_)) {
+            self.open.remove(&id);
+            self.done.insert(id, sight);
+        } else {
+            self.done.remove(&id);
+            self.open.insert(id, sight);
         }
     }
 }
 
-fn is_useful(operation: &Operation) -> bool {
-    if operation.steps.iter().any(|step| step.weight() > ANSWERS_MAX) {
-        return false;
-    }
-    match &operation.state {
-        State::InFlight(_) | State::Failed(_) | State::Forgotten { .. } => true,
-        State::Uncertain(held) => held.answer.is_none(),
-        State::Succeeded(_) => false,
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Known")
+            .field("open", &self.open.len())
+            .field("done", &self.done.len())
+            .finish_non_exhaustive()
     }
 }

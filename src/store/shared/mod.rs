@@ -20,7 +20,7 @@ pub(super) use swap::{
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -128,7 +128,7 @@ impl<R: Records> Shared<R> {
         let at = self.clocks.now(self.records.clock_of(id));
         let mut supposed = Supposed { sight, at, is_seen: false };
         loop {
-            let found = supposed.sight.as_ref().map(|sight| sight.operation.clone());
+            let found = supposed.sight.as_ref().map(|sight| Operation::clone(&sight.operation));
             let done = rule(found, supposed.at);
             if done.change == Change::None && supposed.is_seen {
                 return Ok(done.result);
@@ -185,7 +185,13 @@ impl<R: Records> Shared<R> {
             }
             Swapped::Done(at) => {
                 self.clocks.learn(self.records.clock_of(id), at, sent);
-                self.known.note(id, written.map(|(revision, _, operation)| (revision, operation)));
+                self.known.note(
+                    id,
+                    written.map(|(revision, _, operation)| Sight {
+                        revision,
+                        operation: Arc::new(operation.clone()),
+                    }),
+                );
                 if done.hold_ended {
                     self.holds_ended.note(id);
                 }
@@ -210,12 +216,16 @@ impl<R: Records> Shared<R> {
 
     fn supposed_of(&self, id: OperationId, seen: Seen) -> Result<Supposed, Error> {
         let sight = seen.stored.map(|Stored { revision, bytes }| {
+            // The same state has the same name: it is not decoded again, and its answer is shared.
+            if let Some(known) = self.known.get(id).filter(|known| known.revision == revision) {
+                return Ok(known);
+            }
             let operation =
                 decoded(id, &bytes).map_err(|corrupt| Error::Unreadable(id, corrupt))?;
-            Ok::<_, Error>(Sight { revision, operation })
+            Ok::<_, Error>(Sight { revision, operation: Arc::new(operation) })
         });
         let sight = sight.transpose()?;
-        self.known.note(id, sight.as_ref().map(|sight| (sight.revision, &sight.operation)));
+        self.known.note(id, sight.clone());
         Ok(Supposed { sight, at: seen.at, is_seen: true })
     }
 }
@@ -313,7 +323,8 @@ impl<R: Records> Store for Shared<R> {
         let seen = self.within(self.look(Swap::look(id))).await?;
         let at = seen.at;
         let supposed = self.supposed_of(id, seen)?;
-        Ok(state::lapse(supposed.sight.map(|sight| sight.operation), at).operation)
+        let found = supposed.sight.map(|sight| Arc::unwrap_or_clone(sight.operation));
+        Ok(state::lapse(found, at).operation)
     }
 
     async fn resolve(&self, id: OperationId, resolution: &Resolution) -> Result<Decided, Error> {

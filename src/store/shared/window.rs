@@ -14,7 +14,7 @@ const CLOCK_SLACK: Duration = Duration::from_secs(1);
 /// attempt must have ended, not by a moment.
 pub(super) fn earliest<T>(supposed: &Supposed, done: &Transition<T>) -> Timestamp {
     let at = supposed.at.minus(CLOCK_SLACK);
-    let before = supposed.sight.as_ref().map(|sight| &sight.operation);
+    let before = supposed.sight.as_ref().map(|sight| &*sight.operation);
     let (Some(before), Some(after)) = (before, &done.operation) else { return at };
     match (&before.state, &after.state) {
         (State::Uncertain(held), State::InFlight(_)) if before.steps.is_empty() => {

@@ -3,6 +3,7 @@
 mod decide;
 mod emptied;
 mod faults;
+mod memory;
 mod races;
 mod server;
 mod takeover;

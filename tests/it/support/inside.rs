@@ -8,7 +8,7 @@ use onceward::budget::Budget;
 use onceward::clock::Clock;
 use onceward::config::Config;
 use onceward::idempotency::Executor;
-use onceward::listener::{Listener, Shutdown};
+use onceward::listener::{Listener, Resources, Shutdown};
 use onceward::provider::signature::Certificates;
 use onceward::proxy::{Parties, Proxy};
 use onceward::store::{Measured, memory::Memory};
@@ -54,6 +54,7 @@ impl Inside {
             Arc::clone(&metrics),
             budget.clone(),
         );
+        let resources = Resources { memory: budget.clone(), metrics: Arc::clone(&metrics) };
         let parties = Parties {
             executor,
             budget,
@@ -68,7 +69,7 @@ impl Inside {
         let listener = Listener::bind(here, config.server.listener).unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = Shutdown::default();
-        let serving = tokio::spawn(listener.serve(proxy, shutdown, Arc::clone(&metrics)));
+        let serving = tokio::spawn(listener.serve(proxy, shutdown, resources));
         Self { address, clock, metrics, serving, client }
     }
 

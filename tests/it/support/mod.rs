@@ -4,6 +4,7 @@ mod authority;
 mod bare;
 mod disk;
 mod event;
+pub mod http2;
 mod inside;
 mod onceward;
 mod postgres;

@@ -233,6 +233,25 @@ impl Onceward {
         assert!(waited.is_ok(), "`{line}` is {} instead of {value}", self.metric(line).await);
     }
 
+    /// Waits until a line of the metrics has come down to this value, or below it.
+    pub async fn comes_down_to(&self, line: &str, value: f64) {
+        let found = async {
+            while self.metric(line).await > value {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let waited = timeout(Duration::from_mins(1), found).await;
+        assert!(waited.is_ok(), "`{line}` is {} instead of {value}", self.metric(line).await);
+    }
+
+    /// The most memory that the process has had in use so far.
+    pub fn peak_bytes(&self) -> u64 {
+        let status = format!("/proc/{}/status", self.pid().as_raw_nonzero());
+        let status = std::fs::read_to_string(status).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
     pub async fn get_admin(&self, path: &str) -> Reply {
         self.get_admin_with(path, &[]).await
     }

@@ -40,6 +40,11 @@ impl RawSender {
         all
     }
 
+    /// Writes for as long as the other side takes it.
+    pub async fn tries_to_write(&mut self, bytes: &[u8]) {
+        let _closed = self.0.write_all(bytes).await;
+    }
+
     /// Reads one answer that says how long it is; 1xx answers count as answers.
     pub async fn reads_reply(&mut self) -> Reply {
         let mut bytes = Vec::new();

@@ -313,7 +313,7 @@ pub(super) async fn read(
 }
 
 fn parse(buffer: &[u8], connection: usize) -> Option<(Seen, usize, usize)> {
-    let mut headers = [httparse::EMPTY_HEADER; 200];
+    let mut headers = [httparse::EMPTY_HEADER; 400];
     let mut request = httparse::Request::new(&mut headers);
     let httparse::Status::Complete(head) = request.parse(buffer).ok()? else { return None };
     let headers: Vec<(String, Vec<u8>)> =

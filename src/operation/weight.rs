@@ -1,0 +1,40 @@
+//! How much memory an operation takes, about: what is kept of many must be bounded by bytes.
+
+use super::{Attempt, Decision, Operation, State};
+
+/// An operation without its texts, its log and its answer, and its place in a map.
+const BARE: usize = 640;
+/// An attempt or a decision without its texts.
+const LINE: usize = 160;
+/// A step without its answer.
+const STEP: usize = 160;
+
+impl Operation {
+    /// About how many bytes it takes in memory.
+    pub fn weight(&self) -> usize {
+        let answer = match &self.state {
+            State::Succeeded(success) => success.answer.weight(),
+            State::Uncertain(held) => held.answer.as_ref().map_or(0, |answer| answer.weight()),
+            State::InFlight(_) | State::Failed(_) | State::Forgotten { .. } => 0,
+        };
+        let key: usize = self.asked.key.parts.iter().map(String::capacity).sum();
+        let asked = self.asked.path.capacity() + self.asked.method.capacity() + key;
+        let attempts: usize = self.attempts.kept().map(Attempt::weight).sum();
+        let decisions: usize = self.decisions.iter().map(Decision::weight).sum();
+        let steps: usize = self.steps.iter().map(|step| STEP + step.weight()).sum();
+        BARE + answer + asked + attempts + decisions + steps
+    }
+}
+
+impl Attempt {
+    fn weight(&self) -> usize {
+        LINE + self.reference.as_ref().map_or(0, String::capacity)
+    }
+}
+
+impl Decision {
+    fn weight(&self) -> usize {
+        let reference = self.reference.as_ref().map_or(0, String::capacity);
+        LINE + self.by.capacity() + self.reason.capacity() + reference
+    }
+}

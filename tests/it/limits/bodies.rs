@@ -1,0 +1,168 @@
+//! Who sends a body slowly takes no place from those who are served.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::{KIB, big, reached};
+use crate::support::{Answer, Gate, Onceward, RawSender, Receiver, event};
+
+/// All but the last byte of an event.
+async fn begins(onceward: &Onceward) -> RawSender {
+    let mut sender = onceward.connects().await;
+    let raw = event("evt_slow").raw();
+    sender.writes(&raw[..raw.len() - 1]).await;
+    sender
+}
+
+#[tokio::test]
+async fn bodies_that_have_not_arrived_take_no_place_of_requests_in_flight() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let limits = "requests_in_flight_max = 2\nbodies_pending_max = 64\nbody_timeout = \"120s\"\n\
+                  body_rate_min = \"0B\"";
+    let onceward = Onceward::in_front_of(&receiver).limits(limits).start().await;
+    let mut slow = Vec::new();
+    for _ in 0..63 {
+        slow.push(begins(&onceward).await);
+    }
+    for number in 0..5 {
+        onceward.sends(event(&format!("evt_{number}"))).await.is_executed(200);
+    }
+    let mut last = slow.pop().unwrap();
+    last.writes(b"}").await;
+    last.reads_reply().await.is_executed(200);
+    receiver.was_called(6);
+}
+
+#[tokio::test]
+async fn bodies_beyond_bodies_pending_max_are_told_to_come_back() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let limits = "bodies_pending_max = 2\nbody_timeout = \"120s\"\nbody_rate_min = \"0B\"";
+    let onceward = Onceward::in_front_of(&receiver).limits(limits).start().await;
+    let mut slow = [begins(&onceward).await, begins(&onceward).await, begins(&onceward).await];
+    onceward.comes_to_count(&reached("bodies_pending_max"), 1.0).await;
+    // Which of them came too late is not known.
+    let mut refused = 0;
+    for sender in &mut slow {
+        sender.tries_to_write(b"}").await;
+        let reply = sender.reads_reply().await;
+        if reply.status == 503 {
+            reply.is_refused(503, "overloaded").comes_back();
+            refused += 1;
+        }
+    }
+    assert_eq!(refused, 1);
+    onceward.sends(event("evt_after")).await.is_executed(200);
+}
+
+/// One that is slow but steady is not looked at before its fifth second.
+#[tokio::test]
+async fn a_body_below_the_rate_gets_408_and_one_above_it_comes_through() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let limits = "body_rate_min = \"1KiB\"\nbody_timeout = \"300s\"";
+    let onceward = Onceward::in_front_of(&receiver).limits(limits).start().await;
+    let below = async {
+        let began = Instant::now();
+        let mut sender = begins(&onceward).await;
+        sender.reads_reply().await.is_refused(408, "body-timeout");
+        began.elapsed()
+    };
+    let above = async {
+        let raw = big("above", 400 * KIB).raw();
+        let mut sender = onceward.connects().await;
+        // Ten times as much as is asked for, over more than five seconds.
+        for piece in raw.chunks(raw.len() / 24 + 1) {
+            sender.writes(piece).await;
+            sleep(Duration::from_millis(250)).await;
+        }
+        sender.reads_reply().await.is_executed(200);
+    };
+    let (took, ()) = tokio::join!(below, above);
+    assert!(took >= Duration::from_secs(5), "{took:?}");
+    assert_eq!(onceward.metric(&reached("body_rate_min")).await, 1.0);
+    assert_eq!(onceward.metric(&reached("body_timeout")).await, 0.0);
+}
+
+#[tokio::test]
+async fn one_peer_has_no_more_than_its_share_of_pending_bodies() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let limits = "bodies_pending_max = 4\nper_peer_max = 0.5\nbody_timeout = \"120s\"\n\
+                  body_rate_min = \"0B\"";
+    let trusted = "trusted_proxies = [\"127.0.0.1/32\"]";
+    let builder = Onceward::in_front_of(&receiver).limits(limits).server(trusted);
+    let onceward = builder.start().await;
+    let from = |client: &str| event("evt").header("x-forwarded-for", client);
+    let begins = async |client: &str| {
+        let mut sender = onceward.connects().await;
+        let raw = from(client).raw();
+        sender.writes(&raw[..raw.len() - 1]).await;
+        sender
+    };
+    let mut three = [
+        begins("192.0.2.1").await,
+        begins("192.0.2.1").await,
+        begins("192.0.2.9, 192.0.2.1").await,
+    ];
+    onceward.comes_to_count(&reached("per_peer_max"), 1.0).await;
+    let mut other = begins("192.0.2.2").await;
+    other.writes(b"}").await;
+    other.reads_reply().await.is_executed(200);
+    assert_eq!(onceward.metric(&reached("bodies_pending_max")).await, 0.0);
+    // Which of them came too late is not known.
+    let mut refused = 0;
+    for sender in &mut three {
+        sender.tries_to_write(b"}").await;
+        refused += usize::from(sender.reads_reply().await.status == 503);
+    }
+    assert_eq!(refused, 1);
+}
+
+#[tokio::test]
+async fn one_peer_has_no_more_than_its_share_of_connections_and_requests() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let receiver = Receiver::that(move |_, _| Answer::new(200, "ok").when(&held)).await;
+    let limits = "connections_max = 40\nrequests_in_flight_max = 4\nper_peer_max = 0.25";
+    let onceward = Onceward::in_front_of(&receiver).limits(limits).start().await;
+    let second = async {
+        receiver.has_counted(1).await;
+        onceward.sends(event("evt_2")).await.is_refused(503, "overloaded").comes_back();
+        assert_eq!(onceward.metric(&reached("per_peer_max")).await, 1.0);
+        gate.opens();
+    };
+    let (first, ()) = tokio::join!(onceward.sends(event("evt_1")), second);
+    first.is_executed(200);
+
+    let mut crowd = Vec::new();
+    while onceward.metric(&reached("per_peer_max")).await < 2.0 {
+        crowd.push(onceward.connects().await);
+        assert!(crowd.len() < 100);
+    }
+    assert!(onceward.metric("onceward_connections").await <= 14.0, "with those of the admin API");
+    let other = reqwest::Client::builder().no_proxy();
+    let other = other.local_address("127.0.0.9".parse::<std::net::IpAddr>().unwrap());
+    let url = format!("http://{}/hooks", onceward.address);
+    let reply = other.build().unwrap().post(url).body(event("evt_3").body).send().await.unwrap();
+    assert_eq!(reply.status(), 200);
+}
+
+/// The place is taken until the answer is sent, not only until there is one.
+#[tokio::test]
+async fn an_answer_that_nobody_reads_holds_its_place_until_it_is_given_up() {
+    use crate::support::http2::{Http2Sender, field, post};
+    let receiver = Receiver::that_answers(200, "a long answer").await;
+    let limits = "requests_in_flight_max = 3\nwrite_timeout = \"5s\"";
+    let onceward = Onceward::in_front_of(&receiver).limits(limits).start().await;
+    onceward.sends(event("evt").keyed("k")).await.is_executed(200);
+    let mut sender = Http2Sender::connects(onceward.address, 0).await;
+    for _ in 0..3 {
+        let block = [post("/hooks"), field("x-idempotency-key", "k")].concat();
+        sender.asks(&block, Some(&event("evt").body)).await;
+    }
+    let replayed = "onceward_requests_total{route=\"hooks\",disposition=\"replayed\"}";
+    onceward.comes_to_count(replayed, 3.0).await;
+    onceward.sends(event("evt").keyed("k")).await.is_refused(503, "overloaded");
+    onceward.comes_to_count(&reached("write_timeout"), 1.0).await;
+    onceward.comes_down_to("onceward_buffered_bytes", 0.0).await;
+    onceward.sends(event("evt").keyed("k")).await.is_replayed(200);
+}

@@ -1,0 +1,175 @@
+//! Heads have the same limits on HTTP/1.1 and HTTP/2, and no refusal is without a reason.
+
+use serde_json::Value;
+
+use super::{KIB, reached};
+use crate::support::http2::{Http2Sender, RST_STREAM, field, post};
+use crate::support::{Event, Onceward, Receiver, Reply, event};
+
+fn refusals(code: &str) -> String {
+    format!("onceward_refusals_total{{route=\"none\",code=\"{code}\"}}")
+}
+
+/// A request with so many lines; `host`, `content-type` and `content-length` are among them.
+fn of_lines(lines: usize) -> Event {
+    (3..lines).fold(event("evt"), |event, number| event.header(&format!("x-{number}"), "v"))
+}
+
+/// The same on HTTP/2, where `:authority` counts as `host`.
+fn block_of_lines(lines: usize) -> Vec<u8> {
+    let fields = (1..lines).flat_map(|number| field(&format!("x-{number}"), "v"));
+    post("/hooks").into_iter().chain(fields).collect()
+}
+
+fn is_problem(body: &str, status: u16, code: &str) {
+    let problem: Value = serde_json::from_str(body).unwrap();
+    assert_eq!(problem["type"], format!("urn:onceward:problem:{code}"), "{problem}");
+    assert_eq!(problem["status"], status, "{problem}");
+}
+
+async fn answered_on_http2(onceward: &Onceward, block: &[u8]) -> String {
+    let mut sender = Http2Sender::connects(onceward.address, 1 << 16).await;
+    let stream = sender.asks(block, Some(&event("evt").body)).await;
+    sender.reads_body(stream).await
+}
+
+async fn refused_on_http1(onceward: &Onceward, bytes: &[u8]) -> Reply {
+    let mut sender = onceward.connects().await;
+    sender.writes(bytes).await;
+    let reply = sender.reads_reply().await;
+    assert_eq!(reply.header("connection"), Some("close"), "{reply:?}");
+    assert_eq!(sender.reads_to_the_end().await, b"");
+    reply
+}
+
+#[tokio::test]
+async fn as_many_lines_as_allowed_pass_and_one_more_is_431_on_both_versions() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let mut sender = onceward.connects().await;
+    sender.writes(&of_lines(256).raw()).await;
+    sender.reads_reply().await.is_executed(200);
+    let reply = refused_on_http1(&onceward, &of_lines(257).raw()).await;
+    reply.is_refused(431, "head-too-large");
+
+    assert_eq!(answered_on_http2(&onceward, &block_of_lines(256)).await, "ok");
+    let body = answered_on_http2(&onceward, &block_of_lines(257)).await;
+    is_problem(&body, 431, "head-too-large");
+
+    receiver.was_called(1);
+    assert_eq!(onceward.metric(&reached("header_lines_max")).await, 2.0);
+    assert_eq!(onceward.metric(&refusals("head-too-large")).await, 2.0);
+    onceward.logs("refused before it was read").await;
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_long_is_431_on_both_versions() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let builder = Onceward::in_front_of(&receiver).limits("header_bytes_max = \"8KiB\"");
+    let onceward = builder.start().await;
+    let long = |bytes: usize| event("evt").header("x-long", &"v".repeat(bytes));
+    let reply = refused_on_http1(&onceward, &long(9 * KIB).raw()).await;
+    reply.is_refused(431, "head-too-large");
+    let block = |bytes| [post("/hooks"), field("x-long", &"v".repeat(bytes))].concat();
+    assert_eq!(answered_on_http2(&onceward, &block(7 * KIB)).await, "ok");
+    let body = answered_on_http2(&onceward, &block(9 * KIB)).await;
+    is_problem(&body, 431, "head-too-large");
+    receiver.was_called(1);
+    assert_eq!(onceward.metric(&reached("header_bytes_max")).await, 2.0);
+}
+
+/// h2 answers a head that is much too long by itself and resets the stream; other streams go on.
+#[tokio::test]
+async fn what_http2_can_only_reset_is_logged_and_counted() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let builder = Onceward::in_front_of(&receiver).limits("header_bytes_max = \"8KiB\"");
+    let onceward = builder.start().await;
+    let mut sender = Http2Sender::connects(onceward.address, 1 << 16).await;
+    let block = [post("/hooks"), field("x-long", &"v".repeat(40 * KIB))].concat();
+    let stream = sender.asks(&block, None).await;
+    while sender.reads_frame().await.kind != RST_STREAM {}
+    onceward.comes_to_count(&refusals("head-too-large"), 1.0).await;
+    assert_eq!(onceward.metric(&reached("header_bytes_max")).await, 1.0);
+    // A field of a connection has no place on HTTP/2 (RFC 9113, 8.2.2).
+    let malformed = [post("/hooks"), field("connection", "close")].concat();
+    let stream = sender.asks(&malformed, None).await - stream;
+    assert_eq!(stream, 2);
+    while sender.reads_frame().await.kind != RST_STREAM {}
+    onceward.comes_to_count(&refusals("malformed"), 1.0).await;
+    onceward.logs("refused before it was read").await;
+    let stream = sender.asks(&post("/hooks"), Some(&event("evt").body)).await;
+    assert_eq!(sender.reads_body(stream).await, "ok");
+    receiver.was_called(1);
+}
+
+#[tokio::test]
+async fn what_is_not_http_gets_a_problem_too() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let broken: [&[u8]; 5] = [
+        b"POST /hooks HTTP/1.1\r\nhost : h\r\n\r\n",
+        b"POST /hooks HTTP/3.1\r\nhost: h\r\n\r\n",
+        b"P\0ST /hooks HTTP/1.1\r\nhost: h\r\n\r\n",
+        b"POST /hooks HTTP/1.1\r\nhost: h\r\ncontent-length: five\r\n\r\n",
+        b"POST /hooks HTTP/1.1\r\nhost: h\r\ntransfer-encoding: gzip\r\n\r\n",
+    ];
+    for bytes in broken {
+        let reply = refused_on_http1(&onceward, bytes).await;
+        reply.is_refused(400, "malformed");
+    }
+    assert_eq!(onceward.metric(&refusals("malformed")).await, 5.0);
+    // Behind an answer on the same connection, and pipelined behind it.
+    for pause in [true, false] {
+        let mut sender = onceward.connects().await;
+        let first = event("evt").raw();
+        if pause {
+            sender.writes(&first).await;
+            sender.reads_answer().await;
+            sender.writes(broken[0]).await;
+        } else {
+            sender.writes(&[&first, broken[0]].concat()).await;
+            sender.reads_answer().await;
+        }
+        sender.reads_answer().await.is_refused(400, "malformed");
+    }
+    receiver.was_called(1);
+    let log: Vec<_> = onceward.log();
+    let lines = log.iter().filter(|line| line["message"] == "refused before it was read");
+    assert_eq!(lines.count(), 7);
+}
+
+/// hyper's own answers are told from those that the service has given.
+#[tokio::test]
+async fn an_answer_of_the_upstream_with_the_same_status_is_passed_on_as_it_is() {
+    let receiver = Receiver::that_answers(431, "mine").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let mut sender = onceward.connects().await;
+    for key in ["a", "b"] {
+        sender.writes(&event("evt").keyed(key).raw()).await;
+        let reply = sender.reads_answer().await;
+        assert_eq!((reply.status, reply.text()), (431, "mine".to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn a_request_for_whose_head_there_is_no_memory_is_told_to_come_back() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let limits = "buffered_bytes_max = \"1MiB\"\nbody_timeout = \"120s\"";
+    let onceward = Onceward::in_front_of(&receiver).limits(limits).start().await;
+    let mut pending = Vec::new();
+    while onceward.metric(&reached("buffered_bytes_max")).await == 0.0 {
+        let mut sender = onceward.connects().await;
+        let raw = event("evt").raw();
+        sender.writes(&raw[..raw.len() - 1]).await;
+        pending.push(sender);
+        assert!(pending.len() < 100);
+    }
+    onceward.sends(event("evt")).await.is_refused(503, "overloaded").comes_back();
+    let mut sender = Http2Sender::connects(onceward.address, 1 << 16).await;
+    let stream = sender.asks(&post("/hooks"), Some(&event("evt").body)).await;
+    is_problem(&sender.reads_body(stream).await, 503, "overloaded");
+    receiver.was_called(0);
+    drop(pending);
+    onceward.comes_down_to("onceward_buffered_bytes", 0.0).await;
+    onceward.sends(event("evt")).await.is_executed(200);
+}
