@@ -194,17 +194,23 @@ fn receiver() -> SocketAddr {
     address
 }
 
+/// A route with all that `check` wants of one.
+const SIGNED: &str = "[routes.orders]\npath = \"/orders\"\nupstream = \"http://127.0.0.1:3000\"\n\
+    provider = \"acme\"\nsecrets = [{ file = \"secret\" }]\nkey.header = []\n[providers.acme]\n\
+    signature = { scheme = \"hmac\", header = \"x-acme\" }\n";
+
 const ROUTE: &str = "[routes.orders]\npath = \"/orders\"\nupstream = \"http://127.0.0.1:3000\"\n";
 
 #[test]
 fn check_finds_nothing_in_a_good_configuration() {
-    let shell = Shell::with("onceward.toml", ROUTE);
+    let shell = Shell::with("onceward.toml", SIGNED).and("secret", "0123456789abcdef\n");
     for line in ["check --config onceward.toml", "check --config onceward.toml --strict"] {
-        assert_eq!(shell.types(line).printed(0), "onceward.toml: no problems, no risks\n");
+        let printed = shell.types(line).printed(0);
+        assert!(printed.starts_with("onceward.toml: no problems, no risks"), "{printed}");
     }
-    let nothing = json!({ "problems": [], "risks": [], "notes": [] });
     let printed = shell.types("check --config onceward.toml --json").printed(0);
-    assert_eq!(serde_json::from_str::<Value>(&printed).unwrap(), nothing);
+    let report: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!((&report["problems"], &report["risks"]), (&json!([]), &json!([])));
 }
 
 #[test]
@@ -235,11 +241,12 @@ event.id = "/id"
       bad.toml:7: `admin.listen`: expected a loopback address where there is no `admin.token`, found `0.0.0.0:8081`
         hint: `token = { env = "ONCEWARD_ADMIN_TOKEN" }` in `[admin]` opens it to others
       bad.toml:10: `defaults.retention`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found `1 year`
+        hint: write `365d`
       bad.toml:12: `routes.orders.upstream`: expected a value, found none
         hint: `upstream = "http://127.0.0.1:3000"`
       bad.toml:13: `routes.orders.path`: expected a path such as `/webhooks/orders`, or a prefix such as `/webhooks/*`, without query, fragment or dot segments, found `orders`
-      bad.toml:16: `routes.orders.key.event.id`: expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME` or `body`, with `?` behind it where it may be absent, found `/id`
-      ONCEWARD_SERVER__DRAIN_DELAY: `server.drain_delay`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found `soon`
+      bad.toml:16: `routes.orders.key.event.id`: expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`, with `?` behind it where it may be absent, found `/id`
+      ONCEWARD_SERVER__DRAIN_DELAY: `server.drain_delay`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found another value
     "#);
     let json = shell.types("check --config bad.toml --json").printed(2);
     let json: Value = serde_json::from_str(&json).unwrap();
@@ -269,11 +276,13 @@ fn check_fails_on_risks_only_if_it_is_strict() {
     let risky = format!("[store.memory]\n[defaults]\nwhen_in_flight = \"wait\"\n{ROUTE}");
     let shell = Shell::with("risky.toml", &risky);
     assert_snapshot!(shell.types("check --config risky.toml").printed(0), @r#"
-    risky.toml: no problems, 2 risks
+    risky.toml: no problems, 3 risks
       risky.toml:1: `store.memory`: every operation is forgotten at exit, so that a later copy runs again
         hint: `[store.embedded]` remembers
       risky.toml:4: `routes.orders.answer_within`: unset: a copy waits up to 60s, and most senders hang up sooner
         hint: set it below the patience of the sender, such as `"8s"`
+      risky.toml:4: `routes.orders.provider`: who knows the URL can send what looks like an event of the sender
+        hint: name the sender with `provider`, or describe its signature in `[providers.NAME]`
     "#);
     let strict = shell.types("check --config risky.toml --strict");
     assert_eq!(strict.printed(1), shell.types("check --config risky.toml").stdout);
@@ -282,7 +291,7 @@ fn check_fails_on_risks_only_if_it_is_strict() {
     assert_eq!(json["problems"], json!([]));
     let codes: Vec<_> =
         json["risks"].as_array().unwrap().iter().map(|risk| &risk["code"]).collect();
-    assert_eq!(codes, ["store-in-memory", "wait-without-limit"]);
+    assert_eq!(codes, ["store-in-memory", "wait-without-limit", "signature-unchecked"]);
 }
 
 /// Whoever can reach the admin listener can forget operations: others need a token.
@@ -311,15 +320,15 @@ fn check_shows_every_value_and_where_it_comes_from() {
     let text = format!("[defaults]\nlease = \"20s\"\n{ROUTE}retention = \"72h\"\n");
     let shell = Shell::with("onceward.toml", &text)
         .variable("ONCEWARD_SERVER__LISTEN", "127.0.0.1:9999")
-        .variable("ONCEWARD_ROUTES__ORDERS__ATTEMPT_TIMEOUT", "9s");
+        .variable("ONCEWARD_ROUTES__ORDERS__ATTEMPT_TIMEOUT", "25s");
     let printed = shell.types("check --config onceward.toml --effective").printed(0);
     for line in [
         "server.listen = \"127.0.0.1:9999\"  # ONCEWARD_SERVER__LISTEN",
         "server.limits.header_timeout = \"10s\"  # built-in",
         "routes.orders.lease = \"20s\"  # onceward.toml:2",
         "routes.orders.retention = \"72h\"  # onceward.toml:6",
-        "routes.orders.attempt_timeout = \"9s\"  # ONCEWARD_ROUTES__ORDERS__ATTEMPT_TIMEOUT",
-        "onceward.toml: no problems, no risks",
+        "routes.orders.attempt_timeout = \"25s\"  # ONCEWARD_ROUTES__ORDERS__ATTEMPT_TIMEOUT",
+        "onceward.toml: no problems, 1 risk",
     ] {
         assert!(printed.lines().any(|found| found == line), "no `{line}` in\n{printed}");
     }
@@ -404,10 +413,11 @@ fn init_writes_a_configuration_that_checks_and_serves() {
     assert_eq!(shell.types("init --output onceward.toml").printed(0), "wrote `onceward.toml`\n");
     let written = std::fs::read_to_string(shell.path().join("onceward.toml")).unwrap();
     assert_eq!(shell.types("init").printed(0), written);
-    assert_eq!(
-        shell.types("check -c onceward.toml --strict").printed(0),
-        "onceward.toml: no problems, no risks\n"
-    );
+    assert!(!written.contains("config/"), "whoever has the program alone has no such file");
+    let checked = shell.types("check -c onceward.toml --json").printed(0);
+    let checked: Value = serde_json::from_str(&checked).unwrap();
+    let risks = checked["risks"].as_array().unwrap().iter().map(|risk| &risk["code"]);
+    assert_eq!(risks.collect::<Vec<_>>(), ["signature-unchecked"]);
     let serving = shell.serves("serve --config onceward.toml");
     assert_eq!(get(serving.admin(), "/readyz"), 200);
     assert_eq!(get(serving.listen(), "/nowhere"), 404);
@@ -438,7 +448,7 @@ fn a_sender_is_enough_to_serve_without_a_file() {
     let serve = "serve --upstream http://127.0.0.1:1 --provider stripe";
     assert_snapshot!(Shell::new().types(serve).complained(2), @"
     error: the configuration has 1 problem
-      --provider: `routes.default.secrets.0.env`: expected the name of a variable that holds the secret, found one that is not set
+      --provider: `routes.default.secrets.0.env`: expected the name of a variable that holds the secret, found `ONCEWARD_SECRET`, which is not set
         hint: set `ONCEWARD_SECRET`, or give `--secret-file FILE`
     ");
     assert_snapshot!(Shell::new().types(&format!("{serve} --secret-file nowhere")).complained(2), @"
@@ -528,6 +538,7 @@ fn every_command_has_help_with_an_example() {
         assert!(example, "{help}");
     }
     let help = shell.types("--help").printed(0);
+    assert!(help.contains("once") && !help.contains("exactly once"), "{help}");
     for command in COMMANDS {
         assert!(help.contains(&format!("\n  {command} ")), "{help}");
     }
@@ -611,7 +622,9 @@ fn serve_on_a_port_that_is_taken_names_the_setting() {
         let said = shell.types("serve --config onceward.toml").complained(1);
         let expected = format!(
             "error: cannot listen on `{address}` (`{setting}`)\n  \
-             because: Address already in use (os error 98)\n"
+             because: Address already in use (os error 98)\n  \
+             hint: `ss -ltnp 'sport = :{}'` shows who listens there; or change `{setting}`\n",
+            taken.local_addr().unwrap().port()
         );
         assert_eq!(said, expected);
     }
@@ -644,4 +657,91 @@ fn both_signals_end_it_in_good_order() {
             .collect();
         assert_eq!(messages, ["not ready from now on; draining", "done"]);
     }
+}
+
+/// A shell that hangs up, or an operator that means "read your configuration again".
+#[test]
+fn a_hangup_ends_nothing_and_leaves_a_line() {
+    let shell = Shell::with("onceward.toml", ROUTE).anywhere();
+    let serving = shell.serves("serve --config onceward.toml");
+    kill_process(Pid::from_child(&serving.child), Signal::HUP).unwrap();
+    assert_eq!(get(serving.admin(), "/readyz"), 200);
+    let (status, log) = serving.ends_by(Signal::TERM);
+    assert_eq!(status, Some(0), "{log}");
+    assert!(log.contains("SIGHUP is ignored"), "{log}");
+}
+
+#[test]
+fn serve_without_arguments_says_what_to_do() {
+    assert_snapshot!(Shell::new().types("serve").complained(2), @"
+    error: nothing to serve: neither `--config` nor `--upstream` is given
+      hint: `onceward init --output onceward.toml` writes a configuration to start with,
+            `onceward serve --config onceward.toml` runs it;
+            `onceward serve --upstream http://127.0.0.1:3000` needs no file,
+            `onceward serve --help` says the rest
+    ");
+}
+
+/// With one underscore a variable is none of the settings, and nobody would notice.
+#[test]
+fn a_variable_that_is_nearly_a_setting_is_named() {
+    let shell = Shell::with("onceward.toml", SIGNED)
+        .and("secret", "0123456789abcdef\n")
+        .variable("ONCEWARD_SERVER_LISTEN", "canary")
+        .variable("ONCEWARD_ROUTES_ORDERS_ANSWER_WITHIN", "canary")
+        .variable("ONCEWARD_SERVER_LIMITS_BODY_TIMEOUT", "canary")
+        .variable("ONCEWARD_IMAGE_TAG", "canary")
+        .variable("ONCEWARD_ROUTES_OTHERS_LEASE", "canary")
+        .variable("ONCEWARD_LOG_FORMAT", "text")
+        .variable("ONCEWARD_ADMIN_TOKEN", "canary");
+    let printed = shell.types("check --config onceward.toml --json").printed(0);
+    assert!(!printed.contains("canary"), "{printed}");
+    let report: Value = serde_json::from_str(&printed).unwrap();
+    let hints = report["risks"].as_array().unwrap().iter().map(|risk| {
+        assert_eq!(risk["code"], "variable-ignored");
+        risk["hint"].as_str().unwrap()
+    });
+    assert_eq!(
+        hints.collect::<Vec<_>>(),
+        [
+            "`ONCEWARD_ROUTES__ORDERS__ANSWER_WITHIN` is read",
+            "`ONCEWARD_SERVER__LIMITS__BODY_TIMEOUT` is read",
+            "`ONCEWARD_SERVER__LISTEN` is read",
+        ]
+    );
+}
+
+/// Somebody puts a secret into the wrong variable.
+#[test]
+fn no_command_shows_what_stands_in_a_variable() {
+    const CANARY: &str = "hunter2canary";
+    for (variable, line, status) in [
+        ("ONCEWARD_LOG", "serve --config onceward.toml", 2),
+        ("ONCEWARD_LOG_FORMAT", "serve --config onceward.toml", 2),
+        ("ONCEWARD_ADMIN_URL", "operations list", 2),
+        ("ONCEWARD_SERVER__LISTEN", "serve --config onceward.toml", 2),
+        ("ONCEWARD_LOG", "serve --help", 0),
+        ("ONCEWARD_LOG_FORMAT", "serve --help", 0),
+        ("ONCEWARD_LOG", "demo --help", 0),
+    ] {
+        let value = if variable == "ONCEWARD_LOG" { "=hunter2canary=" } else { CANARY };
+        let shell = Shell::with("onceward.toml", ROUTE).variable(variable, value);
+        let Ended { stdout, stderr, status: ended } = shell.types(line);
+        assert_eq!(ended, Some(status), "{variable}: {stdout}{stderr}");
+        assert!(!format!("{stdout}{stderr}").contains(CANARY), "{variable}: {stdout}{stderr}");
+    }
+}
+
+#[test]
+fn a_route_that_anybody_may_send_to_is_said_at_start() {
+    let shell = Shell::with("onceward.toml", ROUTE).anywhere();
+    let mut command = shell.command("serve --config onceward.toml");
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let until_it_serves: Vec<String> =
+        lines.take_while(|line| !line.contains(" serving")).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let told = until_it_serves.iter().find(|line| line.contains("no signature is checked"));
+    assert!(told.unwrap().contains("route.name=\"orders\""), "{told:?}");
 }

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 /// Far more than the show takes; it hangs if it takes so long.
 const HANGS: Duration = Duration::from_mins(1);
 
-/// A burst (C01), a failure that is not kept (C57), and a sender that gives up (C12, C118) among them.
+/// A burst, a failure that is not kept, and a sender that gives up are among them.
 #[tokio::test]
 async fn the_demo_shows_what_is_promised() {
     let directory = tempfile::tempdir().unwrap();
@@ -55,7 +55,7 @@ async fn the_demo_shows_what_is_promised() {
     5. A receiver that takes longer than the sender waits
        It takes 12 s; Adyen gives up after 10 s. It began with scene 1: please wait.
        copy 1         no answer for 10 s: the sender gives up
-       copy 2         409 in flight, with Retry-After
+       copy 2         503 in flight, with Retry-After
        copy 3         200 with Idempotent-Replayed: true
        3 copies sent, the receiver counted 1: as promised
     ");

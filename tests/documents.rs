@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use onceward::config::{Config, Place, Sources, captured};
 use onceward::provider::{Preset, presets, signature};
@@ -13,13 +14,19 @@ fn sources(file: &str) -> Sources {
     Sources::from_file(&path, []).unwrap()
 }
 
+/// Examples have no sender whose signature could be checked, and no other risk.
+fn assert_only_unsigned(config: &Config) {
+    let risks = config.risks();
+    assert!(risks.iter().all(|risk| risk.code == "signature-unchecked"), "{risks:?}");
+}
+
 /// Whatever the reference says beside its example routes is built in, and nothing else is.
 #[test]
 fn the_reference_shows_every_built_in_value() {
     let reference = sources("onceward.toml");
     let minimal = sources("minimal.toml");
     for config in [reference.check(), minimal.check()] {
-        assert_eq!(config.unwrap().risks(), []);
+        assert_only_unsigned(&config.unwrap());
     }
 
     let shown = |sources: &Sources| -> Vec<String> {
@@ -35,12 +42,42 @@ fn the_reference_shows_every_built_in_value() {
     assert_eq!(written.count(), 0);
 }
 
-/// C83: what the documentation has an operator write is what the tests have proved to suffice.
+/// What the documentation has an operator write is what the tests have proved to suffice.
 #[test]
 fn the_page_of_redis_has_the_line_of_its_permissions() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/redis.md");
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains(onceward::store::redis::ACL_LINE));
+}
+
+/// Whoever is killed sooner leaves what is in flight uncertain.
+#[test]
+fn what_is_shown_to_start_it_with_gives_it_the_time_to_end() {
+    let server = sources("minimal.toml").check().unwrap().server;
+    let needed = (server.drain_delay + server.shutdown_timeout).as_secs() + 7;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
+    let seconds = |file: &str, before: &str| -> u64 {
+        let text = read(file);
+        let (_, rest) = text.split_once(before).unwrap();
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap()
+    };
+    for (file, before) in [
+        ("examples/cluster/compose.yaml", "stop_grace_period: "),
+        ("Dockerfile", "docker stop --time "),
+        ("Dockerfile", "terminationGracePeriodSeconds: "),
+        ("src/docs/deployment.md", "of the pod (built-in: 30) | `"),
+        ("src/docs/deployment.md", "of the unit (built-in: 90 s) | `"),
+        ("src/docs/deployment.md", "of the service (built-in: 10 s) | `"),
+        ("src/docs/deployment.md", "`docker run --stop-timeout` (built-in: 10 s) | `"),
+    ] {
+        assert!(seconds(file, before) >= needed, "{file}: {before}");
+    }
+    let shutdown = server.shutdown_timeout.as_secs();
+    let shown = format!("(0 s and {shutdown} s) that is {needed} s");
+    assert!(read("src/docs/deployment.md").contains(&shown), "{shown}");
+    assert!(server.shutdown_timeout >= Duration::from_mins(1), "the built-in `attempt_timeout`");
 }
 
 /// What the example of a cluster mounts can be served.
@@ -49,7 +86,7 @@ fn the_configuration_of_the_cluster_is_right() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/cluster/onceward.toml");
     let password = [("REDIS_PASSWORD".to_owned(), "secret".to_owned())];
     let config = Sources::from_file(&file, password).unwrap().check().unwrap();
-    assert_eq!(config.risks(), []);
+    assert_only_unsigned(&config);
 }
 
 /// The same of the stores that the reference does not choose.

@@ -60,7 +60,8 @@ fn has_token(admin: &Admin, token: &Secret, request: &Request) -> Result<(), Pro
     }
     Err(match admin.0.failures.wrong(peer) {
         Denied::Wrong => {
-            tracing::info!(?peer, "refused a call to the control plane: its token is wrong");
+            let peer = peer.map(tracing::field::display);
+            tracing::info!(peer, "refused a call to the control plane: its token is wrong");
             Problem::Unauthorized
         }
         Denied::TooMany(wait) => Problem::TooManyFailures(wait),

@@ -1,5 +1,7 @@
 //! What is remembered: one operation, or a list.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
@@ -28,6 +30,9 @@ pub(super) async fn show(
 pub(super) struct PageJson {
     operations: Vec<OperationJson>,
     next: Option<String>,
+    /// Of an empty list of a route that is not configured: those that are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    routes: Option<Vec<Arc<str>>>,
 }
 
 /// `GET /api/operations`: newest first.
@@ -37,7 +42,15 @@ pub(super) async fn list(
 ) -> Result<Json<PageJson>, Problem> {
     let listing = listing(query.as_deref().unwrap_or_default())?;
     let (operations, next) = page(&admin, &listing).await?;
-    Ok(Json(PageJson { operations, next: next.map(cursor) }))
+    let routes = &admin.0.retentions.routes;
+    let unknown =
+        listing.route.filter(|route| operations.is_empty() && !routes.contains_key(route));
+    let routes = unknown.map(|_| {
+        let mut names: Vec<_> = routes.keys().cloned().collect();
+        names.sort_unstable();
+        names
+    });
+    Ok(Json(PageJson { operations, next: next.map(cursor), routes }))
 }
 
 /// The id that stands in the path of a call.

@@ -1,4 +1,5 @@
 //! The composition root: a configuration in, running listeners and background loops out.
+#![doc = include_str!("../docs/deployment.md")]
 
 mod concerns;
 mod descriptors;
@@ -89,6 +90,8 @@ impl App {
             let attempts = &mut route.policy.in_flight_max;
             *attempts = shares.attempts.min(*attempts);
         }
+        let unverified = routes.iter().filter(|route| route.is_unverified());
+        let unverified: Vec<_> = unverified.map(|route| Arc::clone(&route.name)).collect();
         let clock = Clock::system();
         let metrics = Arc::new(Metrics::new());
         let store = open(store, clock.clone()).await?;
@@ -129,6 +132,7 @@ impl App {
             ..server.listener
         };
         let private = bind("admin.listen", admin.listen, limits)?;
+        unverified.iter().for_each(tell_unverified);
         let admin = Admin::new(admin::Parties {
             store: Arc::clone(&store),
             metrics: Arc::clone(&metrics),
@@ -226,6 +230,14 @@ impl App {
         self.store.close().await;
         tracing::info!("done");
     }
+}
+
+/// Says that a route takes events from anybody.
+fn tell_unverified(route: &Arc<str>) {
+    tracing::info!(
+        route.name = &**route,
+        "no signature is checked: who knows the URL can send events"
+    );
 }
 
 /// Opens a store without blocking the runtime.

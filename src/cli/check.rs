@@ -89,7 +89,8 @@ fn examine(
 ) -> Result<Findings, Problems> {
     let sources = Sources::from_file(&args.config, environment)?;
     let config = sources.check()?;
-    let (mut risks, notes) = (config.risks(), config.notes());
+    let (mut risks, notes) = (sources.ignored_variables(), config.notes());
+    risks.extend(config.risks());
     if args.probe {
         let key = Key::of(&["store"]);
         let concerns = probe(config.store).map_err(|found| {
@@ -214,7 +215,7 @@ fn place(place: &Place) -> Value {
 mod tests {
     use super::*;
 
-    const ROUTE: &str = "[routes.a]\npath = \"/\"\nupstream = \"http://a\"\n";
+    const ROUTE: &str = "[routes.a]\npath = \"/\"\nupstream = \"http://a\"\nmode = \"pass\"\n";
 
     fn check(file: &str, args: impl FnOnce(&mut Args)) -> Report {
         let directory = tempfile::tempdir().unwrap();

@@ -1,17 +1,18 @@
 //! `onceward serve`: runs the proxy.
 
+use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::output::Ended;
-use crate::app::App;
+use crate::app::{App, StartError};
 use crate::config::{Arguments, Config, Problems, SecretIn, Sources};
 use crate::provider::preset;
 use crate::store;
 use crate::store::embedded::IfDamaged;
-use crate::telemetry::{self, Format};
+use crate::telemetry;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -22,10 +23,10 @@ Examples:
 
 The secret of a provider that signs is in ONCEWARD_SECRET or in the file of --secret-file.
 
-Signals: the first SIGTERM or SIGINT drains, the second ends at once.")]
+Signals: the first SIGTERM or SIGINT drains, the second ends at once. SIGHUP is ignored.")]
 pub(super) struct Args {
     /// The configuration.
-    #[arg(long, short, value_name = "FILE", required_unless_present = "upstream")]
+    #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Without a file: where everything is forwarded to.
     #[arg(long, value_name = "URL", conflicts_with = "config")]
@@ -58,25 +59,30 @@ pub(super) struct LogArgs {
         long,
         value_name = "FILTER",
         env = "ONCEWARD_LOG",
+        hide_env_values = true,
         default_value = "info,fjall=warn,lsm_tree=warn"
     )]
     log: String,
     /// One line of text, or one JSON object, for each event.
-    #[arg(long, value_name = "FORMAT", env = "ONCEWARD_LOG_FORMAT", default_value = "text")]
-    #[arg(value_parser = ["text", "json"])]
+    // Read later than the others: what stands in a variable is shown by no error.
+    #[arg(long, value_name = "text|json", env = "ONCEWARD_LOG_FORMAT", default_value = "text")]
+    #[arg(hide_env_values = true)]
     log_format: String,
 }
 
 impl LogArgs {
     pub(super) fn install(&self) -> Result<(), telemetry::LogError> {
-        let format = if self.log_format == "json" { Format::Json } else { Format::Text };
-        telemetry::install(format, &self.log)
+        telemetry::install(self.log_format.parse()?, &self.log)
     }
 }
 
 pub(super) fn run(args: &Args) -> Ended {
-    let mut config = match load(args) {
-        Ok(config) => config,
+    if args.config.is_none() && args.upstream.is_none() {
+        return Ended::misused(NOTHING_TO_SERVE);
+    }
+    let loaded = sources(args).and_then(|sources| Ok((sources.check()?, sources)));
+    let (mut config, sources) = match loaded {
+        Ok(loaded) => loaded,
         Err(problems) => return Ended::misused(format!("error: {problems}\n")),
     };
     if args.accept_damaged_store {
@@ -89,6 +95,9 @@ pub(super) fn run(args: &Args) -> Ended {
     if let Err(error) = args.log.install() {
         return Ended::misused(format!("error: {error}\n"));
     }
+    for ignored in sources.ignored_variables() {
+        tracing::warn!(setting = %ignored.key, hint = &*ignored.hint, "{}", ignored.text);
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Ended::failed(&error),
@@ -99,9 +108,18 @@ pub(super) fn run(args: &Args) -> Ended {
     ended
 }
 
-fn load(args: &Args) -> Result<Config, Problems> {
+/// What is said to whoever types `onceward serve` and nothing else.
+const NOTHING_TO_SERVE: &str = "\
+error: nothing to serve: neither `--config` nor `--upstream` is given
+  hint: `onceward init --output onceward.toml` writes a configuration to start with,
+        `onceward serve --config onceward.toml` runs it;
+        `onceward serve --upstream http://127.0.0.1:3000` needs no file,
+        `onceward serve --help` says the rest
+";
+
+fn sources(args: &Args) -> Result<Sources, Problems> {
     match (&args.config, &args.upstream) {
-        (Some(file), _) => Config::from_file(file, environment()),
+        (Some(file), _) => Sources::from_file(file, environment()),
         (None, upstream) => {
             let secret = match (&args.secret_file, args.provider.as_deref().and_then(preset)) {
                 (Some(file), _) => Some(SecretIn::File(file)),
@@ -114,7 +132,7 @@ fn load(args: &Args) -> Result<Config, Problems> {
                 provider: args.provider.as_deref(),
                 secret,
             };
-            Sources::from_arguments(&given, environment())?.check()
+            Sources::from_arguments(&given, environment())
         }
     }
 }
@@ -127,6 +145,9 @@ pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
 
 async fn serve(config: Config) -> Ended {
     // Heard from before anything is started, so that no signal is missed.
+    if let Err(error) = ignore_hangups() {
+        return Ended::failed(&error);
+    }
     let (mut terminate, mut interrupt) = match signals() {
         Ok(signals) => signals,
         Err(error) => return Ended::failed(&error),
@@ -134,7 +155,7 @@ async fn serve(config: Config) -> Ended {
     let app = tokio::select! {
         started = App::start(config) => match started {
             Ok(app) => app,
-            Err(error) => return Ended::failed(&error),
+            Err(error) => return not_started(&error),
         },
         _ = terminate.recv() => return Ended::done(""),
         _ = interrupt.recv() => return Ended::done(""),
@@ -157,6 +178,41 @@ async fn serve(config: Config) -> Ended {
         () = run => Ended::done(""),
         () = second_signal => Ended::failed(&EndedAtOnce),
     }
+}
+
+/// By itself the signal ends a process at once, which leaves operations uncertain. Others take it
+/// for a wish to read their configuration again.
+fn ignore_hangups() -> io::Result<()> {
+    let mut hangups = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        while hangups.recv().await.is_some() {
+            tracing::warn!(
+                "SIGHUP is ignored: the configuration is read at start; a restart drains"
+            );
+        }
+    });
+    Ok(())
+}
+
+/// Why it does not start, and what to do about an address.
+fn not_started(error: &StartError) -> Ended {
+    let mut ended = Ended::failed(error);
+    if let StartError::Listen { key, address, source } = error {
+        let kind = source.kind();
+        let hint = if kind == io::ErrorKind::AddrInUse {
+            let port = address.port();
+            format!("`ss -ltnp 'sport = :{port}'` shows who listens there; or change `{key}`")
+        } else if kind == io::ErrorKind::AddrNotAvailable {
+            format!("this machine has no such address; change `{key}`")
+        } else if kind == io::ErrorKind::PermissionDenied {
+            format!("ports below 1024 need a privilege; take one above in `{key}`")
+        } else {
+            format!("change `{key}`")
+        };
+        // Writing to a string does not fail.
+        let _written = writeln!(ended.stderr, "  hint: {hint}");
+    }
+    ended
 }
 
 /// The second signal came before the first had done its work.

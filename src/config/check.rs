@@ -10,11 +10,11 @@ use std::time::Duration;
 use figment::value::Value;
 
 use super::leaf::{Count, List, Portion, Text};
-use super::problem::{Key, Place, Problem, Problems, quoted};
+use super::problem::{Found, Key, Place, Problem, Problems, quoted};
 use super::raw::{Raw, RawAdmin, RawEmbedded, RawLimits, RawServer, RawStore};
 use super::source::Sources;
 use super::value::Size;
-use super::{Config, Server, providers, read, routes, secrets, stores};
+use super::{Config, Server, own_address, providers, read, routes, secrets, stores};
 use crate::admin;
 use crate::listener;
 use crate::proxy;
@@ -68,6 +68,9 @@ impl Check<'_> {
             providers: providers::providers(self, raw.providers),
         };
         let routes = routes::routes(self, raw.routes, &shared);
+        if let (Some(server), Some(admin), Some(routes)) = (&server, &admin, &routes) {
+            own_address::check(self, &[server.listen, admin.listen], routes);
+        }
         Some(Config { server: server?, admin: admin?, store: store?, routes: routes? })
     }
 
@@ -170,7 +173,8 @@ impl Check<'_> {
             let hint =
                 "`token = { env = \"ONCEWARD_ADMIN_TOKEN\" }` in `[admin]` opens it to others";
             let expected = "a loopback address where there is no `admin.token`";
-            self.report(&at.join("listen"), expected, format!("`{listen}`"), Some(hint));
+            let found = quoted(&listen.to_string());
+            self.report(&at.join("listen"), expected, found, Some(hint));
             return None;
         }
         let (token, retention) = match token {
@@ -195,18 +199,27 @@ impl Check<'_> {
     fn two_listeners(&mut self, server: SocketAddr, admin: SocketAddr) {
         if server == admin && server.port() != 0 {
             let expected = "another address than `server.listen`";
-            self.wrong(&Key::of(&["admin", "listen"]), expected, format!("`{admin}`"));
+            let key = Key::of(&["admin", "listen"]);
+            let hint = "give one of them another port";
+            self.report(&key, expected, quoted(&admin.to_string()), Some(hint));
         }
     }
 
     /// Reports what stands at `key`.
-    pub(super) fn wrong(&mut self, key: &Key, expected: &str, found: String) {
+    pub(super) fn wrong(&mut self, key: &Key, expected: &str, found: impl Into<Found>) {
         self.report(key, expected, found, None);
     }
 
     /// The same, with something that may help.
-    pub(super) fn report(&mut self, key: &Key, expected: &str, found: String, hint: Option<&str>) {
+    pub(super) fn report(
+        &mut self,
+        key: &Key,
+        expected: &str,
+        found: impl Into<Found>,
+        hint: Option<&str>,
+    ) {
         let (place, key) = self.sources.origin(key);
+        let (found, key) = (found.into().at(&place), key.named_by(&place));
         let (expected, hint) = (expected.to_owned(), hint.map(str::to_owned));
         self.problems.push(Problem { place, key, expected, found, hint });
     }
@@ -249,11 +262,11 @@ impl Check<'_> {
     }
 
     /// A number or text as it was written, of a setting that holds no secret.
-    fn written(&self, key: &Key) -> String {
+    fn written(&self, key: &Key) -> Found {
         match self.sources.value(key) {
             Some(Value::String(_, text)) => quoted(text),
             Some(Value::Num(_, number)) => read::number_text(*number),
-            Some(_) | None => "something else".to_owned(),
+            Some(_) | None => "something else".into(),
         }
     }
 }

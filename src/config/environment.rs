@@ -65,6 +65,53 @@ fn folded(route: &str) -> String {
     route.to_ascii_lowercase().replace('-', "_")
 }
 
+/// Variables of ours that are no settings.
+const OTHERS: [&str; 5] = [
+    "ONCEWARD_LOG",
+    "ONCEWARD_LOG_FORMAT",
+    "ONCEWARD_SECRET",
+    "ONCEWARD_ADMIN_URL",
+    "ONCEWARD_ADMIN_TOKEN",
+];
+
+/// More words than the longest setting has; as many ways to divide them are looked at.
+const WORDS_MAX: usize = 10;
+
+impl Environment {
+    /// The variables that would be a setting with `__` in place of some `_`, and how it is written.
+    pub(super) fn nearly(&self, is_setting: impl Fn(&Key) -> bool) -> Vec<(String, String)> {
+        let nearly = |variable: &String| {
+            let rest = variable.strip_prefix(PREFIX).filter(|rest| !rest.contains(SEPARATOR))?;
+            let words: Vec<String> = rest.split('_').map(str::to_ascii_lowercase).collect();
+            let others = OTHERS.contains(&variable.as_str());
+            if others || words.len() > WORDS_MAX || words.iter().any(String::is_empty) {
+                return None;
+            }
+            let parts =
+                divisions(&words).find(|parts| is_setting(&Key::from_parts(parts.clone())))?;
+            let meant = parts.join(SEPARATOR).replace('-', "_").to_ascii_uppercase();
+            Some((variable.clone(), format!("{PREFIX}{meant}")))
+        };
+        self.0.keys().filter_map(nearly).collect()
+    }
+}
+
+/// Every way to put words together to two parts or more.
+fn divisions(words: &[String]) -> impl Iterator<Item = Vec<String>> {
+    let gaps = words.len().saturating_sub(1);
+    (1..1_u32 << gaps).map(move |cuts| {
+        let mut parts: Vec<String> = Vec::new();
+        for (index, word) in words.iter().enumerate() {
+            let is_new = index == 0 || cuts & (1 << (index - 1)) != 0;
+            match parts.last_mut().filter(|_| !is_new) {
+                Some(part) => *part = format!("{part}_{word}"),
+                None => parts.push(word.clone()),
+            }
+        }
+        parts
+    })
+}
+
 /// Text, whatever it looks like: only the setting knows whether it wants a number. A table in
 /// braces has to be one before the layers are merged.
 fn value_of(text: &str) -> Value {

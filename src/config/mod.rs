@@ -23,6 +23,7 @@ mod inherit;
 mod layer;
 mod leaf;
 mod lookup;
+mod own_address;
 mod problem;
 mod providers;
 mod raw;
@@ -151,6 +152,18 @@ impl Sources {
     /// Every problem at once.
     pub fn check(&self) -> Result<Config, Problems> {
         check::check(self)
+    }
+
+    /// Variables that are left alone, though a setting may have been meant by them.
+    pub fn ignored_variables(&self) -> Vec<Risk> {
+        let nearly = self.environment.nearly(|key| read::is_setting(self, key));
+        let risk = |(variable, meant): (String, String)| Risk {
+            code: "variable-ignored",
+            key: Key::of(&["environment", &variable]),
+            text: "it is not read: a setting has `__` between its parts".to_owned(),
+            hint: format!("`{meant}` is read").into(),
+        };
+        nearly.into_iter().map(risk).collect()
     }
 
     /// Every setting with its value and its place. Only of sources that have been checked: what

@@ -60,6 +60,16 @@ impl Key {
         }
     }
 
+    /// The part of it that the name of this variable says; what is below that stands in its value.
+    pub(super) fn named_by(self, place: &Place) -> Self {
+        let Place::Variable(name) = place else { return self };
+        let named = name.split("__").count();
+        let index = |part: &&String| part.bytes().all(|byte| byte.is_ascii_digit());
+        let known = |part: &&String| index(part) || matches!(part.as_str(), "env" | "file");
+        let below = self.0.iter().skip(named).take_while(known).count();
+        Self(self.0.into_iter().take(named + below).collect())
+    }
+
     /// Whether the setting holds a secret, or may hold one that somebody wrote in the wrong shape.
     pub fn is_secret(&self) -> bool {
         const SECRETS: [&[&str]; 7] = [
@@ -208,19 +218,51 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
+/// What completes `found …`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Words of ours.
+    Said(String),
+    /// A piece of what was written. Of a variable's value nothing is shown, whatever it is a value
+    /// of: a secret may have been put into the wrong variable.
+    Written(String),
+}
+
+impl Found {
+    /// What may be shown of it where it was written at this place.
+    pub(super) fn at(self, place: &Place) -> String {
+        match (self, place) {
+            (Self::Written(_), Place::Variable(_)) => "another value".to_owned(),
+            (Self::Said(text) | Self::Written(text), _) => text,
+        }
+    }
+}
+
+impl From<String> for Found {
+    fn from(text: String) -> Self {
+        Self::Said(text)
+    }
+}
+
+impl From<&str> for Found {
+    fn from(text: &str) -> Self {
+        Self::Said(text.to_owned())
+    }
+}
+
 /// A piece of what was written, fit for a message. What may be a URL with a password or
 /// a token is not shown.
-pub(super) fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> Found {
     const SHOWN_MAX: usize = 60;
     if text.contains('@') {
-        return "a text with an `@`".to_owned();
+        return "a text with an `@`".into();
     }
     if text.contains("://") && text.contains('?') {
-        return "a URL with a query".to_owned();
+        return "a URL with a query".into();
     }
     let shown: String = text.chars().take(SHOWN_MAX).collect();
     let rest = if shown.len() < text.len() { "…" } else { "" };
-    format!("`{}{rest}`", shown.escape_debug())
+    Found::Written(format!("`{}{rest}`", shown.escape_debug()))
 }
 
 #[cfg(test)]
@@ -229,8 +271,10 @@ mod tests {
 
     #[test]
     fn what_may_hold_a_secret_is_not_quoted() {
-        assert_eq!(quoted("sometimes"), "`sometimes`");
-        assert_eq!(quoted("http://user:pass@host"), "a text with an `@`");
-        assert_eq!(quoted("https://host/?token=abc"), "a URL with a query");
+        let shown = |text| quoted(text).at(&Place::BuiltIn);
+        assert_eq!(shown("sometimes"), "`sometimes`");
+        assert_eq!(shown("http://user:pass@host"), "a text with an `@`");
+        assert_eq!(shown("https://host/?token=abc"), "a URL with a query");
+        assert_eq!(quoted("sometimes").at(&Place::Variable("A".into())), "another value");
     }
 }

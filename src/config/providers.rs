@@ -8,7 +8,7 @@ use http::{HeaderName, Method};
 
 use super::check::{Check, text};
 use super::leaf::{List, Wanted};
-use super::problem::{Key, quoted};
+use super::problem::{Found, Key, quoted};
 use super::raw_provider::{RawFacts, RawHandshake, RawProvider};
 use crate::json::Pointer;
 use crate::provider::{Content, Expected, Facts, Handshake, JsonBody, Provider, signature};
@@ -64,7 +64,7 @@ fn signature(
         Err(mistakes) => {
             for signature::Mistake { key, expected, found } in mistakes {
                 let key = key.split('.').fold(at.clone(), |key, part| key.join(part));
-                check.wrong(&key, &expected, found);
+                check.wrong(&key, &expected, Found::Written(found));
             }
             None
         }

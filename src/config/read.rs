@@ -4,13 +4,14 @@
 //! again, until nothing is left to complain of.
 
 use figment::error::Kind;
-use figment::value::{Empty, Num, Tag, Value};
+use figment::value::{Dict, Empty, Num, Tag, Value};
 use serde::Deserialize;
 
 use super::file;
-use super::problem::{Key, Problem, Problems, quoted};
+use super::problem::{Found, Key, Problem, Problems, quoted};
 use super::raw::Raw;
 use super::source::Sources;
+use super::value;
 
 /// Reads all that can be read, and gives what it was read from, in which every value has its type.
 /// What is missing from the result is in `problems`.
@@ -51,9 +52,15 @@ fn step_over(
             let hint = hint(&name, known);
             // People paste a secret anywhere.
             let secret = key.is_secret();
-            let found = if secret { "another".to_owned() } else { quoted(&name) };
+            // A name that stands in the value of a variable is a part of that value.
+            let told = written_as.clone().named_by(&place) == written_as;
+            let found = match quoted(&name) {
+                Found::Written(name) if told && !secret => Found::Said(name),
+                Found::Said(_) | Found::Written(_) => "another".into(),
+            };
             let table = Key::from_parts(key.parts().split_last()?.1.to_vec());
-            let named = if secret { table } else { written_as };
+            let named = if secret { table } else { written_as.named_by(&place) };
+            let found = found.at(&place);
             let (expected, hint) = ("a known key".to_owned(), Some(hint));
             problems.push(Problem { place, key: named, expected, found, hint });
             return take_out(tree, key);
@@ -89,9 +96,34 @@ fn step_over(
         | Kind::Unsupported(_)
         | Kind::UnsupportedKey(..) => ("another value".to_owned(), found(sources, key, false)),
     };
-    problems.push(Problem { place, key: written_as, expected, found, hint: None });
+    let hint = match &found {
+        Found::Written(_) if sources.is_variable(key) => None,
+        Found::Written(_) => {
+            sources.value(key).and_then(|it| value::meant(&expected, it.as_str()?))
+        }
+        Found::Said(_) => None,
+    };
+    let (found, key_shown) = (found.at(&place), written_as.named_by(&place));
+    problems.push(Problem { place, key: key_shown, expected, found, hint });
     *find(tree, key)? = Value::Empty(Tag::Default, Empty::None);
     Some(())
+}
+
+/// Whether there is a setting of this name. The names of routes and providers are free, so only
+/// those count that are there.
+pub(super) fn is_setting(sources: &Sources, key: &Key) -> bool {
+    let mut tree = Value::Empty(Tag::Default, Empty::None);
+    for part in key.parts().iter().rev() {
+        tree = Value::Dict(Tag::Default, Dict::from([(part.clone(), tree)]));
+    }
+    let named = match key.parts() {
+        [table, name, _, ..] if matches!(table.as_str(), "routes" | "providers") => {
+            sources.value(&Key::of(&[table, name])).is_some()
+        }
+        [table, ..] => !matches!(table.as_str(), "routes" | "providers"),
+        [] => false,
+    };
+    named && Raw::deserialize(&tree).is_ok()
 }
 
 /// Reads a variable's text as the list that the setting wants. It may be written with commas.
@@ -116,34 +148,35 @@ fn typed(value: &Value) -> Option<Value> {
 }
 
 /// What was written, as far as it may be shown.
-fn found(sources: &Sources, key: &Key, right_type: bool) -> String {
+fn found(sources: &Sources, key: &Key, right_type: bool) -> Found {
     let shown = !key.is_secret();
     match sources.value(key) {
         Some(Value::String(_, text)) if shown && (right_type || sources.is_variable(key)) => {
             quoted(text)
         }
-        Some(Value::String(..) | Value::Char(..)) => "a string".to_owned(),
-        Some(Value::Bool(_, boolean)) if shown => format!("`{boolean}`"),
-        Some(Value::Bool(..)) => "a boolean".to_owned(),
+        Some(Value::String(..) | Value::Char(..)) => "a string".into(),
+        Some(Value::Bool(_, boolean)) if shown => Found::Written(format!("`{boolean}`")),
+        Some(Value::Bool(..)) => "a boolean".into(),
         Some(Value::Num(_, number)) if shown => number_text(*number),
-        Some(Value::Num(..)) => "a number".to_owned(),
-        Some(Value::Dict(..)) => "a table".to_owned(),
-        Some(Value::Array(..)) => "a list".to_owned(),
+        Some(Value::Num(..)) => "a number".into(),
+        Some(Value::Dict(..)) => "a table".into(),
+        Some(Value::Array(..)) => "a list".into(),
         Some(Value::Empty(..)) | None => part_of_variable(sources, key),
     }
 }
 
 /// An item of a list that a variable holds is not in the tree of the sources.
-fn part_of_variable(sources: &Sources, key: &Key) -> String {
+fn part_of_variable(sources: &Sources, key: &Key) -> Found {
     let mut around = key.and_around().skip(1);
     match around.find_map(|around| sources.value(&around)) {
         Some(Value::String(_, text)) if !key.is_secret() => quoted(text),
-        Some(_) | None => "something else".to_owned(),
+        Some(_) | None => "something else".into(),
     }
 }
 
-pub(super) fn number_text(number: Num) -> String {
-    number.to_i128().map_or_else(|| "a number".to_owned(), |number| format!("the number {number}"))
+pub(super) fn number_text(number: Num) -> Found {
+    let shown = number.to_i128().map(|number| Found::Written(format!("the number {number}")));
+    shown.unwrap_or_else(|| "a number".into())
 }
 
 fn in_toml_words(expected: String) -> String {
@@ -180,16 +213,21 @@ fn take_out(tree: &mut Value, key: &Key) -> Option<()> {
     }
 }
 
+/// As many names as a person will read.
+const LISTED_MAX: usize = 12;
+
 fn hint(name: &str, known: &[&str]) -> String {
-    const LISTED_MAX: usize = 10;
     match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
         None if known.is_empty() => "this table has no keys".to_owned(),
-        None if known.len() <= LISTED_MAX => {
+        None if known.len() > LISTED_MAX => {
+            "once this is mended, `onceward check --config FILE --effective` lists the keys"
+                .to_owned()
+        }
+        None => {
             let known: Vec<String> = known.iter().map(|known| format!("`{known}`")).collect();
             format!("known here: {}", known.join(", "))
         }
-        None => "`config/onceward.toml` lists all keys".to_owned(),
     }
 }
 

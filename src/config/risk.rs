@@ -6,9 +6,10 @@ use std::time::Duration;
 use super::problem::Key;
 use super::{Config, sender_risk};
 use crate::budget::Share;
-use crate::idempotency::{StepPolicy, WhenInFlight, WhenStoreFails};
+use crate::idempotency::{StepPolicy, StepsPolicy, WhenInFlight, WhenStoreFails};
 use crate::operation::state::IfUncertain;
 use crate::proxy::{RouteSettings, WhenKeyMissing};
+use crate::secret::Secret;
 use crate::store::{self, embedded::Durability};
 
 /// Something that an operator should have decided, not overlooked.
@@ -27,10 +28,15 @@ pub struct Risk {
 /// A third of the lease has to have room for one renewal that takes as long as a store may take.
 const LEASE_ROOM: Duration = Duration::from_secs(6);
 
+/// Below this a token is likely to be a word.
+const TOKEN_MIN: usize = 16;
+
 pub(super) fn of(config: &Config) -> Vec<Risk> {
     let mut risks = Vec::new();
     risks.extend(of_trust(config));
     risks.extend(of_peers(config));
+    risks.extend(of_shutdown(config));
+    risks.extend(of_token(config));
     risks.extend(of_store(&config.store));
     for route in &config.routes {
         let at = Key::of(&["routes", &route.name]);
@@ -65,6 +71,34 @@ fn of_peers(config: &Config) -> Option<Risk> {
         key: Key::of(&["server", "limits", "per_peer_max"]),
         text: "behind a proxy all senders are one peer and share its places".to_owned(),
         hint: "name your proxies in `server.trusted_proxies`, if there are any".into(),
+    })
+}
+
+/// An attempt that is cut off leaves its operation uncertain.
+fn of_shutdown(config: &Config) -> Option<Risk> {
+    let of_steps = |steps: &StepsPolicy| steps.steps.iter().map(|step| step.attempt_timeout).max();
+    let longest = |route: &RouteSettings| {
+        let own = route.policy.terms.attempt_timeout;
+        route.steps.as_ref().and_then(of_steps).unwrap_or(own)
+    };
+    let longest = config.routes.iter().map(longest).max()?;
+    (config.server.shutdown_timeout < longest).then(|| Risk {
+        code: "shutdown-below-attempt",
+        key: Key::of(&["server", "shutdown_timeout"]),
+        text: format!(
+            "a restart cuts off attempts, which may take {longest:?}, and leaves them uncertain"
+        ),
+        hint: "make it longer than every `attempt_timeout`".into(),
+    })
+}
+
+fn of_token(config: &Config) -> Option<Risk> {
+    let short = |token: &&Secret| token.reveal().len() < TOKEN_MIN;
+    config.admin.token.as_ref().filter(short).map(|_| Risk {
+        code: "admin-token-short",
+        key: Key::of(&["admin", "token"]),
+        text: format!("it has fewer than {TOKEN_MIN} characters, so that it can be guessed"),
+        hint: "`openssl rand -hex 32` makes one".into(),
     })
 }
 
@@ -120,6 +154,25 @@ fn of_terms(at: &Key, route: &RouteSettings) -> Vec<Risk> {
             key: at.join("lease"),
             text: "one renewal that takes the store 2s leaves no room for another".to_owned(),
             hint: "`6s` or more".into(),
+        });
+    }
+    if terms.lease > terms.attempt_timeout {
+        risks.push(Risk {
+            code: "lease-above-attempt",
+            key: at.join("lease"),
+            text: "after a crash, copies are told `in flight` for longer than an attempt can take"
+                .to_owned(),
+            hint: "make it no longer than `attempt_timeout`".into(),
+        });
+    }
+    let within = route.policy.answer_within;
+    if within.is_some_and(|within| within > terms.attempt_timeout) && route.steps.is_none() {
+        risks.push(Risk {
+            code: "answer-after-attempt",
+            key: at.join("answer_within"),
+            text: "it changes nothing: every attempt ends before it, at `attempt_timeout`"
+                .to_owned(),
+            hint: "make it shorter than `attempt_timeout`, or that one longer".into(),
         });
     }
     if terms.hold_for < terms.attempt_timeout {

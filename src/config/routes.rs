@@ -10,7 +10,7 @@ use super::check::{Check, count, text};
 use super::inherit::OF_A_ROUTE_ALONE;
 use super::leaf::{Count, List, ReplacingStatus, RetryStatus, Text};
 use super::lookup::lookup;
-use super::problem::{Key, quoted};
+use super::problem::Key;
 use super::providers::Providers;
 use super::raw::{RawEvent, RawFingerprint, RawKey, RawOutcome, RawReplay, RawRoute};
 use super::sender::{self, Sender};
@@ -82,9 +82,10 @@ fn same_place(check: &mut Check<'_>, at: &Key, routes: &BTreeMap<String, Option<
         };
         let served = (host.as_ref().and_then(|Text(host)| host.as_ref()), path);
         if let Some((twin, _)) = seen.iter().find(|(_, other)| *other == served) {
-            let found = format!("that of route {}", quoted(twin));
+            let found = format!("that of route `{twin}`");
             let key = at.join(name.as_str()).join("path");
-            check.wrong(&key, "a path that no other route of this host has", found);
+            let hint = "give one of them another `path` or `host`, or make them one route";
+            check.report(&key, "a path that no other route of this host has", found, Some(hint));
         }
         seen.push((name, served));
     }

@@ -1,5 +1,5 @@
-//! `{ env = "NAME" }` and `{ file = "path" }`. No message here names what stands in either: people
-//! paste the secret itself there.
+//! `{ env = "NAME" }` and `{ file = "path" }`. People paste the secret itself there: a message names
+//! a variable only if no secret looks like its name, and never a file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -77,9 +77,14 @@ pub(super) fn read(check: &mut Check<'_>, key: &Key, raw: RawSecret) -> Option<S
 
 fn from_variable(check: &mut Check<'_>, key: &Key, name: &str) -> Option<Secret> {
     let found = match check.sources.environment.get(name) {
-        None => "one that is not set",
-        Some("") => "one that is empty",
+        None => "is not set",
+        Some("") => "is empty",
         Some(value) => return Some(Secret::new(value.to_owned())),
+    };
+    let found = if is_plainly_a_name(name) {
+        format!("`{name}`, which {found}")
+    } else {
+        format!("one that {found}")
     };
     // The name stands for a secret only where somebody wrote it.
     let hint = match check.sources.place(key) {
@@ -91,8 +96,21 @@ fn from_variable(check: &mut Check<'_>, key: &Key, name: &str) -> Option<Secret>
         | Place::BuiltIn => None,
     };
     let expected = "the name of a variable that holds the secret";
-    check.report(&key.join("env"), expected, found.to_owned(), hint);
+    check.report(&key.join("env"), expected, found, hint);
     None
+}
+
+/// Whether it reads as `STRIPE_WEBHOOK_SECRET` does: words in capitals, each with a short number
+/// behind it at most. What a sender gives out as a secret has digits or small letters in between.
+fn is_plainly_a_name(name: &str) -> bool {
+    const WORD_MAX: usize = 20;
+    let is_word = |word: &str| {
+        let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        let capitals = letters.bytes().all(|byte| byte.is_ascii_uppercase());
+        capitals && word.len() <= WORD_MAX && word.len() - letters.len() <= 3
+    };
+    let begins = name.starts_with(|c: char| c.is_ascii_uppercase());
+    begins && name.len() <= 100 && name.split('_').all(is_word)
 }
 
 fn from_file(check: &mut Check<'_>, key: &Key, path: &Path) -> Option<Secret> {

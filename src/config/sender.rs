@@ -42,7 +42,7 @@ pub(super) fn sender(
         (None, Some(_)) => {
             let found = provider.as_deref().map_or_else(
                 || "no provider".to_owned(),
-                |provider| format!("{}, which does not sign", quoted(&provider.name)),
+                |provider| format!("`{}`, which does not sign", provider.name),
             );
             check.wrong(&at.join("secrets"), "a `provider` that signs", found);
             None
@@ -77,8 +77,7 @@ fn has_url(
         provider.signature.as_ref().is_some_and(signature::Settings::needs_public_url)
     };
     if let (Some(provider), None) = (provider.filter(signs_url), public_url) {
-        let name = quoted(&provider.name);
-        let expected = format!("the URL as senders see it, which {name} signs");
+        let expected = format!("the URL as senders see it, which `{}` signs", provider.name);
         let hint = "`public_url = \"https://hooks.example.com\"` here or in `[server]`";
         check.report(&at.join("public_url"), &expected, "none".to_owned(), Some(hint));
         return false;
@@ -121,7 +120,7 @@ fn all(check: &mut Check<'_>, at: &Key, written: Vec<Option<RawSecret>>) -> Opti
 
 fn no_secret(check: &mut Check<'_>, at: &Key, provider: &Provider) {
     let what = provider.signature.as_ref().map_or("the secret", signature::Settings::secret_is);
-    let expected = format!("{what} of {}", quoted(&provider.name));
+    let expected = format!("{what} of `{}`", provider.name);
     let variable = provider.secret_variable();
     let hint =
         format!("`secrets = [{{ env = \"{variable}\" }}]`; without a check: `verify = false`");

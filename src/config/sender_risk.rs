@@ -8,17 +8,18 @@ use super::captured::captured;
 use super::problem::Key;
 use super::risk::Risk;
 use crate::idempotency::{Remember, WhenInFlight};
-use crate::provider::{Content, Facts, Handshake, Provider};
+use crate::provider::{Content, Facts, Handshake, Provider, preset};
 use crate::proxy::{Mode, Place, RouteSettings, WhenKeyMissing};
 
 /// What should have been decided, not overlooked.
 pub(super) fn risks(at: &Key, route: &RouteSettings) -> Vec<Risk> {
+    let unverified = unverified(at, route);
     let Some(sender) = route.provider.as_deref() else {
-        return Vec::new();
+        return unverified.into_iter().collect();
     };
     let facts = &sender.facts;
     [
-        unverified(at, route, sender),
+        unverified,
         open_to_all(at, route, sender),
         never_found(at, route, sender),
         unguarded(at, route, sender),
@@ -65,12 +66,25 @@ pub(super) fn notes(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     .collect()
 }
 
-fn unverified(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
-    (sender.signature.is_some() && route.secrets.is_empty()).then(|| Risk {
+/// Of a sender that is known to sign nothing it is a note: nothing can be done about it.
+fn unverified(at: &Key, route: &RouteSettings) -> Option<Risk> {
+    let sender = route.provider.as_deref();
+    let known = sender.filter(|sender| sender.signature.is_none());
+    let cannot_sign = known.is_some_and(|sender| preset(&sender.name).is_some());
+    let (setting, hint) = match sender {
+        Some(sender) if sender.signature.is_some() => ("verify", "give its `secrets`"),
+        Some(_) => ("provider", "describe its `[signature]`, and give its `secrets`"),
+        None => (
+            "provider",
+            "name the sender with `provider`, or describe its signature in `[providers.NAME]`",
+        ),
+    };
+    let who = sender.map_or("the sender", |sender| &sender.title);
+    (route.is_unverified() && !cannot_sign).then(|| Risk {
         code: "signature-unchecked",
-        key: at.join("verify"),
-        text: format!("who knows the URL can send what looks like an event of {}", sender.title),
-        hint: "give its `secrets`".into(),
+        key: at.join(setting),
+        text: format!("who knows the URL can send what looks like an event of {who}"),
+        hint: hint.into(),
     })
 }
 

@@ -9,7 +9,7 @@ use serde::de::{Deserializer, Error, SeqAccess, Unexpected, Visitor};
 
 use super::check::{Check, count, text};
 use super::leaf::{Count, Text, Written, text_for_a_list};
-use super::problem::Key;
+use super::problem::{Found, Key};
 use super::raw::RawSecret;
 use super::secrets::{self, TextOrSecret};
 use crate::secret::Secret;
@@ -137,7 +137,8 @@ pub(super) fn postgres(check: &mut Check<'_>, raw: RawPostgres) -> Option<store:
 fn usable(check: &mut Check<'_>, at: &Key, checked: Result<(), SetupError>) -> bool {
     let problem = checked.map_err(|error| crate::telemetry::chain(&error));
     let expected = "what a connection can be made of";
-    problem.map_err(|found| check.wrong(at, expected, format!("a mistake: {found}"))).is_ok()
+    let problem = problem.map_err(|found| Found::Written(format!("a mistake: {found}")));
+    problem.map_err(|found| check.wrong(at, expected, found)).is_ok()
 }
 
 fn urls(check: &mut Check<'_>, key: &Key, raw: Option<RawUrls>) -> Option<Vec<Secret>> {

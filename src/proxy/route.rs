@@ -81,6 +81,11 @@ impl RouteSettings {
         if is_final { retry } else { status }
     }
 
+    /// Whether anybody may send events to it: no signature is checked.
+    pub fn is_unverified(&self) -> bool {
+        self.secrets.is_empty() && self.mode != Mode::Pass
+    }
+
     /// Whether an upstream's answer with this status means that the event is done.
     pub(super) fn is_done_after(&self, status: StatusCode) -> bool {
         let is_done = |rule| outcome(rule, status) == Outcome::Succeeded;

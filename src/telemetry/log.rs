@@ -16,12 +16,32 @@ pub enum Format {
     Json,
 }
 
+impl FromStr for Format {
+    type Err = LogError;
+
+    fn from_str(text: &str) -> Result<Self, LogError> {
+        match text {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err(LogError::Format),
+        }
+    }
+}
+
 /// The log cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The filter does not parse.
-    #[error("the log filter `{0}` does not parse")]
-    Filter(String),
+    /// The filter does not parse. It is not repeated: it may stand in a variable.
+    #[error(
+        "the log filter (`--log` or `ONCEWARD_LOG`) does not parse: it is a level such as `info`, or \
+         directives such as `info,onceward::proxy=debug`"
+    )]
+    Filter,
+    /// There is no such format.
+    #[error(
+        "the log format (`--log-format` or `ONCEWARD_LOG_FORMAT`) is neither `text` nor `json`"
+    )]
+    Format,
     /// There is one already.
     #[error("the log is already set up")]
     Installed,
@@ -33,7 +53,7 @@ pub fn install(format: Format, filter: &str) -> Result<(), LogError> {
     // The pool of the database says of each connection that it is lost; the store says it once.
     let quiet = if filter.contains("deadpool") { "" } else { ",deadpool=error" };
     let parsed = EnvFilter::from_str(&format!("{filter}{quiet}"));
-    let parsed = parsed.map_err(|_| LogError::Filter(filter.to_owned()))?;
+    let parsed = parsed.map_err(|_| LogError::Filter)?;
     let registry = tracing_subscriber::registry().with(parsed);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     let installed = match format {

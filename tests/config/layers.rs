@@ -40,7 +40,7 @@ fn what_is_not_said_is_built_in() {
             public_url: None,
             trusted_proxies: [],
             drain_delay: 0ns,
-            shutdown_timeout: 25s,
+            shutdown_timeout: 65s,
             listener: Limits {
                 connections_max: 10000,
                 per_peer_max: Share(
@@ -61,11 +61,11 @@ fn what_is_not_said_is_built_in() {
                 ),
                 buffered_bytes_max: 536870912,
                 body_timeout: 30s,
+                body_rate_min: 1024,
                 answer_head: AnswerHead {
                     bytes_max: 262144,
                     lines_max: 512,
                 },
-                body_rate_min: 1024,
             },
         },
         admin: Settings {
@@ -277,7 +277,7 @@ fn every_setting_says_where_it_comes_from() {
     server.limits.write_timeout = "30s"  # built-in
     server.listen = "127.0.0.1:8080"  # built-in
     server.public_url = ""  # built-in
-    server.shutdown_timeout = "25s"  # built-in
+    server.shutdown_timeout = "65s"  # built-in
     server.trusted_proxies = []  # built-in
     store.embedded.durability = "sync"  # built-in
     store.embedded.path = "onceward-data"  # built-in

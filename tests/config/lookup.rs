@@ -30,7 +30,7 @@ fn a_look_up_is_read_whole() {
     assert!(!format!("{config:?}").contains("s3cret"));
     let shown = format!("{:?}", written.sources().unwrap().effective());
     assert!(!shown.contains("LOOKUP_TOKEN") && !shown.contains("s3cret"), "{shown}");
-    assert_eq!(written.risks(), "");
+    assert_eq!(written.risks(), "routes.orders.provider: signature-unchecked\n");
 }
 
 #[test]
@@ -40,7 +40,10 @@ fn a_look_up_without_a_url_is_a_problem_and_one_that_nobody_makes_a_risk() {
       onceward.toml:5: `routes.orders.lookup.url`: expected a value, where `when_uncertain` is `lookup`, found none
         hint: `url = "http://127.0.0.1:3000/events/{key}"`
     "#);
-    assert_snapshot!(with_lookup("", "url = \"http://a/{key}\"").risks(), @"routes.orders.lookup.url: lookup-unused");
+    assert_snapshot!(with_lookup("", "url = \"http://a/{key}\"").risks(), @"
+    routes.orders.provider: signature-unchecked
+    routes.orders.lookup.url: lookup-unused
+    ");
 }
 
 #[test]
@@ -59,6 +62,6 @@ fn what_is_wrong_with_a_look_up_is_said() {
       onceward.toml:10: `routes.orders.lookup.headers.host`: expected the name of a header that the connection does not need, found `host`
       onceward.toml:10: `routes.orders.lookup.headers.x-line`: expected the value of a header, found one with other characters
       onceward.toml:10: `routes.orders.lookup.headers.x-list`: expected a text, `{ env = "NAME" }` or `{ file = "path" }`, found a list
-      onceward.toml:10: `routes.orders.lookup.headers.x-none.env`: expected the name of a variable that holds the secret, found one that is not set
+      onceward.toml:10: `routes.orders.lookup.headers.x-none.env`: expected the name of a variable that holds the secret, found `NONE`, which is not set
     "#);
 }

@@ -93,6 +93,7 @@ upstream = "http://b"
       onceward.toml:3: `server.trusted_proxies.1`: expected a network such as `10.0.0.0/8` or `fd00::/8`, found `ten`
       onceward.toml:3: `server.trusted_proxies.2`: expected a network such as `10.0.0.0/8` or `fd00::/8`, found `10.0.0.0/33`
       onceward.toml:4: `server.shutdown_timeout`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found `3 days`
+        hint: write `3d`
       onceward.toml:7: `server.limits.connections_max`: expected a whole number from 1 to 4294967295, found the number 0
       onceward.toml:8: `server.limits.header_bytes_max`: expected a size from `8KiB` to `16MiB`, found `1KiB`
       onceward.toml:9: `server.limits.body_timeout`: expected a duration above zero, found `0s`
@@ -108,9 +109,10 @@ upstream = "http://b"
       onceward.toml:26: `routes.payments.upstream`: expected an `http` or `https` URL such as `http://127.0.0.1:3000`, without user, query or fragment, found a text with an `@`
       onceward.toml:27: `routes.payments.methods.0`: expected a method in capitals such as `POST`, found `post`
       onceward.toml:28: `routes.payments.retention`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found `1 year`
+        hint: write `365d`
       onceward.toml:29: `routes.payments.forward_key`: expected the name of a header such as `x-idempotency-key`, found `not a header`
-      onceward.toml:31: `routes.payments.key.event.id`: expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME` or `body`, with `?` behind it where it may be absent, found `xml:/id`
-      onceward.toml:32: `routes.payments.key.scope.1`: expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME` or `body`, with `?` behind it where it may be absent, found the number 7
+      onceward.toml:31: `routes.payments.key.event.id`: expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`, with `?` behind it where it may be absent, found `xml:/id`
+      onceward.toml:32: `routes.payments.key.scope.1`: expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`, with `?` behind it where it may be absent, found the number 7
       onceward.toml:34: `routes.payments.fingerprint.over`: expected `auto` or `body` alone, or selectors, found one of them among others
       onceward.toml:36: `routes.payments.outcome.succeeded`: expected at least one item, found none
       onceward.toml:37: `routes.payments.outcome.uncertain.1`: expected a status from 200 to 599 such as `2xx` or `504`, found `6xx`
@@ -119,6 +121,7 @@ upstream = "http://b"
       onceward.toml:39: `routes.refunds.upstream`: expected a value, found none
         hint: `upstream = "http://127.0.0.1:3000"`
       onceward.toml:44: `routes.shop-too.path`: expected a path that no other route of this host has, found that of route `shop`
+        hint: give one of them another `path` or `host`, or make them one route
     "#);
 }
 
@@ -133,16 +136,16 @@ fn a_problem_of_a_variable_names_the_variable() {
         .variable("ONCEWARD_ROUTES__OTHERS__LEASE", "1s");
     assert_snapshot!(written.problems(), @r#"
     the configuration has 7 problems
-      ONCEWARD_ROUTES__ORDERS__LEASE: `routes.orders.lease`: expected a duration from `300ms` to `1h`, found `1ms`
+      ONCEWARD_ROUTES__ORDERS__LEASE: `routes.orders.lease`: expected a duration from `300ms` to `1h`, found another value
       ONCEWARD_ROUTES__OTHERS__LEASE: `routes.others.path`: expected a value, found none
         hint: `path = "/webhooks/orders"`
       ONCEWARD_ROUTES__OTHERS__LEASE: `routes.others.upstream`: expected a value, found none
         hint: `upstream = "http://127.0.0.1:3000"`
-      ONCEWARD_SERVER__LIMITS__CONNECTIONS_MAX: `server.limits.connections_max`: expected a whole number from 1 to 4294967295, found `many`
+      ONCEWARD_SERVER__LIMITS__CONNECTIONS_MAX: `server.limits.connections_max`: expected a whole number from 1 to 4294967295, found another value
       ONCEWARD_SERVER__LISEN: `server.lisen`: expected a known key, found `lisen`
         hint: did you mean `listen`?
-      ONCEWARD_SERVER__LISTEN: `server.listen`: expected an address and port such as `127.0.0.1:8080` or `[::1]:8080`, found `here`
-      ONCEWARD_SERVER__TRUSTED_PROXIES: `server.trusted_proxies.1`: expected a network such as `10.0.0.0/8` or `fd00::/8`, found `10.0.0.0/8, ten`
+      ONCEWARD_SERVER__LISTEN: `server.listen`: expected an address and port such as `127.0.0.1:8080` or `[::1]:8080`, found another value
+      ONCEWARD_SERVER__TRUSTED_PROXIES: `server.trusted_proxies.1`: expected a network such as `10.0.0.0/8` or `fd00::/8`, found another value
     "#);
 }
 
@@ -152,15 +155,15 @@ fn limits_that_are_out_of_reason_are_problems() {
                 bodies_pending_max = 0\nbody_rate_min = 1024\nbuffered_bytes_max = \"1KiB\"\n";
     let written =
         Written::beside_a_route(text).variable("ONCEWARD_SERVER__LIMITS__CONNECTIONS_MAX", "0.5");
-    assert_snapshot!(written.problems(), @r#"
+    assert_snapshot!(written.problems(), @"
     the configuration has 6 problems
       onceward.toml:2: `server.limits.header_lines_max`: expected a whole number from 16 to 10000, found the number 100000
       onceward.toml:3: `server.limits.per_peer_max`: expected a number above 0 and up to 1, such as 0.25, found a number
       onceward.toml:4: `server.limits.bodies_pending_max`: expected a whole number from 1 to 4294967295, found the number 0
       onceward.toml:5: `server.limits.body_rate_min`: expected a size such as `256KiB`, `1MiB` or `2GB`, found the number 1024
       onceward.toml:6: `server.limits.buffered_bytes_max`: expected a size of `1MiB` or more, found `1KiB`
-      ONCEWARD_SERVER__LIMITS__CONNECTIONS_MAX: `server.limits.connections_max`: expected a whole number from 1 to 4294967295, found `0.5`
-    "#);
+      ONCEWARD_SERVER__LIMITS__CONNECTIONS_MAX: `server.limits.connections_max`: expected a whole number from 1 to 4294967295, found another value
+    ");
 }
 
 #[test]
@@ -191,4 +194,145 @@ fn arguments_are_named_as_they_were_typed() {
       --path: `routes.default.path`: expected a path such as `/webhooks/orders`, or a prefix such as `/webhooks/*`, without query, fragment or dot segments, found `hooks`
       --upstream: `routes.default.upstream`: expected an `http` or `https` URL such as `http://127.0.0.1:3000`, without user, query or fragment, found `127.0.0.1:3000`
     ");
+}
+
+/// People put a secret into the wrong variable, whatever that one is for.
+#[test]
+fn no_value_of_a_variable_is_ever_shown() {
+    const CANARY: &str = "hunter2canary";
+    let route = "[routes.orders]\npath = \"/orders\"\nupstream = \"http://a\"\n";
+    let steps = "[routes.many]\npath = \"/many\"\n[[routes.many.steps]]\nname = \"one\"\nupstream = \"http://a\"\n";
+    for variable in [
+        "ADMIN__LISTEN",
+        "DEFAULTS__METHODS",
+        "DEFAULTS__REPLAY__DROP_HEADERS",
+        "PROVIDERS__ACME",
+        "PROVIDERS__ACME__FACTS__PATIENCE",
+        "PROVIDERS__ACME__HANDSHAKES",
+        "PROVIDERS__ACME__SIGNATURE__SCHEME",
+        "ROUTES",
+        "ROUTES__MANY__ANSWER_FROM",
+        "ROUTES__MANY__STEPS",
+        "ROUTES__ORDERS",
+        "ROUTES__ORDERS__FINGERPRINT__OVER",
+        "ROUTES__ORDERS__HOST",
+        "ROUTES__ORDERS__IN_FLIGHT_STATUS",
+        "ROUTES__ORDERS__KEY__EVENT__ID",
+        "ROUTES__ORDERS__KEY__SCOPE",
+        "ROUTES__ORDERS__LEASE",
+        "ROUTES__ORDERS__LOOKUP__DONE_WHEN",
+        "ROUTES__ORDERS__LOOKUP__URL",
+        "ROUTES__ORDERS__MODE",
+        "ROUTES__ORDERS__OUTCOME__SUCCEEDED",
+        "ROUTES__ORDERS__PATH",
+        "ROUTES__ORDERS__PRESERVE_HOST",
+        "ROUTES__ORDERS__PROVIDER",
+        "ROUTES__ORDERS__REPLAY__REMEMBER",
+        "ROUTES__ORDERS__REQUEST_BYTES_MAX",
+        "ROUTES__ORDERS__RETRY_STATUS",
+        "ROUTES__ORDERS__STEPS_AT_ONCE",
+        "ROUTES__ORDERS__UPSTREAM",
+        "SERVER",
+        "SERVER__LIMITS__BUFFERED_BYTES_MAX",
+        "SERVER__LIMITS__CONNECTIONS_MAX",
+        "SERVER__LIMITS__NO_SUCH",
+        "SERVER__LISTEN",
+        "SERVER__PUBLIC_URL",
+        "SERVER__TRUSTED_PROXIES",
+        "STORE__EMBEDDED__DURABILITY",
+        "STORE__POSTGRES__SCHEMA",
+        "STORE__REDIS__MODE",
+        "STORE__REDIS__PREFIX",
+        "STORE__REDIS__REPLICA_ACKS",
+    ] {
+        for value in [
+            CANARY.to_owned(),
+            format!("{CANARY} "),
+            format!("[\"{CANARY}\"]"),
+            format!("{{ {CANARY} = 1 }}"),
+            format!("{{ x = {{ {CANARY} = \"{CANARY}\" }} }}"),
+            format!("[{{ {CANARY} = \"{CANARY}\" }}]"),
+            format!("http://127.0.0.1/{CANARY}?x"),
+        ] {
+            let written = Written::file(&format!("{route}{steps}"));
+            let written = written.variable(&format!("ONCEWARD_{variable}"), &value);
+            let said = match written.config() {
+                Ok(_) => continue,
+                Err(problems) => format!("{problems} {problems:?}"),
+            };
+            assert!(!said.contains(CANARY), "{variable} = {value}: {said}");
+        }
+    }
+}
+
+/// A number or a duration that is one, and too large or too small.
+#[test]
+fn no_value_of_a_variable_that_is_out_of_range_is_shown() {
+    let written = Written::beside_a_route("")
+        .variable("ONCEWARD_ROUTES__ORDERS__LEASE", "4271h")
+        .variable("ONCEWARD_ROUTES__ORDERS__IN_FLIGHT_STATUS", "4271")
+        .variable("ONCEWARD_SERVER__LIMITS__HEADER_BYTES_MAX", "4271GB")
+        .variable("ONCEWARD_SERVER__LIMITS__CONNECTIONS_MAX", "-4271");
+    let problems = written.problems();
+    assert!(!problems.contains("4271"), "{problems}");
+    assert_eq!(problems.matches("found another value").count(), 4, "{problems}");
+}
+
+/// What a person wrote for people is answered with how it is written.
+#[test]
+fn what_was_meant_is_shown_as_it_is_written() {
+    let text = r#"[server]
+trusted_proxies = ["127.0.0.1", "::1"]
+shutdown_timeout = "2 minutes"
+[server.limits]
+buffered_bytes_max = "256 mb"
+[defaults]
+retention = "3 days"
+lease = "soon"
+[routes.twin]
+path = "/orders"
+upstream = "http://127.0.0.1:8080"
+"#;
+    assert_snapshot!(Written::beside_a_route(text).problems(), @"
+    the configuration has 7 problems
+      onceward.toml:2: `server.trusted_proxies.0`: expected a network such as `10.0.0.0/8` or `fd00::/8`, found `127.0.0.1`
+        hint: write `127.0.0.1/32`
+      onceward.toml:2: `server.trusted_proxies.1`: expected a network such as `10.0.0.0/8` or `fd00::/8`, found `::1`
+        hint: write `::1/128`
+      onceward.toml:3: `server.shutdown_timeout`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found `2 minutes`
+        hint: write `2m`
+      onceward.toml:5: `server.limits.buffered_bytes_max`: expected a size such as `256KiB`, `1MiB` or `2GB`, found `256 mb`
+        hint: write `256MB`
+      onceward.toml:7: `defaults.retention`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found `3 days`
+        hint: write `3d`
+      onceward.toml:8: `defaults.lease`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found `soon`
+      onceward.toml:10: `routes.twin.path`: expected a path that no other route of this host has, found that of route `orders`
+        hint: give one of them another `path` or `host`, or make them one route
+    ");
+}
+
+/// Every request would come back until all places are taken.
+#[test]
+fn an_upstream_that_is_onceward_itself_is_a_problem() {
+    let upstream = |listen: &str, upstream: &str| {
+        let server = format!("[server]\nlisten = \"{listen}\"\n");
+        let route = format!("[routes.a]\npath = \"/\"\nupstream = \"{upstream}\"\n");
+        Written::file(&format!("{server}{route}"))
+    };
+    for (listen, itself) in [
+        ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+        ("127.0.0.1:8080", "http://localhost:8080/x"),
+        ("0.0.0.0:8080", "http://127.0.0.1:8080"),
+        ("[::]:8080", "http://[::1]:8080"),
+        ("127.0.0.1:80", "http://localhost"),
+        ("127.0.0.1:8080", "http://127.0.0.1:8081"),
+    ] {
+        assert!(upstream(listen, itself).problems().contains("where Onceward itself listens"));
+    }
+    for other in ["http://127.0.0.1:3000", "http://10.0.0.1:8080", "http://app:8080"] {
+        upstream("127.0.0.1:8080", other).config().unwrap();
+    }
+    let steps = "[routes.a]\npath = \"/\"\n[[routes.a.steps]]\nname = \"one\"\n\
+                 upstream = \"http://127.0.0.1:8080\"\n";
+    assert!(Written::file(steps).problems().contains("`routes.a.steps.0.upstream`"));
 }

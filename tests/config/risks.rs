@@ -26,6 +26,7 @@ when_key_missing = "forward"
     routes.orders.hold_for: hold-below-attempt
     routes.orders.when_store_fails: forwards-without-store
     routes.orders.when_key_missing: forwards-without-key
+    routes.orders.provider: signature-unchecked
     ");
     assert_eq!(
         Written::beside_a_route("[store.embedded]\ndurability = \"os\"")
@@ -33,18 +34,22 @@ when_key_missing = "forward"
             .unwrap()
             .risks()
             .len(),
-        1
+        2
     );
-    assert_eq!(Written::beside_a_route("").risks(), "");
+    assert_eq!(
+        Written::beside_a_route("").risks(),
+        "routes.orders.provider: signature-unchecked\n"
+    );
 }
 
 #[test]
 fn a_share_of_each_peer_is_a_risk_where_no_proxy_is_known() {
     let share = "[server.limits]\nper_peer_max = 0.1\n";
     let risks = Written::beside_a_route(share).risks();
-    assert_eq!(risks.trim(), "server.limits.per_peer_max: peer-is-a-proxy");
+    let of_a_share = "server.limits.per_peer_max: peer-is-a-proxy\n";
+    assert!(risks.contains(of_a_share), "{risks}");
     let known = format!("[server]\ntrusted_proxies = [\"10.0.0.0/8\"]\n{share}");
-    assert_eq!(Written::beside_a_route(&known).risks(), "");
+    assert!(!Written::beside_a_route(&known).risks().contains(of_a_share));
 }
 
 #[test]
@@ -92,6 +97,44 @@ fn a_502_that_a_sender_takes_for_final_is_a_risk() {
     for facts in ["", "final = [\"500\"]", "retried = [\"5xx\"]", "retried = []"] {
         assert!(!own(facts, "").contains(given_up), "{facts}");
     }
+}
+
+#[test]
+fn a_time_that_does_not_fit_the_others_is_a_risk() {
+    let risks = |text: &str| {
+        Written::file(&format!(
+            "[server]\n{text}\n[admin]\ntoken = {{ env = \"T\" }}\n[routes.hooks]\npath = \"/\"\n\
+             upstream = \"http://a\"\nmode = \"pass\"\n"
+        ))
+        .variable("T", "0123456789abcdef")
+    };
+    assert_eq!(risks("").risks(), "");
+    assert_eq!(
+        risks("shutdown_timeout = \"59s\"").risks(),
+        "server.shutdown_timeout: shutdown-below-attempt\n"
+    );
+    assert_eq!(risks("shutdown_timeout = \"60s\"").risks(), "");
+    let short = risks("").variable("ONCEWARD_ROUTES__HOOKS__ATTEMPT_TIMEOUT", "10s");
+    assert_eq!(short.risks(), "routes.hooks.lease: lease-above-attempt\n");
+    let late = risks("").variable("ONCEWARD_ROUTES__HOOKS__ANSWER_WITHIN", "61s");
+    assert_eq!(late.risks(), "routes.hooks.answer_within: answer-after-attempt\n");
+    let token = risks("").variable("T", "0123456789abcde");
+    assert_eq!(token.risks(), "admin.token: admin-token-short\n");
+    let said = token.config().unwrap().risks();
+    assert!(!format!("{said:?}").contains("0123"), "{said:?}");
+}
+
+/// What a sender signs is checked unless nothing can be: then it is a note.
+#[test]
+fn a_route_without_any_signature_check_is_a_risk() {
+    let plain = "[routes.hooks]\npath = \"/\"\nupstream = \"http://a\"\n";
+    assert_eq!(Written::file(plain).risks(), "routes.hooks.provider: signature-unchecked\n");
+    let own = from("acme", "[providers.acme]\ntitle = \"Acme\"\n");
+    assert_eq!(own.risks(), "routes.hooks.provider: signature-unchecked\n");
+    assert_eq!(from("chargebee", "").risks(), "");
+    assert_eq!(from("stripe", WITH_SECRET).risks(), "");
+    let proxy = format!("{plain}mode = \"pass\"\n");
+    assert_eq!(Written::file(&proxy).risks(), "");
 }
 
 #[test]

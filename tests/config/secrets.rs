@@ -38,9 +38,9 @@ fn a_secret_that_is_not_there_is_a_problem() {
     ];
     assert_snapshot!(all.join("\n"), @"
     the configuration has 1 problem
-      onceward.toml:2: `admin.token.env`: expected the name of a variable that holds the secret, found one that is not set
+      onceward.toml:2: `admin.token.env`: expected the name of a variable that holds the secret, found `UNSET`, which is not set
     the configuration has 1 problem
-      onceward.toml:2: `admin.token.env`: expected the name of a variable that holds the secret, found one that is empty
+      onceward.toml:2: `admin.token.env`: expected the name of a variable that holds the secret, found `EMPTY`, which is empty
     the configuration has 1 problem
       onceward.toml:2: `admin.token.file`: expected the path of a file that holds the secret, found one that cannot be read: entity not found
     the configuration has 1 problem

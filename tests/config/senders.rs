@@ -198,8 +198,8 @@ patience = 4
       onceward.toml:5: `defaults.provider`: expected it in a route, found it for all of them
       onceward.toml:7: `providers.acme.retention`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found `soon`
       onceward.toml:8: `providers.acme.upstream`: expected a known key, found `upstream`
-        hint: `config/onceward.toml` lists all keys
-      onceward.toml:9: `providers.acme.signature.scheme`: expected `hmac`, `ed25519`, `ecdsa-p256`, `token`, `standard-webhooks`, `twilio`, `hubspot`, `adyen-items`, `braintree`, `mailgun`, `paypal` or `sns`, found `hmca`
+        hint: once this is mended, `onceward check --config FILE --effective` lists the keys
+      onceward.toml:9: `providers.acme.signature.scheme`: expected `hmac`, `ed25519`, `ecdsa-p256`, `rsa`, `token`, `standard-webhooks`, `twilio`, `hubspot`, `adyen-items`, `braintree`, `mailgun`, `paypal` or `sns`, found `hmca`
       onceward.toml:10: `providers.acme.handshakes.0`: expected at least one of `header`, `query`, `json` and `form`, found none
       onceward.toml:13: `providers.acme.handshakes.1.header."x y"`: expected the name of a header, found `x y`
       onceward.toml:14: `providers.acme.handshakes.2`: expected one of `json`, `form` and `empty_body`, found several
@@ -208,7 +208,7 @@ patience = 4
     let signed = "[providers.acme.signature]\nscheme = \"hmac\"\nheader = \"x\"\nsigned = [1]\n";
     assert_snapshot!(Written::beside_a_route(signed).problems(), @"
     the configuration has 1 problem
-      onceward.toml:4: `providers.acme.signature.signed.0`: expected a string, found the number 1
+      onceward.toml:4: `providers.acme.signature.signed.0`: expected another value, found the number 1
     ");
 }
 

@@ -42,7 +42,10 @@ fn a_step_takes_what_it_does_not_say_from_its_route_and_that_from_the_defaults()
     assert_eq!((ledger.outcome.succeeded[0].first, mail.outcome.succeeded[0].first), (200, 202));
     // what is not deduplicated goes where the answers come from
     assert_eq!(config.routes[0].upstream.target.path.as_deref(), Some("/in"));
-    assert_eq!(with_steps("", &[LEDGER, MAIL]).risks(), "");
+    assert_eq!(
+        with_steps("", &[LEDGER, MAIL]).risks(),
+        "routes.orders.provider: signature-unchecked\n"
+    );
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn what_is_wrong_with_steps_is_said() {
         hint: `upstream = "http://127.0.0.1:3000"`
       onceward.toml:9: `routes.orders.steps.1.attempt_timeout`: expected a duration above zero, found `0s`
       onceward.toml:10: `routes.orders.steps.1.retention`: expected a known key, found `retention`
-        hint: `config/onceward.toml` lists all keys
+        hint: known here: `name`, `upstream`, `attempt_timeout`, `connect_timeout`, `keepalive`, `keepalive_max`, `preserve_host`, `forward_key`, `when_uncertain`, `attempts_max`, `outcome`, `lookup`
     "#);
     let of_all = "[defaults]\nanswer_from = \"a\"\n[[defaults.steps]]\nname = \"a\"";
     assert_snapshot!(Written::beside_a_route(of_all).problems(), @"

@@ -70,7 +70,7 @@ password = { env = "NOT_SET" }
       onceward.toml:2: `store.redis.urls`: expected at least one URL, found none
       onceward.toml:4: `store.redis.prefix`: expected letters, digits, `-`, `_`, `.` and `:`, 64 at most, found `a{b}`
       onceward.toml:5: `store.redis.replica_acks`: expected a whole number from 0 to 255, found the number -1
-      onceward.toml:7: `store.redis.password.env`: expected the name of a variable that holds the secret, found one that is not set
+      onceward.toml:7: `store.redis.password.env`: expected the name of a variable that holds the secret, found `NOT_SET`, which is not set
     ");
     let text = r#"[store.postgres]
 url = { env = "NOT_SET" }
@@ -80,7 +80,7 @@ timeout = "0s"
 "#;
     assert_snapshot!(Written::beside_a_route(text).problems(), @"
     the configuration has 4 problems
-      onceward.toml:2: `store.postgres.url.env`: expected the name of a variable that holds the secret, found one that is not set
+      onceward.toml:2: `store.postgres.url.env`: expected the name of a variable that holds the secret, found `NOT_SET`, which is not set
       onceward.toml:3: `store.postgres.schema`: expected a name of letters, digits and `_`, 48 at most, found `a-b`
       onceward.toml:4: `store.postgres.connections_max`: expected a whole number from 2 to 10000, found the number 1
       onceward.toml:5: `store.postgres.timeout`: expected a duration above zero, found `0s`

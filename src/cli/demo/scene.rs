@@ -79,7 +79,7 @@ static SLOWNESS: Scene = Scene {
     copies: Copies::AfterGivingUp(Duration::from_secs(10)),
     promised: &[
         (1, Answer::GaveUp(Duration::from_secs(10))),
-        (1, Answer::InFlight(409)),
+        (1, Answer::InFlight(503)),
         (1, Answer::Replayed(200)),
     ],
     forwarded: 1,

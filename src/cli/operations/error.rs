@@ -64,6 +64,9 @@ pub(in crate::cli) enum Error {
     /// It is not as it was asked for.
     #[error("nothing is remembered of `{0}`")]
     Unknown(OperationId),
+    /// No route has this name, and nothing is remembered of one that had it.
+    #[error("no route has this name, and nothing is remembered of one that had it")]
+    NoRoute(Vec<String>),
     /// Nothing is decided about it as it stands.
     #[error("nothing was decided: the operation's state is `{state}`, at attempt {attempt}")]
     Stands {
@@ -170,6 +173,10 @@ impl Error {
                  list` shows what is there"
                     .to_owned(),
             ),
+            Self::NoRoute(routes) => {
+                let names = routes.iter().map(|name| format!("`{}`", plain(name)));
+                Some(format!("the routes are {}", names.collect::<Vec<_>>().join(", ")))
+            }
             Self::Stands { state, .. } => hint_of(state),
             Self::Refused(problem) => problem.hint(),
             Self::Url
@@ -191,6 +198,7 @@ impl Error {
             | Self::Stranger { .. }
             | Self::NotUnderstood
             | Self::Unknown(_)
+            | Self::NoRoute(_)
             | Self::Stands { .. }
             | Self::Refused(_) => 1,
         }

@@ -37,5 +37,9 @@ pub(super) async fn run(args: &Args, client: &Client, as_json: bool) -> Result<S
 
 fn preview(args: &Args, shown: &Shown) -> String {
     let (standing, reason) = (plain(&shown.standing()), plain(&args.decider.reason));
-    format!("{standing}\nto be forgotten: the next copy is a new attempt\nreason: {reason}\n")
+    let (key, danger) = (plain(&shown.key()), shown.danger());
+    format!(
+        "{standing}\nkey: {key}\nto be forgotten: the next copy is a new attempt\n{danger}\n\
+         reason: {reason}\n"
+    )
 }

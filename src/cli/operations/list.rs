@@ -102,6 +102,7 @@ pub(super) struct Pages {
     query: Vec<(&'static str, String)>,
     cursor: Option<String>,
     left: Option<usize>,
+    begun: bool,
     ended: bool,
 }
 
@@ -112,7 +113,7 @@ impl Pages {
         query.extend(filter.state.clone().map(|state| ("state", state)));
         query.extend(filter.key.clone().map(|key| ("key", key)));
         query.extend(filter.before.map(|before| ("before", before.to_string())));
-        Self { query, cursor: None, left: limit, ended: limit == Some(0) }
+        Self { query, cursor: None, left: limit, begun: false, ended: limit == Some(0) }
     }
 
     /// Whether the limit has cut it off.
@@ -134,6 +135,10 @@ impl Pages {
         query.extend(self.cursor.as_deref().map(|cursor| ("cursor", cursor)));
         let told = client.list(&query).await?;
         let page: Page = serde_json::from_value(told).map_err(|_| Error::NotUnderstood)?;
+        if let Some(routes) = page.routes.filter(|_| page.next.is_none() && !self.begun) {
+            return Err(Error::NoRoute(routes));
+        }
+        self.begun = true;
         self.left = self.left.map(|left| left.saturating_sub(page.operations.len()));
         self.ended = page.next.is_none() || self.left == Some(0);
         self.cursor = page.next;

@@ -102,7 +102,11 @@ fn preview(args: &Args, found: &ManyDone) -> String {
     let (count, outcome) = (counted(found.operations.len()), &args.outcome);
     let reason = plain(&args.decider.reason);
     let left = if found.left { "more are left for another time\n" } else { "" };
-    format!("{table}\n{count} to be resolved as {outcome}\n{left}reason: {reason}\n")
+    let danger = match &**outcome {
+        "failed" => "danger: what the receiver has done all the same, the next copies do again\n",
+        _ => "",
+    };
+    format!("{table}\n{count} to be resolved as {outcome}\n{danger}{left}reason: {reason}\n")
 }
 
 fn report(args: &Args, done: &ManyDone) -> String {

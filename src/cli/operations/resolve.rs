@@ -22,7 +22,7 @@ Examples:
   onceward operations resolve op_92b0ea2075b84f9d734df50ef6b6d935 \\
       --outcome succeeded --reason \"seen in the ledger\" --reference payment-7
   onceward operations resolve --all-of-route orders --state uncertain --before 1h \\
-      --outcome failed --reason \"the receiver was down\" --dry-run")]
+      --outcome succeeded --reason \"all are in the ledger\" --dry-run")]
 pub(super) struct Args {
     /// Its id, as `Onceward-Operation` says it
     #[arg(value_name = "OPERATION", required_unless_present = "all_of_route")]
@@ -148,5 +148,13 @@ fn preview(args: &Args, shown: &Shown) -> String {
         }
     };
     let reason = text::plain(&args.decider.reason);
-    format!("{standing}\nto be resolved as {}: {then}\nreason: {reason}\n", args.outcome)
+    let key = text::plain(&shown.key());
+    let danger = match &*args.outcome {
+        "failed" => format!("{}\n", shown.danger()),
+        _ => String::new(),
+    };
+    format!(
+        "{standing}\nkey: {key}\nto be resolved as {}: {then}\n{danger}reason: {reason}\n",
+        args.outcome
+    )
 }

@@ -83,6 +83,16 @@ pub(super) struct Decision {
 pub(super) struct Page {
     pub(super) operations: Vec<Value>,
     pub(super) next: Option<String>,
+    /// Of an empty list of a route that is not configured: those that are.
+    #[serde(default)]
+    pub(super) routes: Option<Vec<String>>,
+}
+
+impl Attempt {
+    /// Whether the receiver may have taken it, for all that is known.
+    fn may_have_arrived(&self) -> bool {
+        self.sent != Some(false) && self.outcome.as_deref() != Some("failed")
+    }
 }
 
 impl Answer {
@@ -102,6 +112,28 @@ impl Shown {
     /// The number of its latest attempt.
     pub(super) fn latest(&self) -> Option<u32> {
         self.attempts.iter().map(|attempt| attempt.number).max()
+    }
+
+    /// Its key, in one line.
+    pub(super) fn key(&self) -> String {
+        let Key { from, parts } = &self.key;
+        format!("{} ({from})", parts.join(" "))
+    }
+
+    /// What may come of setting it free.
+    pub(super) fn danger(&self) -> String {
+        let may_be_done = match (&*self.state, self.attempts.iter().any(Attempt::may_have_arrived))
+        {
+            ("succeeded", _) => "the receiver has done it: the next copy does it again",
+            (_, true) => {
+                "the receiver may have done it, or may still be working on it: then the next copy \
+                 does it again"
+            }
+            (_, false) => "none that is known: nothing was sent, or the receiver has refused it",
+        };
+        let ends_at =
+            self.lease.as_ref().map(|lease| format!("; its attempt ends by {}", lease.ends_at));
+        format!("danger: {may_be_done}{}", ends_at.unwrap_or_default())
     }
 
     /// What a person has to know before deciding about it, in one line.

@@ -53,6 +53,7 @@ async fn what_would_be_done_is_shown_and_only_a_yes_does_it() {
         let screen = masked(&onceward, &screen);
         insta::allow_duplicates!(insta::assert_snapshot!(screen, @"
         op_4877c7ed7894b94d2d85dcab8125a873 on route `hooks`, created TIME, is uncertain; attempt 1: sent, connection-lost
+        key: hooks e payment.paid (event)
         to be resolved as succeeded: later copies get an empty 200
         reason: seen
         Go on? [y/N] error: nothing was changed
@@ -69,12 +70,32 @@ async fn what_would_be_done_is_shown_and_only_a_yes_does_it() {
     let (screen, status) = types_on_a_terminal(&onceward, &line, "yes\n").await;
     insta::assert_snapshot!(masked(&onceward, &screen), @"
     op_4877c7ed7894b94d2d85dcab8125a873 on route `hooks`, created TIME, is succeeded; attempt 1: sent, connection-lost
+    key: hooks e payment.paid (event)
     to be forgotten: the next copy is a new attempt
+    danger: the receiver has done it: the next copy does it again
     reason: mistake
     Go on? [y/N] op_4877c7ed7894b94d2d85dcab8125a873 is forgotten
     ");
     assert_eq!(status, Some(0));
     onceward.sends(event("e")).await.is_executed(200);
+}
+
+/// What is set free may run twice: that is said before anybody says yes.
+#[tokio::test]
+async fn the_key_and_the_danger_are_shown_before_an_operation_is_set_free() {
+    let receiver = forgetful().await;
+    let onceward = Onceward::in_front_of(&receiver).expects_log(HELD).start().await;
+    let id = held(&onceward, "e").await;
+    for line in [
+        format!("resolve {id} --outcome failed --reason down"),
+        format!("forget {id} --reason down"),
+    ] {
+        let (screen, status) = types_on_a_terminal(&onceward, &line, "n\n").await;
+        assert_eq!(status, Some(1));
+        let (shown, _) = screen.split_once("Go on?").unwrap();
+        assert!(shown.contains("key: hooks e payment.paid (event)"), "{screen}");
+        assert!(shown.contains("danger: the receiver may have done it"), "{screen}");
+    }
 }
 
 #[tokio::test]
@@ -86,6 +107,7 @@ async fn many_are_shown_before_a_person_is_asked() {
                 --reason down";
     let (screen, status) = types_on_a_terminal(&onceward, line, "n\n").await;
     assert!(screen.contains(&id) && screen.contains("1 operation to be resolved as failed"));
+    assert!(screen.contains("danger: "), "{screen}");
     assert_eq!((status, &*onceward.state(&id).await), (Some(1), "uncertain"));
     let (_, status) = types_on_a_terminal(&onceward, line, "y\n").await;
     assert_eq!((status, &*onceward.state(&id).await), (Some(0), "failed"));

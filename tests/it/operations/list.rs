@@ -155,3 +155,20 @@ async fn the_line_of_a_request_has_its_key_and_no_more_than_a_line_of_it() {
     onceward.sends(event("e").keyed(&long)).await.is_executed(200);
     onceward.logs(&format!(r#""operation.key":"{}...""#, "k".repeat(128))).await;
 }
+
+/// A name that was mistyped looks like a route on which nothing has happened.
+#[tokio::test]
+async fn a_list_of_no_route_says_which_routes_there_are() {
+    let receiver = forgetful().await;
+    let other = format!("[routes.other]\npath = \"/other\"\nupstream = \"{}\"\n", receiver.url());
+    let onceward = Onceward::in_front_of(&receiver).routes(&other).start().await;
+    let said = types(&onceward, &["list", "--route", "hoks"]).await.complained(1);
+    assert!(said.contains("no route has this name"), "{said}");
+    assert!(said.contains("the routes are `hooks`, `other`"), "{said}");
+    assert_eq!(types(&onceward, &["list", "--route", "hooks"]).await.printed(), "no operations\n");
+    assert_eq!(
+        page(&onceward, "route=hoks").await["routes"],
+        serde_json::json!(["hooks", "other"])
+    );
+    assert_eq!(page(&onceward, "route=hooks").await.get("routes"), None);
+}
