@@ -196,7 +196,7 @@ fn receiver() -> SocketAddr {
 
 /// A route with all that `check` wants of one.
 const SIGNED: &str = "[routes.orders]\npath = \"/orders\"\nupstream = \"http://127.0.0.1:3000\"\n\
-    provider = \"acme\"\nsecrets = [{ file = \"secret\" }]\nkey.header = []\n[providers.acme]\n\
+    provider = \"acme\"\nsecrets = [{ file = \"secret\" }]\nkey.header = []\nkey.event.type = \"json:/type\"\n[providers.acme]\n\
     signature = { scheme = \"hmac\", header = \"x-acme\" }\n";
 
 const ROUTE: &str = "[routes.orders]\npath = \"/orders\"\nupstream = \"http://127.0.0.1:3000\"\n";
@@ -245,7 +245,7 @@ event.id = "/id"
       bad.toml:12: `routes.orders.upstream`: expected a value, found none
         hint: `upstream = "http://127.0.0.1:3000"`
       bad.toml:13: `routes.orders.path`: expected a path such as `/webhooks/orders`, or a prefix such as `/webhooks/*`, without query, fragment or dot segments, found `orders`
-      bad.toml:16: `routes.orders.key.event.id`: expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`, with `?` behind it where it may be absent, found `/id`
+      bad.toml:16: `routes.orders.key.event.id`: expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`, several with `|` between them, with `?` behind it where it may be absent, found `/id`
       ONCEWARD_SERVER__DRAIN_DELAY: `server.drain_delay`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found another value
     "#);
     let json = shell.types("check --config bad.toml --json").printed(2);
@@ -276,11 +276,13 @@ fn check_fails_on_risks_only_if_it_is_strict() {
     let risky = format!("[store.memory]\n[defaults]\nwhen_in_flight = \"wait\"\n{ROUTE}");
     let shell = Shell::with("risky.toml", &risky);
     assert_snapshot!(shell.types("check --config risky.toml").printed(0), @r#"
-    risky.toml: no problems, 3 risks
+    risky.toml: no problems, 4 risks
       risky.toml:1: `store.memory`: every operation is forgotten at exit, so that a later copy runs again
         hint: `[store.embedded]` remembers
       risky.toml:4: `routes.orders.answer_within`: unset: a copy waits up to 60s, and most senders hang up sooner
         hint: set it below the patience of the sender, such as `"8s"`
+      risky.toml:4: `routes.orders.key.event`: of two events with one id and no type, the second one is refused with 422
+        hint: `key.event.type`, without `?`, names where their type is; a provider knows it
       risky.toml:4: `routes.orders.provider`: who knows the URL can send what looks like an event of the sender
         hint: name the sender with `provider`, or describe its signature in `[providers.NAME]`
     "#);
@@ -291,7 +293,9 @@ fn check_fails_on_risks_only_if_it_is_strict() {
     assert_eq!(json["problems"], json!([]));
     let codes: Vec<_> =
         json["risks"].as_array().unwrap().iter().map(|risk| &risk["code"]).collect();
-    assert_eq!(codes, ["store-in-memory", "wait-without-limit", "signature-unchecked"]);
+    let expected =
+        ["store-in-memory", "wait-without-limit", "event-without-type", "signature-unchecked"];
+    assert_eq!(codes, expected);
 }
 
 /// Whoever can reach the admin listener can forget operations: others need a token.
@@ -328,7 +332,7 @@ fn check_shows_every_value_and_where_it_comes_from() {
         "routes.orders.lease = \"20s\"  # onceward.toml:2",
         "routes.orders.retention = \"72h\"  # onceward.toml:6",
         "routes.orders.attempt_timeout = \"25s\"  # ONCEWARD_ROUTES__ORDERS__ATTEMPT_TIMEOUT",
-        "onceward.toml: no problems, 1 risk",
+        "onceward.toml: no problems, 2 risks",
     ] {
         assert!(printed.lines().any(|found| found == line), "no `{line}` in\n{printed}");
     }
@@ -417,7 +421,7 @@ fn init_writes_a_configuration_that_checks_and_serves() {
     let checked = shell.types("check -c onceward.toml --json").printed(0);
     let checked: Value = serde_json::from_str(&checked).unwrap();
     let risks = checked["risks"].as_array().unwrap().iter().map(|risk| &risk["code"]);
-    assert_eq!(risks.collect::<Vec<_>>(), ["signature-unchecked"]);
+    assert_eq!(risks.collect::<Vec<_>>(), ["event-without-type", "signature-unchecked"]);
     let serving = shell.serves("serve --config onceward.toml");
     assert_eq!(get(serving.admin(), "/readyz"), 200);
     assert_eq!(get(serving.listen(), "/nowhere"), 404);
@@ -440,7 +444,7 @@ fn init_for_a_sender_writes_what_needs_only_its_secret() {
     assert!(problems.contains("`routes.stripe.secrets.0.env`"), "{problems}");
     let shell = shell.variable("STRIPE_WEBHOOK_SECRET", "whsec_1");
     let checked = shell.types("check --config onceward.toml --strict").printed(0);
-    assert!(checked.starts_with("onceward.toml: no problems, no risks, 1 note\n"), "{checked}");
+    assert!(checked.starts_with("onceward.toml: no problems, no risks, 2 notes\n"), "{checked}");
 }
 
 #[test]

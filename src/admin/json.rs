@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::operation::{
-    AnswerBody, Attempt, Decision, Key, Operation, Outcome, Reason, State, Step, StoredAnswer,
-    Timestamp,
+    AnswerBody, AskedUnder, Attempt, Decision, Key, Operation, Outcome, Reason, State, Step,
+    StoredAnswer, Timestamp,
 };
 
 #[derive(Debug, Serialize)]
@@ -25,6 +25,9 @@ pub(super) struct OperationJson {
     attempts_total: u32,
     decisions: Vec<DecisionJson>,
     steps: Vec<StepJson>,
+    /// Its route only observed, the last time that it was attempted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    observed: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -110,6 +113,7 @@ impl From<&Operation> for OperationJson {
             attempts_total: operation.attempts.total(),
             decisions: operation.decisions.iter().map(Into::into).collect(),
             steps: operation.steps.iter().map(Into::into).collect(),
+            observed: asked.under != AskedUnder::Enforce,
         }
     }
 }

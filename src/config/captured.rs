@@ -70,12 +70,13 @@ fn unsigned(route: &RouteSettings, settings: &Settings) -> Vec<String> {
     let key = &route.key;
     let by_header = key.headers.iter().filter(|name| !settings.covers_header(name));
     let mut unsigned: Vec<String> = by_header.map(|name| format!("`header:{name}`")).collect();
-    let is_unsigned = |selector: &&Selector| match &selector.place {
+    let is_open = |place: &Place| match place {
         Place::Header(name) => !settings.covers_header(name),
         Place::Signature(name) => !settings.covers(name),
         Place::Query(_) => !settings.covers_query(),
         Place::Json(_) | Place::Form(_) | Place::Body => false,
     };
+    let is_unsigned = |selector: &&Selector| selector.places.iter().any(is_open);
     let event = [&key.event.id, &key.event.kind].into_iter().chain(&key.scope);
     for selector in event.filter(is_unsigned) {
         let part = format!("`{}`", selector.to_string().trim_end_matches('?'));

@@ -8,6 +8,7 @@ use super::file;
 use super::layer::Layer;
 use super::problem::{Key, Place, Problems};
 use super::raw_provider::RawProvider;
+use super::read;
 use super::steps;
 use crate::provider;
 
@@ -49,6 +50,7 @@ pub(super) fn apply(tree: &mut Dict) {
         for (name, route) in routes {
             if let Value::Dict(_, route) = route {
                 if let Some(settings) = of_provider(route, &providers) {
+                    add_scope(route, &settings);
                     fill(route, &settings);
                 }
                 fill(route, &defaults);
@@ -71,6 +73,23 @@ fn of_provider(route: &Dict, providers: &Dict) -> Option<Dict> {
     };
     settings.retain(|name, _| is_setting(name));
     Some(settings)
+}
+
+/// The one list that a route adds to its provider's instead of replacing it: without those parts
+/// two of the sender's events would be one. Equal ones stand once.
+fn add_scope(route: &mut Dict, provider: &Dict) {
+    let scope = |settings: &Dict| settings.get("key")?.as_dict()?.get("scope").cloned();
+    let (Some(own), Some(Value::Array(_, mut all))) = (scope(route), scope(provider)) else {
+        return;
+    };
+    let own = read::list(&own).unwrap_or(own);
+    let Value::Array(tag, own) = own else { return };
+    let added = own.into_iter().filter(|own| all.iter().all(|it| it.as_str() != own.as_str()));
+    let added: Vec<Value> = added.collect();
+    all.extend(added);
+    if let Some(Value::Dict(_, key)) = route.get_mut("key") {
+        key.insert("scope".to_owned(), Value::Array(tag, all));
+    }
 }
 
 /// The one built-in value that is not the same for all routes.

@@ -1,5 +1,6 @@
 //! The leaves of the configuration: text, numbers and lists, as serde sees them.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -16,6 +17,11 @@ pub(super) trait Written: Sized {
 
     /// Reads it; none if it is not what [`Written::EXPECTED`] says.
     fn read(text: &str) -> Option<Self>;
+
+    /// What is asked for in place of this text, where more can be said of it.
+    fn expected(_text: &str) -> Cow<'static, str> {
+        Self::EXPECTED.into()
+    }
 }
 
 /// A [`Written`] value in its place in the file.
@@ -75,7 +81,8 @@ impl<T: Written> Visitor<'_> for TextVisitor<T> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-        T::read(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+        let expected = || T::expected(text);
+        T::read(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &&*expected()))
     }
 }
 

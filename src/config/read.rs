@@ -127,7 +127,7 @@ pub(super) fn is_setting(sources: &Sources, key: &Key) -> bool {
 }
 
 /// Reads a variable's text as the list that the setting wants. It may be written with commas.
-fn list(value: &Value) -> Option<Value> {
+pub(super) fn list(value: &Value) -> Option<Value> {
     let Value::String(tag, text) = value else {
         return None;
     };

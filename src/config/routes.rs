@@ -19,8 +19,10 @@ use super::value::{InFlightWord, Over, Size, UncertainWord};
 use crate::idempotency::{Policy, Remember, StepsPolicy, WhenInFlight};
 use crate::operation::Terms;
 use crate::operation::state::IfUncertain;
+use crate::provider;
 use crate::proxy::{
     EventRule, FingerprintOver, FingerprintRule, KeyRule, PathPattern, RouteSettings,
+    differ_in_reading, misread,
 };
 use crate::upstream::{self, OutcomeRule, Target};
 
@@ -66,11 +68,18 @@ pub(super) fn routes(
         return None;
     }
     same_place(check, &at, &raw);
-    raw.into_iter()
-        .map(|(name, raw)| route(check, &at.join(name.as_str()), &name, raw?, shared))
-        .collect::<Vec<Option<_>>>()
+    let routes: Vec<_> = raw
         .into_iter()
-        .collect()
+        .map(|(name, raw)| route(check, &at.join(name.as_str()), &name, raw?, shared))
+        .collect();
+    let routes: Vec<RouteSettings> = routes.into_iter().collect::<Option<_>>()?;
+    for route in misread(&routes) {
+        let expected = "a path that nobody can read as that of a route with another receiver, \
+                        provider, secret or mode";
+        let key = at.join(&*route.name).join("path");
+        check.wrong(&key, expected, format!("`{}`", route.path));
+    }
+    Some(routes)
 }
 
 /// On what is written, so that another mistake in one of the two does not hide it.
@@ -81,8 +90,13 @@ fn same_place(check: &mut Check<'_>, at: &Key, routes: &BTreeMap<String, Option<
             continue;
         };
         let served = (host.as_ref().and_then(|Text(host)| host.as_ref()), path);
-        if let Some((twin, _)) = seen.iter().find(|(_, other)| *other == served) {
-            let found = format!("that of route `{twin}`");
+        let (host, path) = served;
+        let same = |(_, other): &&(_, (_, &PathPattern))| {
+            other.0 == host && (other.1 == path || differ_in_reading(other.1, path))
+        };
+        if let Some((twin, other)) = seen.iter().find(same) {
+            let read = if other.1 == path { "" } else { ", as some receivers read it" };
+            let found = format!("that of route `{twin}`{read}");
             let key = at.join(name.as_str()).join("path");
             let hint = "give one of them another `path` or `host`, or make them one route";
             check.report(&key, "a path that no other route of this host has", found, Some(hint));
@@ -164,7 +178,10 @@ fn settings(
         check.within(&key, request_bytes_max, &bodies, "a size from `1B` to `1GiB`");
     let key = raw.key.take().and_then(key_rule);
     let fingerprint = raw.fingerprint.take();
-    let fingerprint = fingerprint.and_then(|raw| fingerprint_rule(check, at, raw));
+    let provider = entry.sender.as_ref().and_then(|sender| sender.provider.as_deref());
+    // A table of one's own says what its author knows of the sender, which may not be enough.
+    let known = provider.is_some_and(|provider| provider::preset(&provider.name).is_some());
+    let fingerprint = fingerprint.and_then(|raw| fingerprint_rule(check, at, raw, !known));
     let (keepalive, preserve_host) = (text(raw.keepalive.take()), raw.preserve_host);
     let keepalive_max = text(raw.keepalive_max.take());
     let when_key_missing = text(raw.when_key_missing.take());
@@ -310,16 +327,22 @@ fn fingerprint_rule(
     check: &mut Check<'_>,
     at: &Key,
     raw: RawFingerprint,
+    untyped_events: bool,
 ) -> Option<FingerprintRule> {
     let over = raw.over.and_then(List::complete);
     let ignore = raw.ignore.and_then(List::complete);
-    let over = over.and_then(|over| fingerprint_over(check, at, over));
+    let over = over.and_then(|over| fingerprint_over(check, at, over, untyped_events));
     Some(FingerprintRule { over: over?, ignore: ignore? })
 }
 
-fn fingerprint_over(check: &mut Check<'_>, at: &Key, over: Vec<Over>) -> Option<FingerprintOver> {
+fn fingerprint_over(
+    check: &mut Check<'_>,
+    at: &Key,
+    over: Vec<Over>,
+    untyped_events: bool,
+) -> Option<FingerprintOver> {
     if let [Over::Auto] = over.as_slice() {
-        return Some(FingerprintOver::Auto);
+        return Some(FingerprintOver::Auto { untyped_events });
     }
     if let [Over::Body] = over.as_slice() {
         return Some(FingerprintOver::Body);

@@ -9,16 +9,17 @@ use super::problem::Key;
 use super::risk::Risk;
 use crate::idempotency::{Remember, WhenInFlight};
 use crate::provider::{Content, Facts, Handshake, Provider, preset};
-use crate::proxy::{Mode, Place, RouteSettings, WhenKeyMissing};
+use crate::proxy::{FingerprintOver, Mode, Place, RouteSettings, WhenKeyMissing};
 
 /// What should have been decided, not overlooked.
 pub(super) fn risks(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     let unverified = unverified(at, route);
     let Some(sender) = route.provider.as_deref() else {
-        return unverified.into_iter().collect();
+        return [untyped(at, route), unverified].into_iter().flatten().collect();
     };
     let facts = &sender.facts;
     [
+        untyped(at, route),
         unverified,
         open_to_all(at, route, sender),
         never_found(at, route, sender),
@@ -45,7 +46,9 @@ pub(super) fn notes(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     let observing = (route.mode == Mode::Observe).then(|| Risk {
         code: "observing",
         key: at.join("mode"),
-        text: "every copy is forwarded; what would have become of it is reported".to_owned(),
+        text: "every copy is forwarded, forged ones too, which leave no record; what would have \
+               become of it is reported"
+            .to_owned(),
         hint: "`mode = \"enforce\"` forwards each event once".into(),
     });
     let Some(sender) = route.provider.as_deref() else {
@@ -53,6 +56,7 @@ pub(super) fn notes(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     };
     [
         observing,
+        probes(at, route, sender),
         unsigned(at, sender),
         captured_request(at, route),
         nothing_remembered(at, route, sender),
@@ -64,6 +68,19 @@ pub(super) fn notes(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Nobody knows of this sender whether one id of it is one event.
+fn untyped(at: &Key, route: &RouteSettings) -> Option<Risk> {
+    let compared = route.fingerprint.over == FingerprintOver::Auto { untyped_events: true };
+    (compared && route.key.event.kind.optional && route.mode != Mode::Pass).then(|| Risk {
+        code: "event-without-type",
+        key: at.join("key").join("event"),
+        text: "of two events with one id and no type, the second one is refused with 422"
+            .to_owned(),
+        hint: "`key.event.type`, without `?`, names where their type is; a provider knows it"
+            .into(),
+    })
 }
 
 /// Of a sender that is known to sign nothing it is a note: nothing can be done about it.
@@ -103,12 +120,13 @@ fn open_to_all(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Ris
 fn never_found(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
     let key = &route.key;
     let mut selectors = [&key.event.id, &key.event.kind].into_iter().chain(&key.scope);
-    let unknown = selectors.find(|selector| match &selector.place {
+    let is_unknown = |place: &Place| match place {
         Place::Signature(name) => {
             !sender.signature.as_ref().is_some_and(|signature| signature.carries(name))
         }
         Place::Header(_) | Place::Json(_) | Place::Form(_) | Place::Query(_) | Place::Body => false,
-    })?;
+    };
+    let unknown = selectors.find(|selector| selector.places.iter().any(is_unknown))?;
     Some(Risk {
         code: "key-never-found",
         key: at.join("key"),
@@ -288,6 +306,18 @@ fn stale_retries(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<R
             short(tolerance)
         ),
         hint: "make it longer than the retries and shorter than `retention`".into(),
+    })
+}
+
+/// They ask for nothing to be done, as far as HTTP is concerned.
+fn probes(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
+    let passing = route.passing_methods();
+    let verifies = sender.signature.is_some() && !route.secrets.is_empty();
+    (verifies && !passing.is_empty() && route.mode != Mode::Pass).then(|| Risk {
+        code: "methods-unverified",
+        key: at.join("methods"),
+        text: format!("without content, {} are forwarded unverified", passing.join(", ")),
+        hint: "a method that `methods` names is verified and deduplicated".into(),
     })
 }
 

@@ -1,10 +1,12 @@
 //! Addresses on the web: hosts, paths of routes, URLs of upstreams.
 
+use std::borrow::Cow;
+
 use http::Uri;
 use http::uri::{Authority, PathAndQuery};
 
 use super::leaf::Written;
-use crate::proxy::PathPattern;
+use crate::proxy::{self, HostError, PathPattern};
 use crate::upstream::{Scheme, Target};
 
 /// A host name or address, lower case, without a port.
@@ -15,9 +17,31 @@ impl Written for Host {
     const EXPECTED: &'static str = "a host without a port such as `hooks.example.com`";
 
     fn read(text: &str) -> Option<Self> {
-        let authority: Authority = text.parse().ok()?;
-        let bare = authority.host() == text && !text.split('.').any(str::is_empty);
-        (bare && !text.contains('*')).then(|| Self(text.to_ascii_lowercase()))
+        let host = proxy::canonical_host(text).ok().filter(|_| !text.ends_with('.'));
+        host.map(|host| Self(host.into_owned()))
+    }
+
+    fn expected(text: &str) -> Cow<'static, str> {
+        expected_host(Self::EXPECTED, text)
+    }
+}
+
+/// What is asked for; of what was meant as an address: how it would be one.
+fn expected_host(expected: &'static str, host: &str) -> Cow<'static, str> {
+    match proxy::canonical_host(host) {
+        Err(why @ (HostError::NotIpv4 | HostError::NotIpv6 | HostError::Zone)) => {
+            format!("{expected}, with {why}").into()
+        }
+        Err(HostError::NotAName) | Ok(_) => expected.into(),
+    }
+}
+
+/// The same where the host is part of a URL.
+fn expected_url(expected: &'static str, text: &str) -> Cow<'static, str> {
+    let uri = text.parse::<Uri>().ok();
+    match uri.as_ref().and_then(Uri::host) {
+        Some(host) => expected_host(expected, host),
+        None => expected.into(),
     }
 }
 
@@ -47,6 +71,10 @@ impl Written for Target {
         let path = (path != "/").then_some(path);
         Some(Self { scheme, authority, path })
     }
+
+    fn expected(text: &str) -> Cow<'static, str> {
+        expected_url(Self::EXPECTED, text)
+    }
 }
 
 /// How senders see the proxy.
@@ -60,6 +88,10 @@ impl Written for PublicUrl {
     fn read(text: &str) -> Option<Self> {
         parts(text)?;
         text.parse().ok().map(Self)
+    }
+
+    fn expected(text: &str) -> Cow<'static, str> {
+        expected_url(Self::EXPECTED, text)
     }
 }
 
@@ -84,7 +116,7 @@ fn is_reachable(authority: &Authority) -> bool {
         Some(number) => number.parse::<u16>().is_ok_and(|number| number > 0),
         None => port == Some(""),
     };
-    !host.is_empty() && port_exists
+    proxy::canonical_host(host).is_ok() && port_exists
 }
 
 /// Begins with `/`, and means the same to everybody: no dot segment, plain or percent-encoded.
@@ -157,6 +189,11 @@ mod tests {
             "http://host#f",
             "http://host/a/../b",
             "http://ho st",
+            "http://[fe80::1%25lo]:9",
+            "http://[::g]:9",
+            "http://[anything]",
+            "http://1.2.3:9",
+            "http://a..b",
         ] {
             assert_eq!(Target::read(refused), None, "{refused}");
         }
@@ -165,9 +202,22 @@ mod tests {
     #[test]
     fn a_host_is_a_name_or_an_address_alone() {
         assert_eq!(Host::read("Hooks.Example.com").unwrap().0, "hooks.example.com");
-        assert_eq!(Host::read("[::1]").unwrap().0, "[::1]");
-        for refused in ["", "host:80", "user@host", "*.host", "a..b", "host.", "a/b", "a b"] {
+        assert_eq!(Host::read("[0::1]").unwrap().0, "[::1]");
+        for refused in
+            ["", "host:80", "user@host", "*.host", "a..b", "host.", "a/b", "a b", "1.2", "[a]"]
+        {
             assert!(Host::read(refused).is_none(), "{refused}");
         }
+    }
+
+    #[test]
+    fn what_was_meant_as_an_address_says_how_it_would_be_one() {
+        let zone = Target::expected("http://[fe80::1%25lo]:9");
+        assert!(zone.ends_with("without a zone, which means something on one machine alone"));
+        assert!(
+            Target::expected("http://1.2.3:9").ends_with("an IPv4 address in four decimal parts")
+        );
+        assert!(Host::expected("[::g]").ends_with("an IPv6 address between the brackets"));
+        assert_eq!(Target::expected("host:80"), Target::EXPECTED);
     }
 }

@@ -1,5 +1,6 @@
 //! Values as they are written: `72h`, `256KiB`, `2xx`.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +21,10 @@ impl<T: Written> Written for Option<T> {
 
     fn read(text: &str) -> Option<Self> {
         if text.is_empty() { Some(None) } else { T::read(text).map(Some) }
+    }
+
+    fn expected(text: &str) -> Cow<'static, str> {
+        T::expected(text)
     }
 }
 
@@ -162,8 +167,8 @@ impl Written for Method {
 
 impl Written for Selector {
     const EXPECTED: &'static str = "`header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, \
-                                    `signature:NAME` or `body`, with `?` behind it where it may \
-                                    be absent";
+                                    `signature:NAME` or `body`, several with `|` between them, \
+                                    with `?` behind it where it may be absent";
 
     fn read(text: &str) -> Option<Self> {
         text.parse().ok()

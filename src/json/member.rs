@@ -8,8 +8,9 @@ use serde_json::value::RawValue;
 use super::pointer::{Pointer, Token};
 use super::text;
 
-/// The most items that `*` may stand for. Each becomes a part of a key that is stored.
-pub(crate) const ITEMS_MAX: usize = 1024;
+/// The most items that `*` may stand for. Each becomes a part of a key.
+/// `SendGrid` sends more than 1,024 events in one request.
+pub(crate) const ITEMS_MAX: usize = 8192;
 
 /// What a pointer leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,3 +19,9 @@ pub use pointer::{Pointer, PointerError};
 pub(crate) use member::{Found, find};
 pub(crate) use omit::without;
 pub(crate) use scalar::{Scalar, scalar};
+
+/// What there is to read of a body: a UTF-8 byte order mark before it says nothing. RFC 8259, 8.1,
+/// lets readers skip it.
+pub(crate) fn without_mark(body: &[u8]) -> &[u8] {
+    body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)
+}

@@ -26,7 +26,7 @@ pub struct OperationIdParts<'a> {
     pub route: &'a str,
     /// HTTP method.
     pub method: &'a str,
-    /// The path as received, on a prefix route; `None` on an exact one, where the name stands for it.
+    /// The path in its normal form, on a prefix route; `None` on an exact one, where the name stands for it.
     pub path: Option<&'a str>,
     /// What each of the route's `scope` selectors found; nothing, if it may be absent.
     pub scope: &'a [Vec<KeyPart<'a>>],

@@ -5,6 +5,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+/// The most bytes of text that are kept of a key.
+const KEPT_BYTES_MAX: usize = 1024;
 
 /// Where an idempotency key was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -42,13 +46,26 @@ impl Key {
     /// The key that the operation id is derived from, in readable form.
     ///
     /// Headers and digests are text and stand as they are. The parts of an event are written as
-    /// [`KeyPart`] displays them, so that the number 5 and the text `5` can be told apart.
+    /// [`KeyPart`] displays them, so that the number 5 and the text `5` can be told apart. Where all
+    /// of them together are long, a digest stands for the last ones.
     pub fn of(from: KeyKind, parts: &[&[KeyPart<'_>]]) -> Self {
         let shown = |part: &KeyPart<'_>| match from {
             KeyKind::Header | KeyKind::Body => part.as_str().to_owned(),
             KeyKind::Event => part.to_string(),
         };
-        Self { from, parts: parts.iter().copied().flatten().map(shown).collect() }
+        let mut left = KEPT_BYTES_MAX;
+        let mut kept = Vec::new();
+        let mut rest = Rest::default();
+        for part in parts.iter().copied().flatten().map(shown) {
+            if rest.parts == 0 && part.len() <= left {
+                left -= part.len();
+                kept.push(part);
+            } else {
+                rest.add(&part);
+            }
+        }
+        kept.extend(rest.shown());
+        Self { from, parts: kept }
     }
 
     /// What an operation is searched by: a header's value, an event's id (of a batch, the first
@@ -69,6 +86,26 @@ impl Key {
     }
 }
 
+/// The parts of a key that are not kept as text.
+#[derive(Default)]
+struct Rest {
+    digest: Sha256,
+    parts: usize,
+}
+
+impl Rest {
+    fn add(&mut self, part: &str) {
+        self.digest.update((part.len() as u64).to_be_bytes());
+        self.digest.update(part.as_bytes());
+        self.parts += 1;
+    }
+
+    fn shown(self) -> Option<String> {
+        let digest = (self.parts > 0).then(|| hex::encode(self.digest.finalize()))?;
+        Some(format!("sha256:{digest} of {} more", self.parts))
+    }
+}
+
 /// One part of an identity, with its type: a number is not the text of the same digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyPart<'a> {
@@ -76,6 +113,8 @@ pub enum KeyPart<'a> {
     Text(Cow<'a, str>),
     /// A JSON number or boolean, exactly as written: `1`, `1.0` and `1e0` are three parts.
     Literal(&'a str),
+    /// The digest of the body in the place of a part that is absent.
+    Digest(String),
 }
 
 impl KeyPart<'_> {
@@ -84,6 +123,7 @@ impl KeyPart<'_> {
         match self {
             Self::Text(text) => text,
             Self::Literal(literal) => literal,
+            Self::Digest(digest) => digest,
         }
     }
 
@@ -92,6 +132,7 @@ impl KeyPart<'_> {
         match self {
             Self::Text(_) => b't',
             Self::Literal(_) => b'l',
+            Self::Digest(_) => b'd',
         }
     }
 }
@@ -109,6 +150,7 @@ impl fmt::Display for KeyPart<'_> {
             Self::Text(text) if text.starts_with('"') || is_json(text) => write!(f, "{text:?}"),
             Self::Text(text) => f.write_str(text),
             Self::Literal(literal) => f.write_str(literal),
+            Self::Digest(digest) => write!(f, "sha256:{digest}"),
         }
     }
 }
@@ -141,6 +183,20 @@ mod tests {
         assert_eq!(event("evt_6".into()).searched().as_deref(), Some("evt_6"));
         let header = Key::of(KeyKind::Header, &[&["\"5\"".into()]]);
         assert_eq!(header.searched().as_deref(), Some("\"5\""));
+    }
+
+    #[test]
+    fn of_long_parts_a_digest_is_kept() {
+        let short = "a".repeat(1000);
+        let long = "b".repeat(4096);
+        let key = |parts: &[KeyPart<'_>]| Key::of(KeyKind::Event, &[parts]).parts;
+        assert_eq!(key(&["shop".into(), short.as_str().into()]), ["shop", &short]);
+        let kept = key(&["shop".into(), long.as_str().into(), "paid".into()]);
+        assert_eq!((kept.len(), &*kept[0]), (2, "shop"));
+        assert!(kept[1].starts_with("sha256:") && kept[1].ends_with(" of 2 more"), "{kept:?}");
+        assert_ne!(kept, key(&["shop".into(), long.as_str().into(), "sold".into()]));
+        let batch: Vec<KeyPart<'_>> = vec!["0123456789abcdef".into(); 8192];
+        assert!(key(&batch).iter().map(String::len).sum::<usize>() < 1024 + 100);
     }
 
     #[test]

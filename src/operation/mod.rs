@@ -67,6 +67,21 @@ pub struct Asked {
     pub key: Key,
     /// Digest of what was asked, so that one key cannot stand for two requests.
     pub fingerprint: Fingerprint,
+    /// What its route does with operations.
+    pub under: AskedUnder,
+}
+
+/// What a route did with its operations when one of them was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AskedUnder {
+    /// Each of them once.
+    #[default]
+    Enforce,
+    /// Every copy was forwarded.
+    Observe {
+        /// Whether the copy was signed by its sender: forged ones are forwarded too.
+        genuine: bool,
+    },
 }
 
 /// The durations of a route that bind an operation once it is claimed.

@@ -12,6 +12,8 @@ pub use facts::Facts;
 pub use handshake::{Arrived, Content, Expected, Handshake, JsonBody};
 pub use presets::{Preset, preset, presets};
 
+use http::HeaderName;
+
 /// A sender, as its table describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Provider {
@@ -31,6 +33,14 @@ impl Provider {
     /// The variable that its secret is looked for in where people copy what is proposed to them.
     pub fn secret_variable(&self) -> String {
         format!("{}_WEBHOOK_SECRET", self.name.to_ascii_uppercase().replace('-', "_"))
+    }
+
+    /// Whether its signature or a handshake is read from this header.
+    pub fn reads_header(&self, name: &HeaderName) -> bool {
+        let of_handshake =
+            |handshake: &Handshake| handshake.headers.iter().any(|(it, _)| it == name);
+        self.signature.as_ref().is_some_and(|settings| settings.reads_header(name))
+            || self.handshakes.iter().any(of_handshake)
     }
 
     /// The handshake that a request is, if it is one.

@@ -9,8 +9,10 @@ use http::request::Parts;
 use http::uri::{Authority, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 
+use super::host::canonical_host;
+
 /// Headers that reach the upstream, or decide what does, whatever `Connection` names (RFC 9110,
-/// 7.6.1). The headers of a route's own key are read before anything is taken away.
+/// 7.6.1). Every route adds those that it reads.
 const END_TO_END: &[&str] = &[
     "authorization",
     "content-encoding",
@@ -63,7 +65,7 @@ pub(super) enum Malformed {
     #[error("`Host` must be given once")]
     HostRepeated,
     /// RFC 9110, 7.2.
-    #[error("the host must be a name or an address, with or without a port")]
+    #[error("the host must be a name, or an IPv4 or IPv6 address, with or without a port")]
     HostInvalid,
     /// RFC 9112, 3.2.2: the target would win, but not everybody knows that.
     #[error("`Host` and the request's target name different hosts")]
@@ -81,7 +83,6 @@ pub(super) fn head(parts: &Parts) -> Result<(), GuardError> {
     framing(&parts.headers, parts.version)
         .and_then(|()| target(&parts.method, &parts.uri))
         .and_then(|()| host(parts))
-        .and_then(|()| connection(&parts.headers))
         .map_err(GuardError::Malformed)?;
     expectation(&parts.headers)
 }
@@ -154,8 +155,8 @@ fn host(parts: &Parts) -> Result<(), Malformed> {
     }
 }
 
-/// Whether it is a host and perhaps a port: `Authority` also takes a user, any port, and marks
-/// that no name has.
+/// Whether it is a host and perhaps a port: `Authority` also takes a user, any port, marks that no
+/// name has, and anything between brackets.
 fn is_host(authority: &Authority) -> bool {
     let host = authority.host();
     let Some(port) = authority.as_str().strip_prefix(host) else {
@@ -168,9 +169,7 @@ fn is_host(authority: &Authority) -> bool {
         }
         None => port.is_empty(),
     };
-    let name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    let host_fits = host.starts_with('[') || host.bytes().all(name);
-    !host.is_empty() && host_fits && port_fits
+    port_fits && canonical_host(host).is_ok()
 }
 
 /// Whether both name one host and port; the port may be left out where it is the scheme's own.
@@ -180,7 +179,12 @@ fn agree(target: &Authority, host: &Authority, scheme: Option<&Scheme>) -> bool 
     target.host().eq_ignore_ascii_case(host.host()) && port(target) == port(host)
 }
 
-fn connection(headers: &HeaderMap) -> Result<(), Malformed> {
+/// Nothing may be taken away on the way that the receiver is meant to get: `is_read` says what its
+/// route reads.
+pub(super) fn connection(
+    headers: &HeaderMap,
+    is_read: impl Fn(&HeaderName) -> bool,
+) -> Result<(), GuardError> {
     let named = headers
         .get_all(CONNECTION)
         .iter()
@@ -191,8 +195,9 @@ fn connection(headers: &HeaderMap) -> Result<(), Malformed> {
             let begin = name.get(..prefix.len());
             begin.is_some_and(|begin| begin.eq_ignore_ascii_case(prefix.as_bytes()))
         };
-        if known || END_TO_END_PREFIXES.iter().any(begins) {
-            return Err(Malformed::ConnectionNames);
+        let read = HeaderName::from_bytes(name).is_ok_and(|name| is_read(&name));
+        if known || read || END_TO_END_PREFIXES.iter().any(begins) {
+            return Err(GuardError::Malformed(Malformed::ConnectionNames));
         }
     }
     Ok(())
@@ -219,7 +224,9 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        head(&request.body(()).unwrap().into_parts().0)
+        let parts = request.body(()).unwrap().into_parts().0;
+        head(&parts)?;
+        connection(&parts.headers, |name| name == "stripe-signature")
     }
 
     fn with(headers: &[(&str, &str)]) -> Result<(), GuardError> {
@@ -278,10 +285,13 @@ mod tests {
 
     #[test]
     fn one_host_is_named() {
-        for host in ["h", "H.example:8080", "127.0.0.1:1", "[::1]:80", "h:"] {
+        for host in ["h", "H.example:8080", "h.example.", "127.0.0.1:1", "[::1]:80", "h:"] {
             assert_eq!(to(host), Ok(()), "{host}");
         }
         for host in ["", "user@h", "h/path", "h x", "h:port", "h:99999", "h:80:80", ":80", "h,h"] {
+            assert_eq!(to(host), malformed(Malformed::HostInvalid), "{host}");
+        }
+        for host in ["[anything]", "[::g]:80", "[fe80::1%25lo]", "1.2.3", "a..b", ".a"] {
             assert_eq!(to(host), malformed(Malformed::HostInvalid), "{host}");
         }
         assert_eq!(with(&[("host", "h")]), malformed(Malformed::HostRepeated));
@@ -331,6 +341,8 @@ mod tests {
             "Transfer-Encoding",
             "x-idempotency-key",
             "Onceward-X",
+            "Stripe-Signature",
+            "close, stripe-signature",
         ] {
             let refused = with(&[("connection", names)]);
             assert_eq!(refused, malformed(Malformed::ConnectionNames), "{names}");

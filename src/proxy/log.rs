@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::request::Parts;
 
+use super::identify::KeySource;
 use super::respond::Answer;
 use super::route::Route;
 use crate::clock::{Clock, Moment};
@@ -20,6 +21,8 @@ pub(super) struct Told {
     pub(super) route: Option<Arc<Route>>,
     /// What it asks to have done, if it has a key.
     pub(super) asked: Option<Arc<Asked>>,
+    /// Where its key was found, if it has one.
+    pub(super) from: Option<KeySource>,
 }
 
 impl Told {

@@ -1,9 +1,11 @@
 //! The data plane: the path of a request, from select to respond.
 
 mod guard;
+mod host;
 mod identify;
 mod log;
 mod outgoing;
+mod paths;
 mod problem;
 mod receive;
 mod respond;
@@ -13,11 +15,13 @@ mod selector;
 mod service;
 mod verify;
 
-pub use identify::{Compared, EventRule, FingerprintOver, FingerprintRule, KeyRule};
-pub use identify::{Identified, IdentifyError, Identity, InvalidReason, MissingReason};
-pub use identify::{RequestView, Rules, identify};
+pub use host::{HostError, canonical_host};
+pub use identify::{Compared, EventRule, FingerprintOver, FingerprintRule, KeyRule, KeySource};
+pub use identify::{Identified, IdentifyError, Identity, InvalidReason, MissingReason, Passing};
+pub use identify::{RequestView, Rules, Unread, identify, scope};
 pub use json::{Pointer, PointerError};
 pub use route::{Limits, Mode, PathPattern, RefusalBody, RouteSettings, WhenKeyMissing};
+pub use select::{differ_in_reading, misread};
 pub use selector::{Place, Selector, SelectorError};
 pub use verify::{Opened, Sender};
 
@@ -35,6 +39,7 @@ use crate::clock::Clock;
 use crate::idempotency::{Disposition, Executor, Handling, Keyed};
 use crate::json;
 use crate::listener::{HeadMemory, Peer};
+use crate::operation::AskedUnder;
 use crate::provider::signature::{Certificates, SecretError};
 use crate::telemetry::{self, Limit, Metrics, RouteMetrics};
 use crate::upstream::{AnswerBody, Dialing, OfThisMachine, TrustStore, TrustedProxies, Upstream};
@@ -201,7 +206,7 @@ impl Shared {
         let place = self.in_flight.take(peer).ok_or(Refusal::Overloaded)?;
         let disposition = self.dispose(&selected, parts, received, told).await?;
         let memory = self.memory_of_replay(&disposition)?;
-        let mut answer = respond::with(disposition, &route.settings);
+        let mut answer = respond::with(disposition, &route.settings, told.from);
         let held = Held { memory, place: Some(place) };
         answer.response = answer.response.map(|body| body.holding(held));
         Ok(answer)
@@ -219,11 +224,12 @@ impl Shared {
         let (opened, identity) = match route.settings.mode {
             Mode::Enforce => self.enforced(route, parts, &received).await?,
             Mode::Observe => self.observed(route, parts, &received).await,
-            Mode::Pass => (Opened::default(), Identity::Passed),
+            Mode::Pass => (Opened::default(), Identity::Passed(Passing::Mode)),
         };
         if let Identity::Keyed(Identified { asked, .. }) = &identity {
             told.asked = Some(Arc::clone(asked));
         }
+        told.from = identity.key_source();
         if let Identity::Keyed(Identified { asked, .. }) = &identity
             && route.settings.mode == Mode::Enforce
             && let Some(known) = self.executor.recall(asked, &route.handling)
@@ -237,14 +243,14 @@ impl Shared {
                 let vouched = |step| outgoing::vouched_for(step, verified.clone());
                 steps.into_iter().map(vouched).collect()
             }
-            Identity::Passed => Vec::new(),
+            Identity::Passed(_) => Vec::new(),
         };
         let upstream = &route.settings.upstream;
         let request = outgoing::request(parts, (selected, upstream), &received, &self.trusted);
         let request = outgoing::vouched_for(request, opened.verified);
         let Received { memory, arrived, .. } = received;
         Ok(match identity {
-            Identity::Keyed(Identified { asked, key, forward_key }) => {
+            Identity::Keyed(Identified { asked, key, forward_key, .. }) => {
                 let header = route.settings.policy.forward_key.as_ref();
                 let request = outgoing::carrying_key(request, header, &forward_key);
                 let keyed = Keyed { asked, key, request, steps: to_steps, arrived, memory };
@@ -255,7 +261,7 @@ impl Shared {
                     }
                 }
             }
-            Identity::Passed => {
+            Identity::Passed(_) => {
                 self.executor.pass((request, memory), arrived, &route.handling).await
             }
         })
@@ -331,13 +337,13 @@ impl Shared {
                 let identity = identity(route, head, received, &opened);
                 let identity = identity.unwrap_or_else(|refusal| {
                     report(route, &refusal);
-                    Identity::Passed
+                    Identity::Passed(Passing::Observed)
                 });
                 (opened, identity)
             }
             Err(refusal) => {
                 report(route, &refusal);
-                (Opened::default(), Identity::Passed)
+                (Opened::default(), Identity::Passed(Passing::Observed))
             }
         }
     }
@@ -361,11 +367,15 @@ fn identity(
     received: &Received,
     opened: &Opened,
 ) -> Result<Identity, Refusal> {
-    if opened.is_handshake {
-        return Ok(Identity::Passed);
+    if let Some(handshake) = &opened.handshake {
+        return Ok(Identity::Passed(Passing::Handshake(handshake.clone())));
     }
     let request = RequestView::of(head, &received.body, &opened.carried);
-    Ok(identify(&Rules::from(&route.settings), &request)?)
+    let mut rules = Rules::from(&route.settings);
+    if let AskedUnder::Observe { genuine } = &mut rules.under {
+        *genuine = opened.verified.is_some();
+    }
+    Ok(identify(&rules, &request)?)
 }
 
 /// Notes a refusal that is not made.

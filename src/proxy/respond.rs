@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 
 use super::guard::{self, GuardError};
-use super::identify::IdentifyError;
+use super::identify::{IdentifyError, KeySource};
 use super::problem::{Problem, mark};
 use super::route::{RefusalBody, RouteSettings};
 use crate::idempotency::{Disposition, Forwarded};
@@ -69,6 +69,12 @@ pub(super) enum Malformed {
     /// Dot segments lead out of the route.
     #[error("the path leaves its route through dot segments")]
     LeavesRoute,
+    /// Some receiver would take it for another route's.
+    #[error("the path can be read as that of another route")]
+    OtherRoute,
+    /// Nobody can say how it is meant.
+    #[error("the path can be read in too many ways")]
+    Readings,
     /// Its body broke off or is framed wrongly.
     #[error("the body is incomplete or framed wrongly")]
     Body,
@@ -121,7 +127,7 @@ impl Refusal {
             }
             Self::Signature(refused) => {
                 let (status, code, title) = match refused {
-                    Refused::Missing(_) => {
+                    Refused::Missing(_) | Refused::NoEvent => {
                         (S::UNAUTHORIZED, "signature-missing", "signature missing")
                     }
                     Refused::Invalid(_) => {
@@ -187,8 +193,12 @@ pub(super) fn bare(answer: &mut Answer, route: &RouteSettings) {
     }
 }
 
-/// The answer to a request by what happened to it.
-pub(super) fn with(disposition: Disposition, route: &RouteSettings) -> Answer {
+/// The answer to a request by what happened to it, and by where its key was found, if it has one.
+pub(super) fn with(
+    disposition: Disposition,
+    route: &RouteSettings,
+    from: Option<KeySource>,
+) -> Answer {
     use telemetry::Disposition as D;
     match disposition {
         Disposition::Executed { operation, attempt, end } => {
@@ -231,7 +241,7 @@ pub(super) fn with(disposition: Disposition, route: &RouteSettings) -> Answer {
                 status: StatusCode::UNPROCESSABLE_ENTITY,
                 code: "key-reused",
                 title: "key reused",
-                detail: "this idempotency key stands for a different request".to_owned(),
+                detail: reused(from).to_owned(),
                 retry_after: None,
                 operation: Some(operation),
                 attempt: Some(attempt),
@@ -250,6 +260,19 @@ pub(super) fn with(disposition: Disposition, route: &RouteSettings) -> Answer {
                 attempt: None,
             };
             problem.answer(D::Refused)
+        }
+    }
+}
+
+/// Why a key is taken to stand for another request, and what helps if it does not.
+const fn reused(from: Option<KeySource>) -> &'static str {
+    match from {
+        Some(KeySource::UntypedEvent) => {
+            "this event's id stands for an event with another body; if one id has several events, \
+             `key.event.type` has to say where their type is"
+        }
+        Some(KeySource::Header | KeySource::Event | KeySource::Body) | None => {
+            "this idempotency key stands for a different request"
         }
     }
 }

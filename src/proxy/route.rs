@@ -1,11 +1,13 @@
 //! What the operator says of a route.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Method, StatusCode, Uri};
+use http::{HeaderName, Method, StatusCode, Uri};
 
-use super::identify::{FingerprintRule, KeyRule};
+use super::identify::{EventRule, FingerprintOver, FingerprintRule, KeyRule};
+use super::selector::Selector;
 use super::verify::Sender;
 use crate::budget::Share;
 use crate::idempotency::{Handling, Policy, StepsPolicy};
@@ -115,6 +117,54 @@ pub enum PathPattern {
     Exact(String),
     /// Written `/webhooks/*`, kept as `/webhooks`: this path and every one below it.
     Prefix(String),
+}
+
+impl PathPattern {
+    /// The path, without the mark of a prefix.
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Self::Exact(path) | Self::Prefix(path) => path,
+        }
+    }
+
+    pub(super) fn to_lower_case(&self) -> Self {
+        match self {
+            Self::Exact(path) => Self::Exact(path.to_ascii_lowercase()),
+            Self::Prefix(path) => Self::Prefix(path.to_ascii_lowercase()),
+        }
+    }
+}
+
+/// As it is written.
+impl fmt::Display for PathPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(path) => f.write_str(path),
+            Self::Prefix(path) => write!(f, "{path}/*"),
+        }
+    }
+}
+
+impl RouteSettings {
+    /// The methods whose requests pass.
+    pub fn passing_methods(&self) -> Vec<&'static str> {
+        const NAMES: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
+        NAMES.into_iter().filter(|name| self.methods.iter().all(|it| it != name)).collect()
+    }
+
+    /// Whether the route, or the receiver in its place, reads this header: to find the key, to
+    /// check the signature, to know a handshake.
+    pub(super) fn reads_header(&self, name: &HeaderName) -> bool {
+        let EventRule { id, kind, .. } = &self.key.event;
+        let compared: &[Selector] = match &self.fingerprint.over {
+            FingerprintOver::Parts(parts) => parts,
+            FingerprintOver::Auto { .. } | FingerprintOver::Body => &[],
+        };
+        let mut selectors = [id, kind].into_iter().chain(&self.key.scope).chain(compared);
+        self.key.headers.contains(name)
+            || selectors.any(|selector| selector.reads_header(name))
+            || self.provider.as_ref().is_some_and(|provider| provider.reads_header(name))
+    }
 }
 
 /// What is done with the requests of a route.

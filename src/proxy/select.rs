@@ -1,6 +1,5 @@
 //! Which route: by host first, then by path (exact before longest prefix), then by method.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -8,6 +7,9 @@ use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{Method, header};
 
+use super::guard;
+use super::host::canonical_host;
+use super::paths;
 use super::respond::{Malformed, Refusal};
 use super::route::{PASSING, PathPattern, Route, RouteSettings};
 use crate::upstream;
@@ -15,6 +17,17 @@ use crate::upstream;
 /// The routes of a proxy, ready to be looked up.
 #[derive(Debug)]
 pub(super) struct Routes<R> {
+    as_written: Tables<R>,
+    /// The same for who makes no difference between upper and lower case.
+    lower_case: Tables<R>,
+    /// Whether it is of no matter which route takes a request: none has what another has not.
+    all_alike: bool,
+    /// Whether a plain path can be read as that of a route that is written otherwise.
+    plain_differs: bool,
+}
+
+#[derive(Debug)]
+struct Tables<R> {
     of_host: HashMap<String, Table<R>>,
     of_any_host: Table<R>,
 }
@@ -57,44 +70,165 @@ pub(super) struct Selected<R> {
 
 impl<R: Described> Routes<R> {
     pub(super) fn new(routes: impl IntoIterator<Item = R>) -> Self {
-        let mut all = Self { of_host: HashMap::new(), of_any_host: Table::default() };
+        let mut as_written = Tables::default();
+        let mut lower_case = Tables::default();
+        let mut all_alike = true;
+        let mut plain_differs = false;
+        let mut first: Option<R> = None;
         for route in routes {
-            let table = match &route.settings().host {
-                Some(host) => all.of_host.entry(host.clone()).or_default(),
-                None => &mut all.of_any_host,
-            };
-            match route.settings().path.clone() {
-                PathPattern::Exact(path) => {
-                    table.exact.insert(path, route);
-                }
-                PathPattern::Prefix(prefix) => table.prefixes.push((prefix, route)),
-            }
+            let settings = route.settings();
+            let host = settings.host.as_deref();
+            as_written.add(host, settings.path.clone(), route.clone());
+            lower_case.add(host, settings.path.to_lower_case(), route.clone());
+            let path = settings.path.as_str();
+            plain_differs |= path.bytes().any(|it| it.is_ascii_uppercase()) || ends_open(path);
+            let first = first.get_or_insert_with(|| route.clone());
+            all_alike &= alike(first.settings(), route.settings());
         }
-        for table in all.of_host.values_mut().chain([&mut all.of_any_host]) {
-            table.prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
-        }
-        all
+        as_written.sort();
+        lower_case.sort();
+        Self { as_written, lower_case, all_alike, plain_differs }
     }
 
     /// The route of a request with this head.
     pub(super) fn select(&self, head: &Parts) -> Result<Selected<R>, Refusal> {
         let target = head.uri.path_and_query().ok_or(Refusal::Malformed(Malformed::Target))?;
         let (host, path) = (host(head), target.path());
-        let of_host = self.of_host.get(&*lower_case(host.host()));
-        let found = of_host.and_then(|table| table.find(path));
-        let route = found.or_else(|| self.of_any_host.find(path)).ok_or(Refusal::NoRoute)?;
+        let name = canonical_host(host.host()).unwrap_or_default();
+        let route = self.as_written.find(&name, path).ok_or(Refusal::NoRoute)?;
         let settings = route.settings();
         if !settings.methods.contains(&head.method) && !PASSING.contains(&head.method) {
             return Err(Refusal::MethodNotAllowed(allow(&settings.methods)));
         }
-        if let PathPattern::Prefix(prefix) = &settings.path
-            && climbs(path.get(prefix.len()..).unwrap_or_default())
-        {
-            return Err(Refusal::Malformed(Malformed::LeavesRoute));
-        }
+        self.read_alike(settings, &name, path).map_err(Refusal::Malformed)?;
+        guard::connection(&head.headers, |name| settings.reads_header(name))?;
         let (target, prefix) =
             rewrite(&settings.path, settings.upstream.target.path.as_deref(), target)?;
         Ok(Selected { route: route.clone(), host, target, prefix })
+    }
+
+    /// Whoever reads the path, it is one of this route, or of another one that is like it.
+    fn read_alike(&self, route: &RouteSettings, host: &str, path: &str) -> Result<(), Malformed> {
+        if let PathPattern::Prefix(prefix) = &route.path
+            && paths::climbs(path.get(prefix.len()..).unwrap_or_default())
+        {
+            return Err(Malformed::LeavesRoute);
+        }
+        if self.all_alike || (!self.plain_differs && has_one_reading(path)) {
+            return Ok(());
+        }
+        let readings = paths::readings(path).map_err(|paths::TooMany| Malformed::Readings)?;
+        let other = |taken: &R| !alike(taken.settings(), route);
+        if readings.iter().any(|reading| self.takers(host, reading).any(other)) {
+            return Err(Malformed::OtherRoute);
+        }
+        Ok(())
+    }
+
+    /// The routes that take a path as it is, without the slash at its end, or with one if that is
+    /// how they are written; in this case or another.
+    fn takers<'r>(&'r self, host: &'r str, path: &str) -> impl Iterator<Item = &'r R> {
+        let bare = path.trim_end_matches('/');
+        let lower = path.to_ascii_lowercase();
+        let lower_bare = lower.trim_end_matches('/');
+        [
+            self.as_written.find(host, path),
+            self.as_written.find(host, bare),
+            self.as_written.find_exact(host, &format!("{bare}/")),
+            self.lower_case.find(host, &lower),
+            self.lower_case.find(host, lower_bare),
+            self.lower_case.find_exact(host, &format!("{lower_bare}/")),
+        ]
+        .into_iter()
+        .flatten()
+    }
+}
+
+/// Most paths: nothing in them that anybody decodes, cuts off or resolves.
+fn has_one_reading(path: &str) -> bool {
+    let plain =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"/-_.~".contains(&byte);
+    path.bytes().all(plain) && !path.contains("//") && !path.contains("/.") && !ends_open(path)
+}
+
+fn ends_open(path: &str) -> bool {
+    path.len() > 1 && path.ends_with('/')
+}
+
+/// Whether a request comes to the same whichever of the two takes it.
+fn alike(one: &RouteSettings, other: &RouteSettings) -> bool {
+    std::ptr::eq(one, other)
+        || (one.mode == other.mode
+            && one.upstream.target == other.upstream.target
+            && one.steps == other.steps
+            && one.provider == other.provider
+            && one.secrets == other.secrets)
+}
+
+/// Whether two paths of one host differ only in how some receiver reads them.
+pub fn differ_in_reading(one: &PathPattern, other: &PathPattern) -> bool {
+    let same_kind = matches!(
+        (one, other),
+        (PathPattern::Exact(_), PathPattern::Exact(_))
+            | (PathPattern::Prefix(_), PathPattern::Prefix(_))
+    );
+    let forms = |pattern: &PathPattern| {
+        let form = |path: &String| path.trim_end_matches('/').to_ascii_lowercase();
+        paths::readings(pattern.as_str()).map(|all| all.iter().map(form).collect::<Vec<_>>())
+    };
+    match (forms(one), forms(other)) {
+        (Ok(one), Ok(other)) => same_kind && one.iter().any(|form| other.contains(form)),
+        (Err(paths::TooMany), _) | (_, Err(paths::TooMany)) => false,
+    }
+}
+
+/// The routes whose own path is read as that of another one, so that they would refuse it.
+pub fn misread(routes: &[RouteSettings]) -> Vec<&RouteSettings> {
+    let all = Routes::new(routes);
+    let is_misread = |route: &&RouteSettings| {
+        let host = route.host.as_deref().unwrap_or_default();
+        let path = route.path.as_str();
+        let taken = all.as_written.find(host, path);
+        let own = taken.is_some_and(|taken| std::ptr::eq(*taken, *route));
+        own && all.read_alike(route, host, path).is_err()
+    };
+    routes.iter().filter(is_misread).collect()
+}
+
+impl<R> Tables<R> {
+    fn add(&mut self, host: Option<&str>, path: PathPattern, route: R) {
+        let table = match host {
+            Some(host) => self.of_host.entry(host.to_owned()).or_default(),
+            None => &mut self.of_any_host,
+        };
+        match path {
+            PathPattern::Exact(path) => {
+                table.exact.insert(path, route);
+            }
+            PathPattern::Prefix(prefix) => table.prefixes.push((prefix, route)),
+        }
+    }
+
+    fn sort(&mut self) {
+        for table in self.of_host.values_mut().chain([&mut self.of_any_host]) {
+            table.prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
+        }
+    }
+
+    fn find(&self, host: &str, path: &str) -> Option<&R> {
+        let found = self.of_host.get(host).and_then(|table| table.find(path));
+        found.or_else(|| self.of_any_host.find(path))
+    }
+
+    fn find_exact(&self, host: &str, path: &str) -> Option<&R> {
+        let found = self.of_host.get(host).and_then(|table| table.exact.get(path));
+        found.or_else(|| self.of_any_host.exact.get(path))
+    }
+}
+
+impl<R> Default for Tables<R> {
+    fn default() -> Self {
+        Self { of_host: HashMap::new(), of_any_host: Table::default() }
     }
 }
 
@@ -137,14 +271,6 @@ impl<R> Table<R> {
     }
 }
 
-fn lower_case(host: &str) -> Cow<'_, str> {
-    if host.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        Cow::Owned(host.to_ascii_lowercase())
-    } else {
-        Cow::Borrowed(host)
-    }
-}
-
 fn allow(methods: &[Method]) -> String {
     let all: Vec<&str> = methods
         .iter()
@@ -152,27 +278,6 @@ fn allow(methods: &[Method]) -> String {
         .map(Method::as_str)
         .collect();
     all.join(", ")
-}
-
-/// Whether dot segments, resolved by some receiver, lead above the start of `path`: with `%2e`
-/// read as a dot, and `%2f`, `%5c` and `\` read as separators or not.
-fn climbs(path: &str) -> bool {
-    let lower = path.to_ascii_lowercase().replace("%2e", ".");
-    let split = lower.replace("%2f", "/").replace("%5c", "/").replace('\\', "/");
-    goes_below_zero(&lower) || goes_below_zero(&split)
-}
-
-fn goes_below_zero(path: &str) -> bool {
-    let mut depth = 0_i32;
-    path.split('/').any(|segment| {
-        // Some receivers take path parameters off before they look.
-        match segment.split(';').next().unwrap_or_default() {
-            "" | "." => {}
-            ".." => depth -= 1,
-            _ => depth += 1,
-        }
-        depth < 0
-    })
 }
 
 /// What the upstream is asked for: the request's own target, or its path behind the upstream's.
@@ -201,22 +306,6 @@ fn rewrite(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dot_segments_within_the_route_stay_as_they_are() {
-        assert!(!climbs("/a%2Fb/%2e%2e/c//d/%252F"));
-        assert!(!climbs("/a/../b/./c"));
-    }
-
-    #[test]
-    fn no_spelling_of_dot_segments_leaves_the_route() {
-        for path in ["/..", "/../admin", "/%2e%2e/admin", "/.%2E/x", "/a/../../x", "/..%2fadmin"] {
-            assert!(climbs(path), "{path}");
-        }
-        assert!(climbs("/..%5cadmin"));
-        assert!(climbs("/a/..\\..\\admin"));
-        assert!(climbs("/..;/admin"));
-    }
 
     #[test]
     fn a_path_of_the_upstream_replaces_the_matched_part_and_nothing_else() {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use http::request::Parts;
 use http::{HeaderValue, Method};
 
+use super::identify;
 use super::respond::Refusal;
-use super::route::{PASSING, RouteSettings};
+use super::route::RouteSettings;
 use crate::operation::Timestamp;
 use crate::provider::signature::{
     Carried, Certificates, Refused, SecretError, Signed, Verified, Verifier,
@@ -32,8 +33,8 @@ pub struct Sender {
 pub struct Opened {
     /// The provider's name, if its signature was checked.
     pub verified: Option<HeaderValue>,
-    /// It is no event: it is forwarded as it is, without key and record.
-    pub is_handshake: bool,
+    /// The handshake that it is, and no event: it is forwarded as it is, without key and record.
+    pub handshake: Option<String>,
     /// What belongs to its signature, for a key that takes it from there.
     pub carried: Carried,
 }
@@ -72,25 +73,29 @@ impl Sender {
     ///
     /// Why it is not known to be genuine.
     pub async fn open(&self, head: &Parts, body: &[u8], now: Timestamp) -> Result<Opened, Refused> {
+        let is_probe = identify::is_passed(&self.methods, &head.method);
+        if self.verifier.is_some() && is_probe && !body.is_empty() {
+            return Err(Refused::NoEvent);
+        }
         let arrived =
             Arrived { method: &head.method, query: head.uri.query(), headers: &head.headers, body };
-        let handshake = self.provider.handshake_of(&arrived);
-        let is_handshake = handshake.is_some();
-        let unverified =
-            || Opened { is_handshake, carried: self.carried(head, body), verified: None };
-        let verifier = match (&self.verifier, handshake) {
-            (None, _) => return Ok(unverified()),
-            (Some(_), Some(handshake)) if !handshake.signed => return Ok(unverified()),
+        let found = self.provider.handshake_of(&arrived);
+        let handshake = found.map(|handshake| handshake.name.clone());
+        let verifier = match (&self.verifier, found) {
+            (None, _) => {
+                return Ok(Opened { verified: None, handshake, carried: self.carried(head, body) });
+            }
+            (Some(_), Some(unsigned)) if !unsigned.signed => {
+                return Ok(Opened { verified: None, handshake, carried: self.carried(head, body) });
+            }
             // A probe or a challenge that no preset describes asks for nothing to be done.
-            (Some(_), None)
-                if PASSING.contains(&head.method) && !self.methods.contains(&head.method) =>
-            {
+            (Some(_), None) if is_probe => {
                 return Ok(Opened::default());
             }
             (Some(verifier), _) => verifier,
         };
         let Verified { carried, .. } = verifier.verify(&self.signed(head, body, now)).await?;
-        Ok(Opened { verified: Some(self.name.clone()), is_handshake, carried })
+        Ok(Opened { verified: Some(self.name.clone()), handshake, carried })
     }
 
     /// What belongs to the signature of a request that is not known to be genuine.

@@ -8,7 +8,8 @@ use crate::operation::state::{
     ClaimRequest, Claimed, Decided, Ending, Renewed, Settled, Settlement,
 };
 use crate::operation::{
-    Asked, ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome, Reason, Terms,
+    Asked, AskedUnder, ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome,
+    Reason, Terms,
 };
 
 /// No route can have this name: names of routes hold no colon.
@@ -75,7 +76,7 @@ fn throw_away(bits: [u8; 16]) -> Asked {
     );
     let (method, path) = ("PROBE".to_owned(), "/".to_owned());
     let fingerprint = FingerprintDigest::under(ROUTE).finish();
-    Asked { id, route: ROUTE.into(), method, path, key, fingerprint }
+    Asked { id, route: ROUTE.into(), method, path, key, fingerprint, under: AskedUnder::Enforce }
 }
 
 /// An id that is like no other.

@@ -126,6 +126,7 @@ fn request(key: &str) -> ClaimRequest {
         path: "/webhooks/orders".to_owned(),
         key: Key { from: KeyKind::Header, parts: vec![key.to_owned()] },
         fingerprint: FingerprintDigest::under("body").finish(),
+        under: onceward::operation::AskedUnder::Enforce,
     };
     let terms = Terms {
         lease: Duration::from_secs(15),

@@ -26,7 +26,7 @@ fn what_is_not_said_is_built_in() {
     assert_eq!(route.key.event.id, "json:/id".parse().unwrap());
     assert_eq!(route.key.event.kind, "json:/type?".parse().unwrap());
     assert_eq!(route.key.scope, []);
-    assert_eq!(route.fingerprint.over, FingerprintOver::Auto);
+    assert_eq!(route.fingerprint.over, FingerprintOver::Auto { untyped_events: true });
     assert_eq!(route.fingerprint.ignore, []);
     assert_eq!(route.in_flight_status, StatusCode::CONFLICT);
     assert_eq!(route.uncertain_status, StatusCode::SERVICE_UNAVAILABLE);
@@ -235,7 +235,7 @@ fn every_setting_says_where_it_comes_from() {
     routes.orders.keepalive_max = "30s"  # built-in
     routes.orders.key.event.id = "json:/id"  # built-in
     routes.orders.key.event.source = "orders"  # built-in
-    routes.orders.key.event.type = "json:/type?"  # built-in
+    routes.orders.key.event.type = "json:/type"  # onceward.toml:9
     routes.orders.key.header = ["x-idempotency-key", "idempotency-key"]  # built-in
     routes.orders.key.scope = []  # built-in
     routes.orders.lease = "20s"  # onceward.toml:4

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 
-use super::Written;
+use super::{TYPED, Written};
 
 fn with_lookup(of_route: &str, of_lookup: &str) -> Written {
     Written::file(&format!(
@@ -20,7 +20,8 @@ fn a_look_up_is_read_whole() {
     let lookup = "url = \"http://a/events/{key}\"\ntimeout = \"2s\"\nreference = \"json:/id\"\n\
                   done_when = { \"json:/status\" = \"done\", \"json:/n\" = 1, \"json:/ok\" = true }\n\
                   headers = { authorization = { env = \"LOOKUP_TOKEN\" }, x-plain = \"yes\" }";
-    let written = with_lookup(LOOKED_UP, lookup).variable("LOOKUP_TOKEN", "Bearer s3cret");
+    let written = with_lookup(&format!("{TYPED}{LOOKED_UP}"), lookup)
+        .variable("LOOKUP_TOKEN", "Bearer s3cret");
     let config = written.config().unwrap();
     let policy = &config.routes[0].policy;
     let lookup = policy.lookup.as_ref().unwrap();
@@ -40,7 +41,7 @@ fn a_look_up_without_a_url_is_a_problem_and_one_that_nobody_makes_a_risk() {
       onceward.toml:5: `routes.orders.lookup.url`: expected a value, where `when_uncertain` is `lookup`, found none
         hint: `url = "http://127.0.0.1:3000/events/{key}"`
     "#);
-    assert_snapshot!(with_lookup("", "url = \"http://a/{key}\"").risks(), @"
+    assert_snapshot!(with_lookup(TYPED, "url = \"http://a/{key}\"").risks(), @"
     routes.orders.provider: signature-unchecked
     routes.orders.lookup.url: lookup-unused
     ");

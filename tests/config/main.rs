@@ -32,7 +32,7 @@ impl Written {
     /// The file, and a route that is right.
     fn beside_a_route(text: &str) -> Self {
         Self::file(&format!(
-            "{text}\n[routes.orders]\npath = \"/orders\"\nupstream = \"http://a\"\n"
+            "{text}\n[routes.orders]\npath = \"/orders\"\nupstream = \"http://a\"\n{TYPED}"
         ))
     }
 
@@ -91,6 +91,9 @@ fn from(provider: &str, more: &str) -> Written {
     ))
     .variable("SECRET", "whsec_canary")
 }
+
+/// What makes a sender of one's own safe: its events are told apart by their type.
+const TYPED: &str = "key.event.type = \"json:/type\"\n";
 
 /// What a sender that signs needs beside its name.
 const WITH_SECRET: &str = "secrets = [{ env = \"SECRET\" }]\n";

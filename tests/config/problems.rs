@@ -111,8 +111,8 @@ upstream = "http://b"
       onceward.toml:28: `routes.payments.retention`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found `1 year`
         hint: write `365d`
       onceward.toml:29: `routes.payments.forward_key`: expected the name of a header such as `x-idempotency-key`, found `not a header`
-      onceward.toml:31: `routes.payments.key.event.id`: expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`, with `?` behind it where it may be absent, found `xml:/id`
-      onceward.toml:32: `routes.payments.key.scope.1`: expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`, with `?` behind it where it may be absent, found the number 7
+      onceward.toml:31: `routes.payments.key.event.id`: expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`, several with `|` between them, with `?` behind it where it may be absent, found `xml:/id`
+      onceward.toml:32: `routes.payments.key.scope.1`: expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`, several with `|` between them, with `?` behind it where it may be absent, found the number 7
       onceward.toml:34: `routes.payments.fingerprint.over`: expected `auto` or `body` alone, or selectors, found one of them among others
       onceward.toml:36: `routes.payments.outcome.succeeded`: expected at least one item, found none
       onceward.toml:37: `routes.payments.outcome.uncertain.1`: expected a status from 200 to 599 such as `2xx` or `504`, found `6xx`
@@ -335,4 +335,48 @@ fn an_upstream_that_is_onceward_itself_is_a_problem() {
     let steps = "[routes.a]\npath = \"/\"\n[[routes.a.steps]]\nname = \"one\"\n\
                  upstream = \"http://127.0.0.1:8080\"\n";
     assert!(Written::file(steps).problems().contains("`routes.a.steps.0.upstream`"));
+}
+
+#[test]
+fn two_routes_that_differ_only_in_how_a_path_is_read_are_a_problem() {
+    let route = |name: &str, path: &str, more: &str| {
+        format!("[routes.{name}]\npath = \"{path}\"\nupstream = \"http://127.0.0.1:1\"\n{more}\n")
+    };
+    let two = |one: &str, other: &str, more: &str| {
+        Written::file(&[route("one", one, ""), route("other", other, more)].concat())
+    };
+    for (one, other) in [
+        ("/a/b", "/a/b/"),
+        ("/a/b", "/A/b"),
+        ("/a/b", "/a//b"),
+        ("/a/b", "/a/%62"),
+        ("/a/b", "/a%2fb"),
+        ("/a/b", "/a/b;v=1"),
+        ("/a/*", "/A/*"),
+    ] {
+        let problems = two(one, other, "").problems();
+        assert!(problems.contains("`routes.other.path`"), "{one} {other}: {problems}");
+        assert!(problems.contains("as some receivers read it"), "{one} {other}: {problems}");
+    }
+    // It would never take a request of its own.
+    let swallowed = two("/a/*", "/A", "mode = \"pass\"").problems();
+    assert!(swallowed.contains("a path that nobody can read as that of a route"), "{swallowed}");
+    for (one, other) in [("/a/*", "/a"), ("/*", "/a/b"), ("/a/b", "/a/c"), ("/a/*", "/a/b/*")] {
+        assert!(two(one, other, "mode = \"pass\"").config().is_ok(), "{one} {other}");
+    }
+}
+
+#[test]
+fn a_host_that_can_be_none_says_why() {
+    let problems = |upstream: &str| {
+        Written::file(&format!("[routes.a]\npath = \"/a\"\nupstream = \"{upstream}\"\n")).problems()
+    };
+    for (upstream, why) in [
+        ("http://[fe80::1%25lo]:9", "without a zone"),
+        ("http://[::g]:9", "an IPv6 address between the brackets"),
+        ("http://1.2.3:9", "an IPv4 address in four decimal parts"),
+    ] {
+        let told = problems(upstream);
+        assert!(told.contains("`routes.a.upstream`") && told.contains(why), "{told}");
+    }
 }

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use onceward::config::Risk;
 
-use super::{WITH_SECRET, Written, from};
+use super::{TYPED, WITH_SECRET, Written, from};
 
 #[test]
 fn what_may_not_be_meant_is_a_risk() {
@@ -84,6 +84,35 @@ fn a_key_that_names_something_else_than_the_event_is_a_risk() {
     ");
 }
 
+/// Whoever has one id for several events of an order loses the second one.
+#[test]
+fn an_event_of_a_sender_that_nobody_knows_needs_a_type() {
+    let route = |more: &str| {
+        let start = "[routes.orders]\npath = \"/orders\"\nupstream = \"http://a\"\n";
+        Written::file(&format!("{start}{more}")).risks()
+    };
+    let untyped = "routes.orders.key.event: event-without-type\n";
+    assert!(route("").contains(untyped));
+    let own = "provider = \"acme\"\n[providers.acme]\nkey.event.id = \"json:/n\"\n";
+    assert!(route(own).contains(untyped));
+    assert!(!route(TYPED).contains(untyped));
+    assert!(!route("fingerprint.over = [\"body\"]\n").contains(untyped));
+    assert!(!from("stripe", WITH_SECRET).risks().contains("event-without-type"));
+}
+
+#[test]
+fn check_says_which_methods_pass_unverified() {
+    let methods = "routes.hooks.methods: methods-unverified\n";
+    assert!(from("stripe", WITH_SECRET).notes().contains(methods));
+    let named = "methods = [\"POST\", \"GET\", \"HEAD\"]\n";
+    let config = from("stripe", &format!("{WITH_SECRET}{named}")).config().unwrap();
+    let notes = config.notes();
+    let note = notes.iter().find(|note| note.code == "methods-unverified").unwrap();
+    assert!(note.text.contains("without content, OPTIONS are forwarded"), "{}", note.text);
+    assert!(!from("stripe", "verify = false\n").notes().contains(methods));
+    assert!(!from("cloudevents", "").notes().contains(methods));
+}
+
 #[test]
 fn a_502_that_a_sender_takes_for_final_is_a_risk() {
     let own = |facts: &str, more: &str| {
@@ -127,9 +156,9 @@ fn a_time_that_does_not_fit_the_others_is_a_risk() {
 /// What a sender signs is checked unless nothing can be: then it is a note.
 #[test]
 fn a_route_without_any_signature_check_is_a_risk() {
-    let plain = "[routes.hooks]\npath = \"/\"\nupstream = \"http://a\"\n";
-    assert_eq!(Written::file(plain).risks(), "routes.hooks.provider: signature-unchecked\n");
-    let own = from("acme", "[providers.acme]\ntitle = \"Acme\"\n");
+    let plain = format!("[routes.hooks]\npath = \"/\"\nupstream = \"http://a\"\n{TYPED}");
+    assert_eq!(Written::file(&plain).risks(), "routes.hooks.provider: signature-unchecked\n");
+    let own = from("acme", &format!("{TYPED}[providers.acme]\ntitle = \"Acme\"\n"));
     assert_eq!(own.risks(), "routes.hooks.provider: signature-unchecked\n");
     assert_eq!(from("chargebee", "").risks(), "");
     assert_eq!(from("stripe", WITH_SECRET).risks(), "");
@@ -169,6 +198,7 @@ fn what_cannot_be_helped_is_a_note() {
     routes.hooks.replay.remember: nothing-remembered
     ");
     assert_snapshot!(from("github", WITH_SECRET).notes(), @"
+    routes.hooks.methods: methods-unverified
     routes.hooks.provider: captured-request
     routes.hooks.provider: sender-never-retries
     routes.hooks.provider: facts-unconfirmed
@@ -181,6 +211,7 @@ fn what_cannot_be_helped_is_a_note() {
     ");
     let short = format!("{WITH_SECRET}retention = \"14d\"\n");
     assert_snapshot!(from("stripe", &short).notes(), @"
+    routes.hooks.methods: methods-unverified
     routes.hooks.retention: retention-below-resends
     routes.hooks.provider: facts-unconfirmed
     ");
@@ -226,7 +257,7 @@ fn what_one_captured_request_can_do_is_said() {
 #[test]
 fn an_unsigned_handshake_that_an_event_could_wear_is_a_risk() {
     let own = |handshake: &str| {
-        let table = "[providers.acme]\nsignature = { scheme = \"hmac\", header = \"x-acme\" }\n";
+        let table = "[providers.acme]\nkey.event.type = \"json:/type\"\nsignature = { scheme = \"hmac\", header = \"x-acme\" }\n";
         from("acme", &format!("{WITH_SECRET}{table}handshakes = [{{ {handshake} }}]\n")).risks()
     };
     for open in ["json = { type = \"ping\" }", "header = { x-event = \"ping\" }"] {

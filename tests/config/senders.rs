@@ -32,7 +32,7 @@ fn a_route_is_above_its_preset_and_the_preset_above_the_defaults() {
         .effective();
     for line in [
         "routes.hooks.retention = \"40d\"  # onceward.toml:6",
-        "routes.hooks.key.scope = []  # onceward.toml:7",
+        "routes.hooks.key.scope = [\"json:/account?\", \"json:/api_version?\"]  # onceward.toml:7",
         "routes.hooks.key.event.id = \"json:/id\"  # preset stripe",
         "routes.hooks.key.header = []  # preset stripe",
         "routes.hooks.answer_within = \"8s\"  # preset stripe",
@@ -226,4 +226,28 @@ fn a_provider_has_a_name_as_a_route_has() {
     the configuration has 1 problem
       onceward.toml:5: `providers.Acme`: expected a name of 1 to 64 letters a to z, digits, `_` and `-`, found `Acme`
     ");
+}
+
+/// Without the preset's parts two of the sender's events would be one.
+#[test]
+fn a_routes_scope_comes_behind_that_of_its_preset() {
+    let scope = |written: Written| -> Vec<String> {
+        written.route("hooks").key.scope.iter().map(ToString::to_string).collect()
+    };
+    let preset = scope(from("cloudevents", ""));
+    assert!(!preset.is_empty());
+    let added = format!("key.scope = [\"header:x-tenant\", \"{}\"]\n", preset[0]);
+    let both: Vec<_> = preset.iter().cloned().chain(["header:x-tenant".to_owned()]).collect();
+    assert_eq!(scope(from("cloudevents", &added)), both);
+    let variable = "ONCEWARD_ROUTES__HOOKS__KEY__SCOPE";
+    let by_variable = from("cloudevents", "").variable(variable, "header:x-tenant");
+    assert_eq!(scope(by_variable), both);
+    // Who wants less describes the sender.
+    let less = "[providers.cloudevents]\nkey.scope = []\n";
+    assert_eq!(scope(from("cloudevents", less)), [] as [String; 0]);
+    let event = from("cloudevents", "key.event.id = \"json:/own\"\nkey.header = [\"x-k\"]\n");
+    let route = event.route("hooks");
+    assert_eq!(route.key.event.id.to_string(), "json:/own");
+    assert_eq!(route.key.headers, ["x-k"]);
+    assert_eq!(route.key.event.kind, from("cloudevents", "").route("hooks").key.event.kind);
 }

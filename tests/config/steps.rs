@@ -5,7 +5,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use onceward::operation::state::IfUncertain;
 
-use super::Written;
+use super::{TYPED, Written};
 
 fn with_steps(of_route: &str, steps: &[&str]) -> Written {
     let steps = steps.iter().map(|step| format!("[[routes.orders.steps]]\n{step}\n"));
@@ -43,7 +43,7 @@ fn a_step_takes_what_it_does_not_say_from_its_route_and_that_from_the_defaults()
     // what is not deduplicated goes where the answers come from
     assert_eq!(config.routes[0].upstream.target.path.as_deref(), Some("/in"));
     assert_eq!(
-        with_steps("", &[LEDGER, MAIL]).risks(),
+        with_steps(TYPED, &[LEDGER, MAIL]).risks(),
         "routes.orders.provider: signature-unchecked\n"
     );
 }

@@ -161,6 +161,7 @@ fn keyed(number: u8, budget: &Budget) -> Keyed {
         path: "/hooks".into(),
         key: Key { from: KeyKind::Header, parts: vec![number.to_string()] },
         fingerprint: FingerprintDigest::under("body").finish(),
+        under: onceward::operation::AskedUnder::Enforce,
     };
     let request = Request { method, target, headers, body: vec![number].into() };
     let (arrived, memory) = (Instant::now(), budget.reserve_none());

@@ -79,8 +79,8 @@ async fn without_a_key_the_bodys_hash_can_be_it() {
     // All empty bodies have one hash.
     onceward.sends(json("")).await.is_refused(400, "key-missing");
     // And an id, where there is one, is the key.
-    onceward.sends(json(r#"{"id":"evt_1","n":1}"#)).await.is_executed(200);
-    onceward.sends(json(r#"{"id":"evt_1","n":2}"#)).await.is_replayed(200);
+    onceward.sends(json(r#"{"id":"evt_1","type":"t","n":1}"#)).await.is_executed(200);
+    onceward.sends(json(r#"{"id":"evt_1","type":"t","n":2}"#)).await.is_replayed(200);
     receiver.was_called(9);
 }
 
@@ -431,6 +431,135 @@ async fn a_fingerprint_is_over_what_the_route_says() {
     onceward.sends(json(r#"{"id":"e","n":2}"#).to("/body")).await.is_mismatched();
     onceward.sends(json(r#"{"id":"e", "n":1}"#).to("/body")).await.is_mismatched();
     receiver.was_called(4);
+}
+
+/// A sender that nobody knows may have one id for all events of an order.
+#[tokio::test]
+async fn an_event_without_a_type_is_bound_to_its_body() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let receiver = Receiver::that(move |seen, _| {
+        if String::from_utf8_lossy(&seen.body).contains("cancelled") {
+            Answer::new(500, "no").when(&held)
+        } else {
+            Answer::new(200, "ok").into()
+        }
+    })
+    .await;
+    let builder = Onceward::in_front_of(&receiver).routes(&format!(
+        "[routes.typed]\npath = \"/typed\"\nupstream = \"{}\"\nkey.event.type = \"json:/event\"\n",
+        receiver.url()
+    ));
+    let onceward = builder.expects_log("a copy was refused").start().await;
+    let of =
+        |order: u32, event: &str| json(&format!(r#"{{"id":"order-{order}","event":"{event}"}}"#));
+    onceward.sends(of(77, "created")).await.is_executed(200);
+    let paid = onceward.sends(of(77, "paid")).await;
+    paid.is_mismatched();
+    assert!(paid.text().contains("`key.event.type`"), "{}", paid.text());
+    onceward.sends(of(77, "created")).await.is_replayed(200);
+    for event in ["created", "paid"] {
+        onceward.sends(of(77, event).to("/typed")).await.is_executed(200);
+    }
+    // Who is refused while an attempt is in flight that then fails has lost the event.
+    let refused = async {
+        receiver.has_counted(4).await;
+        onceward.sends(of(78, "paid")).await.is_mismatched();
+        gate.opens();
+    };
+    let (first, ()) = tokio::join!(onceward.sends(of(78, "cancelled")), refused);
+    first.is_executed(500);
+    assert_eq!(onceward.metric("onceward_refused_then_failed_total").await, 1.0);
+    let keyed = json("{}").keyed("k");
+    onceward.sends(keyed).await.is_executed(200);
+    let other = onceward.sends(json("[]").keyed("k")).await;
+    other.is_mismatched();
+    assert!(!other.text().contains("key.event.type"), "{}", other.text());
+}
+
+/// In a text editor on Windows every file begins with a byte order mark.
+#[tokio::test]
+async fn a_byte_order_mark_is_read_over_and_goes_on_with_the_body() {
+    let receiver = ok().await;
+    let builder = Onceward::in_front_of(&receiver).routes(&format!(
+        "[routes.form]\npath = \"/form\"\nupstream = \"{}\"\nkey.event.id = \"form:id\"\n",
+        receiver.url()
+    ));
+    let onceward = builder.start().await;
+    let body = "\u{feff}{\"id\":\"evt_1\",\"type\":\"paid\"}";
+    onceward.sends(json(body)).await.is_executed(200);
+    onceward.sends(json(body)).await.is_replayed(200);
+    assert_eq!(receiver.seen()[0].body, body.as_bytes());
+    onceward.sends(form("\u{feff}id=1&n=2").to("/form")).await.is_executed(200);
+    onceward.sends(form("id=1&n=2").to("/form")).await.is_mismatched();
+    receiver.was_called(2);
+}
+
+/// ARNs and topics; and batches as `SendGrid` sends them.
+#[tokio::test]
+async fn long_parts_and_large_batches_are_keys_and_their_records_stay_short() {
+    let receiver = ok().await;
+    let builder = Onceward::in_front_of(&receiver).routes(&format!(
+        "[routes.batch]\npath = \"/batch\"\nupstream = \"{}\"\nkey.event = {{ id = \
+         \"json:/*/id\", type = \"json:/*/event\" }}\n",
+        receiver.url()
+    ));
+    let onceward = builder.start().await;
+    let long = |bytes: usize| json(&format!(r#"{{"id":"{}","type":"t"}}"#, "a".repeat(bytes)));
+    are_all_different(&onceward, &[long(256), long(4096)]).await;
+    onceward.sends(long(4097)).await.is_refused(400, "key-invalid");
+    let batch = |items: usize| {
+        let item = |n| format!(r#"{{"id":"{n:048}","event":"open"}}"#);
+        json(&format!("[{}]", (0..items).map(item).collect::<Vec<_>>().join(","))).to("/batch")
+    };
+    are_all_different(&onceward, &[batch(1100), batch(8192)]).await;
+    let refused = onceward.sends(batch(8193)).await;
+    refused.is_refused(400, "key-invalid");
+    assert!(refused.text().contains("`json:/*/id`"), "{}", refused.text());
+    let first = onceward.sends(batch(8192)).await.operation();
+    let shown = onceward.operation(&first).await.unwrap()["key"].to_string();
+    assert!(shown.len() < 2048, "{}", shown.len());
+    receiver.was_called(4);
+}
+
+/// The HTTP binding of `CloudEvents`, 3.1.3.2.
+#[tokio::test]
+async fn the_id_of_a_cloud_event_is_that_of_the_binding_in_either_mode() {
+    let receiver = ok().await;
+    let onceward =
+        Onceward::in_front_of(&receiver).routes("provider = \"cloudevents\"\n").start().await;
+    let binary = |id: &str| {
+        let event = json(r#"{"id":"another","source":"/web"}"#).header("ce-id", id);
+        event.header("ce-source", "/things").header("ce-type", "created")
+    };
+    let structured =
+        |id: &str| json(&json!({ "id": id, "source": "/things", "type": "created" }).to_string());
+    onceward.sends(binary("order 7731")).await.is_executed(200);
+    for copy in [binary("\"order 7731\""), binary("order%207731"), structured("order 7731")] {
+        onceward.sends(copy).await.is_replayed(200);
+    }
+    onceward.sends(binary("%E2%82%AC")).await.is_executed(200);
+    onceward.sends(structured("€")).await.is_replayed(200);
+    receiver.was_called(2);
+}
+
+#[tokio::test]
+async fn under_hash_body_a_digest_takes_the_place_of_an_absent_scope() {
+    let receiver = ok().await;
+    let builder = Onceward::in_front_of(&receiver)
+        .routes("key.scope = [\"header:x-tenant\"]\nwhen_key_missing = \"hash-body\"\n");
+    let onceward = builder.start().await;
+    let all = [
+        json(r#"{"id":"1","type":"t"}"#),
+        json(r#"{"id":"1","type":"t","n":2}"#),
+        json(r#"{"id":"1","type":"t"}"#).header("x-tenant", "a"),
+        json(r#"{"id":"1","type":"t"}"#).header("x-tenant", "b"),
+        Event::bytes("x").keyed("k"),
+        Event::bytes("y").keyed("k"),
+    ];
+    are_all_different(&onceward, &all).await;
+    receiver.was_called(all.len());
+    onceward.sends(Event::bytes("").keyed("k")).await.is_refused(400, "key-missing");
 }
 
 /// Trap 30: to the last byte, at every length.

@@ -142,25 +142,75 @@ async fn a_route_that_observes_forwards_a_copy_of_what_is_uncertain() {
     assert_eq!(onceward.metric(&observed("uncertain")).await, 1.0);
 }
 
-/// What was only observed does not keep the first enforced copy from being forwarded.
-#[tokio::test]
-async fn a_route_that_is_enforced_later_starts_afresh() {
-    let receiver = Receiver::that_answers(200, "ok").await;
-    let mut onceward = observes(&receiver, OBSERVES).await;
-    passes(&onceward.sends(signed(event("evt_1"))).await, &receiver, 1);
-    let observed_id = receiver.seen()[0].header("onceward-operation").unwrap().to_owned();
+/// From now on the route forwards each event once.
+async fn enforces(onceward: &mut Onceward) {
     onceward.is_killed().await;
     let file = onceward.config_file();
     let enforced = std::fs::read_to_string(&file).unwrap().replace("\"observe\"", "\"enforce\"");
     std::fs::write(&file, enforced).unwrap();
     onceward.starts_again().await;
-    let first = onceward.sends(signed(event("evt_1"))).await;
-    first.is_executed(200);
-    assert_ne!(first.operation(), observed_id);
-    assert_eq!(receiver.seen()[1].header("onceward-attempt"), Some("1"));
-    onceward.sends(signed(event("evt_1"))).await.is_replayed(200);
-    onceward.sends(event("evt_1")).await.is_refused(401, "signature-missing");
-    receiver.was_called(2);
+}
+
+/// How many operations are listed.
+async fn listed(onceward: &Onceward) -> usize {
+    let page = onceward.get_admin("/api/operations").await.text();
+    let page: serde_json::Value = serde_json::from_str(&page).unwrap();
+    page["operations"].as_array().unwrap().len()
+}
+
+/// What has succeeded while the route only observed is not done again; what has not is done.
+#[tokio::test]
+async fn a_route_that_is_enforced_later_knows_what_it_has_seen_succeed() {
+    let receiver = Receiver::that(|seen, copies| -> Act {
+        let body = String::from_utf8_lossy(&seen.body).into_owned();
+        match copies {
+            0 if body.contains("fails") => Answer::new(500, "no").into(),
+            0 if body.contains("breaks") => Act::Close,
+            _ => Answer::new(200, "ok").into(),
+        }
+    })
+    .await;
+    let builder = Onceward::in_front_of(&receiver).variable("THE_SECRET", SECRET);
+    let builder = builder.expects_log("nobody knows whether it was done");
+    let mut onceward = builder.routes(OBSERVES).start().await;
+    passes(&onceward.sends(signed(event("done"))).await, &receiver, 1);
+    let observed_id = receiver.seen()[0].header("onceward-operation").unwrap().to_owned();
+    assert_eq!(onceward.operation(&observed_id).await.unwrap()["observed"], true);
+    onceward.sends(signed(event("fails"))).await.is_passed(500);
+    let broken = onceward.sends(signed(event("breaks"))).await;
+    assert_eq!((broken.status, broken.disposition()), (502, "passed"), "{broken:?}");
+    passes(&onceward.sends(event("forged")).await, &receiver, 4);
+    assert_eq!(listed(&onceward).await, 3, "what is forged leaves no record");
+
+    enforces(&mut onceward).await;
+    let known = onceward.sends(signed(event("done"))).await;
+    known.is_replayed(200);
+    assert_eq!(known.operation(), observed_id);
+    receiver.was_called(4);
+    for (count, id) in [(5, "fails"), (6, "breaks"), (7, "forged")] {
+        onceward.sends(signed(event(id))).await.is_executed(200);
+        onceward.sends(signed(event(id))).await.is_replayed(200);
+        receiver.was_called(count);
+    }
+    onceward.sends(event("done")).await.is_refused(401, "signature-missing");
+    assert_eq!(listed(&onceward).await, 4, "one event is one row");
+    let attempts = receiver.seen();
+    assert_eq!(attempts[4].header("onceward-attempt"), Some("2"));
+}
+
+/// Who checks no signature has seen what anybody may have sent.
+#[tokio::test]
+async fn a_success_that_nobody_vouches_for_is_not_kept() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let mut onceward = observes(&receiver, "mode = \"observe\"\n").await;
+    passes(&onceward.sends(event("evt_1")).await, &receiver, 1);
+    passes(&onceward.sends(event("evt_1")).await, &receiver, 2);
+    assert_eq!(onceward.metric(&observed("replayed")).await, 1.0);
+    enforces(&mut onceward).await;
+    onceward.sends(event("evt_1")).await.is_executed(200);
+    onceward.sends(event("evt_1")).await.is_replayed(200);
+    receiver.was_called(3);
+    assert_eq!(listed(&onceward).await, 1);
 }
 
 /// Whoever only observes is not stopped by a store that is away.

@@ -206,7 +206,8 @@ mod tests {
         let config = Config::from_file(&file, []).unwrap();
         for risk in config.risks() {
             assert!(
-                ["signature-unchecked", "refusals-count-as-failures"].contains(&risk.code),
+                ["signature-unchecked", "refusals-count-as-failures", "event-without-type"]
+                    .contains(&risk.code),
                 "{risk:?}"
             );
         }

@@ -5,9 +5,10 @@ use std::fmt::{self, Write as _};
 use http::request::Parts;
 use serde::Serialize;
 
-use crate::operation::{Asked, Key};
+use crate::operation::KeyKind;
 use crate::provider::signature;
-use crate::proxy::{Compared, Identity, Mode, Opened, RequestView, RouteSettings, Rules, identify};
+use crate::proxy::{Compared, Identified, Identity, KeySource, Mode, Opened, Passing};
+use crate::proxy::{RequestView, RouteSettings, Rules, identify, scope};
 use crate::telemetry::Disposition;
 
 /// Why a request would be refused.
@@ -27,7 +28,7 @@ pub(super) struct Explanation {
     /// Who sends, if the route says so.
     provider: Option<String>,
     signature: Signature,
-    key: Option<Key>,
+    key: Option<ShownKey>,
     operation: Option<String>,
     fingerprint: Option<String>,
     /// `executed` stands for a claim: what the store holds may make it anything else.
@@ -37,9 +38,31 @@ pub(super) struct Explanation {
     observed: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<Refused>,
+    /// Why it is forwarded without being deduplicated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    passed_because: Option<String>,
     /// What the fingerprint is over, and the members that it leaves out.
     #[serde(skip)]
     compared: (String, String),
+}
+
+/// The parts of an operation's identity.
+#[derive(Debug, Serialize)]
+struct ShownKey {
+    from: KeyKind,
+    parts: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    scope: Vec<ScopePart>,
+    /// Selectors of parts that may be absent, and are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    absent: Vec<String>,
+}
+
+/// What one of the selectors in `key.scope` has found.
+#[derive(Debug, Serialize)]
+struct ScopePart {
+    selector: String,
+    parts: Vec<String>,
 }
 
 /// What came of the check of the sender's signature.
@@ -53,8 +76,8 @@ pub(super) struct Signature {
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) signature: Signature,
-    /// It is a handshake of its provider.
-    pub(super) is_handshake: bool,
+    /// The handshake of its provider that it is.
+    pub(super) handshake: Option<String>,
     /// What belongs to its signature.
     pub(super) carried: signature::Carried,
     /// Why it would be refused.
@@ -65,15 +88,17 @@ impl Sent {
     /// By what its sender's check has told.
     pub(super) fn of(opened: Result<Opened, signature::Refused>) -> Self {
         match opened {
-            Ok(Opened { verified, is_handshake, carried }) => {
+            Ok(Opened { verified, handshake, carried }) => {
                 let verdict = if verified.is_some() { "valid" } else { NOT_CHECKED };
                 let signature = Signature { verdict, reason: None };
-                Self { signature, is_handshake, carried, refused: None }
+                Self { signature, handshake, carried, refused: None }
             }
             Err(why) => {
                 let (detail, verdict) = (why.to_string(), why.name());
                 let (verdict, code) = match why {
-                    signature::Refused::Missing(_) => (verdict, "signature-missing"),
+                    signature::Refused::Missing(_) | signature::Refused::NoEvent => {
+                        (verdict, "signature-missing")
+                    }
                     signature::Refused::Invalid(_) => (verdict, "signature-invalid"),
                     signature::Refused::Stale { .. } => (verdict, "signature-stale"),
                     signature::Refused::Undecided(_) => (NOT_CHECKED, "signature-undecided"),
@@ -81,7 +106,7 @@ impl Sent {
                 let signature = Signature { verdict, reason: Some(detail.clone()) };
                 let refused = Some(Refused { code, detail });
                 let carried = signature::Carried::default();
-                Self { signature, is_handshake: false, carried, refused }
+                Self { signature, handshake: None, carried, refused }
             }
         }
     }
@@ -97,18 +122,21 @@ impl Explanation {
 
     /// A request that this route takes, and what is known of who sent it.
     pub(super) fn of(route: &RouteSettings, sent: Sent, head: &Parts, body: &[u8]) -> Self {
-        let Sent { signature, is_handshake, carried, refused } = sent;
+        let Sent { signature, handshake, carried, refused } = sent;
+        let request = RequestView::of(head, body, &carried);
         let too_long = too_long(route, body);
         let goes_on = route.mode == Mode::Observe && too_long.is_none();
-        let found = match too_long {
-            Some(refused) => Err(refused),
-            None if is_handshake => Ok(Identity::Passed),
-            None => taken(route, &RequestView::of(head, body, &carried)),
+        let found = match (too_long, handshake) {
+            (Some(refused), _) => Err(refused),
+            (None, Some(name)) => Ok(Identity::Passed(Passing::Handshake(name))),
+            (None, None) => taken(route, &request),
         };
         let explanation = match found {
             // Who may not enter is not told what it would have found; who asks here may know.
-            Ok(Identity::Keyed(identified)) => Self::of_asked(route, &identified.asked),
-            Ok(Identity::Passed) => Self::new(Disposition::Passed),
+            Ok(Identity::Keyed(found)) => Self::of_keyed(route, &found, &request),
+            Ok(Identity::Passed(why)) => {
+                Self { passed_because: Some(why.to_string()), ..Self::new(Disposition::Passed) }
+            }
             Err(refused) => Self::of_refused(refused),
         };
         let explanation = match refused {
@@ -129,12 +157,26 @@ impl Explanation {
         Self { route: Some(route.name.to_string()), provider, signature, ..explanation }
     }
 
-    fn of_asked(route: &RouteSettings, asked: &Asked) -> Self {
+    fn of_keyed(route: &RouteSettings, found: &Identified, request: &RequestView<'_>) -> Self {
+        let asked = &found.asked;
+        // It was read once already, without fault.
+        let scope = scope(&Rules::from(route), request).unwrap_or_default();
+        let kind = (found.from == KeySource::UntypedEvent).then_some(&route.key.event.kind);
+        let of_scope = scope.iter().filter(|(_, parts)| parts.is_empty()).map(|(at, _)| *at);
+        let absent = kind.into_iter().chain(of_scope).map(ToString::to_string).collect();
+        let there = scope.iter().filter(|(_, parts)| !parts.is_empty());
+        let shown =
+            there.map(|(at, parts)| ScopePart { selector: at.to_string(), parts: parts.clone() });
         Self {
-            key: Some(asked.key.clone()),
+            key: Some(ShownKey {
+                from: asked.key.from,
+                parts: asked.key.parts.clone(),
+                scope: shown.collect(),
+                absent,
+            }),
             operation: Some(asked.id.to_string()),
             fingerprint: Some(asked.fingerprint.to_string()),
-            compared: in_words(route.fingerprint.compared(asked.key.from)),
+            compared: in_words(route.fingerprint.compared(found.from)),
             ..Self::new(Disposition::Executed)
         }
     }
@@ -150,6 +192,7 @@ impl Explanation {
             disposition: disposition.as_str(),
             observed: None,
             refusal: None,
+            passed_because: None,
             compared: Default::default(),
         }
     }
@@ -170,7 +213,7 @@ fn too_long(route: &RouteSettings, body: &[u8]) -> Option<Refused> {
 /// What the steps before the claim make of it.
 fn taken(route: &RouteSettings, request: &RequestView<'_>) -> Result<Identity, Refused> {
     if route.mode == Mode::Pass {
-        return Ok(Identity::Passed);
+        return Ok(Identity::Passed(Passing::Mode));
     }
     let identity = identify(&Rules::from(route), request);
     identity.map_err(|error| Refused { code: error.code(), detail: error.to_string() })
@@ -191,6 +234,15 @@ fn in_words(compared: Compared<'_>) -> (String, String) {
     (over, if ignored.is_empty() { "nothing".to_owned() } else { ignored })
 }
 
+fn quoted(parts: &[String]) -> String {
+    let mut quoted = String::new();
+    for part in parts {
+        // Writing to a `String` cannot fail.
+        let _ = write!(quoted, " {part:?}");
+    }
+    quoted
+}
+
 /// The explanation for people. What came from the request is quoted, so that it cannot move the
 /// cursor of the terminal it is read on.
 impl fmt::Display for Explanation {
@@ -206,11 +258,13 @@ impl fmt::Display for Explanation {
             None => writeln!(f)?,
         }
         if let Some(key) = &self.key {
-            let mut parts = String::new();
-            for part in &key.parts {
-                write!(parts, " {part:?}")?;
+            writeln!(f, "key          {}:{}", key.from.as_str(), quoted(&key.parts))?;
+            for ScopePart { selector, parts } in &key.scope {
+                writeln!(f, "scope        {selector}:{}", quoted(parts))?;
             }
-            writeln!(f, "key          {}:{parts}", key.from.as_str())?;
+            for selector in &key.absent {
+                writeln!(f, "absent       {selector}")?;
+            }
         }
         if let Some(operation) = &self.operation {
             writeln!(f, "operation    {operation}")?;
@@ -225,10 +279,11 @@ impl fmt::Display for Explanation {
         } else {
             write!(f, "disposition  {}", self.disposition)?;
         }
-        match (&self.refusal, &self.operation) {
-            (Some(refused), _) => writeln!(f, ": {}, {}", refused.code, refused.detail),
-            (None, Some(_)) => writeln!(f, ", unless the store knows it"),
-            (None, None) => writeln!(f, ": forwarded, not deduplicated"),
+        match (&self.refusal, &self.passed_because, &self.operation) {
+            (Some(refused), _, _) => writeln!(f, ": {}, {}", refused.code, refused.detail),
+            (None, Some(why), _) => writeln!(f, ": not deduplicated, as {why}"),
+            (None, None, Some(_)) => writeln!(f, ", unless the store knows it"),
+            (None, None, None) => writeln!(f, ": forwarded, not deduplicated"),
         }
     }
 }

@@ -45,7 +45,7 @@ fn orders() -> RouteSettings {
             scope: Vec::new(),
         },
         fingerprint: FingerprintRule {
-            over: FingerprintOver::Auto,
+            over: FingerprintOver::Auto { untyped_events: true },
             ignore: vec!["/at".parse().unwrap()],
         },
         policy: Policy {
@@ -78,14 +78,17 @@ fn orders() -> RouteSettings {
 }
 
 fn explained(captured: &str, json: bool) -> String {
+    explained_by(&orders(), captured, json)
+}
+
+fn explained_by(route: &RouteSettings, captured: &str, json: bool) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), captured).unwrap();
     let (config, request) = (PathBuf::new(), file.path().to_owned());
     let args = Args { config, request, at: None, certificate: Vec::new(), json };
-    let route = orders();
     let choose = |parts: &Parts| {
         if parts.uri.path() == "/orders" {
-            return Ok(&route);
+            return Ok(route);
         }
         let detail = "no route serves this host and path".to_owned();
         Err(Refused { code: "no-route", detail })
@@ -126,16 +129,41 @@ fn an_event_is_explained_with_its_parts() {
 }
 
 #[test]
+fn scope_and_what_is_absent_are_explained() {
+    let mut route = orders();
+    route.key.scope =
+        ["header:x-tenant", "json:/region?"].map(|text| text.parse().unwrap()).to_vec();
+    let captured = "POST /orders HTTP/1.1\nHost: h\nX-Tenant: t\u{202e}1\n\n{\"id\":\"evt_1\"}";
+    assert_snapshot!(explained_by(&route, captured, false), @r#"
+    route        orders
+    signature    not-checked
+    key          event: "orders" "evt_1"
+    scope        header:x-tenant: "t\u{202e}1"
+    absent       json:/type?
+    absent       json:/region?
+    operation    op_c645eccae3fa1671ee5534433e928e44
+    fingerprint  20679ccb823a328c-78c7adf4ee15bcfc112cd1cd0a6f4044 over the body
+    ignored      json:/at
+    disposition  executed, unless the store knows it
+    "#);
+    let json: serde_json::Value =
+        serde_json::from_str(&explained_by(&route, captured, true)).unwrap();
+    let scope = serde_json::json!([{ "selector": "header:x-tenant", "parts": ["t\u{202e}1"] }]);
+    assert_eq!(json["key"]["scope"], scope);
+    assert_eq!(json["key"]["absent"], serde_json::json!(["json:/type?", "json:/region?"]));
+}
+
+#[test]
 fn a_refusal_is_explained_and_not_an_error() {
     assert_snapshot!(told_of(r#"{"id":" "}"#), @"
     route        orders
     signature    not-checked
-    disposition  refused: key-missing, no idempotency key: a part of it is null, empty or blank
+    disposition  refused: key-missing, no idempotency key: `json:/id` is null, empty or blank
     ");
     assert_snapshot!(told_of(r#"{"id":1,"id":2}"#), @"
     route        orders
     signature    not-checked
-    disposition  refused: key-invalid, unusable idempotency key: a JSON member on the way to a part of it occurs twice
+    disposition  refused: key-invalid, unusable idempotency key: `json:/id` or a JSON member on the way to it occurs twice
     ");
     assert_snapshot!(told_of(&"x".repeat(65)), @"
     route        orders
@@ -155,9 +183,9 @@ fn what_is_not_deduplicated_is_said_to_pass() {
     assert_snapshot!(explained("GET /orders HTTP/1.1\n\n", false), @"
     route        orders
     signature    not-checked
-    disposition  passed: forwarded, not deduplicated
+    disposition  passed: not deduplicated, as its method is not among the route's `methods`
     ");
-    assert_snapshot!(explained("GET /orders HTTP/1.1\n\n", true), @r#"{"route":"orders","provider":null,"signature":{"verdict":"not-checked","reason":null},"key":null,"operation":null,"fingerprint":null,"disposition":"passed"}"#);
+    assert_snapshot!(explained("GET /orders HTTP/1.1\n\n", true), @r#"{"route":"orders","provider":null,"signature":{"verdict":"not-checked","reason":null},"key":null,"operation":null,"fingerprint":null,"disposition":"passed","passed_because":"its method is not among the route's `methods`"}"#);
 }
 
 /// An id may hold what moves the cursor of a terminal.
@@ -166,7 +194,7 @@ fn what_a_sender_wrote_cannot_write_to_the_terminal() {
     let told = told_of(r#"{"id":"\u001b[31m\u202e\r\nroute  x"}"#);
     assert!(told.lines().all(|line| line.chars().all(|c| !c.is_control())), "{told:?}");
     assert!(!told.contains('\u{202e}'), "{told:?}");
-    assert_eq!(told.lines().count(), 7, "{told:?}");
+    assert_eq!(told.lines().count(), 8, "{told:?}");
 }
 
 #[test]

@@ -8,8 +8,8 @@ use super::lapse::WHEN_UNCERTAIN;
 use super::lookup::{Next, await_lookup, begin, next, refuse};
 use super::{Change, Held, Lease, State, Success, Transition, lapse, steps};
 use crate::operation::{
-    Asked, Attempt, AttemptLog, ClaimId, Decision, DecisionKind, Operation, Plan, Step, StepState,
-    StoredAnswer, Terms, Timestamp,
+    Asked, AskedUnder, Attempt, AttemptLog, ClaimId, Decision, DecisionKind, KeyKind, Operation,
+    Plan, Step, StepState, StoredAnswer, Terms, Timestamp,
 };
 
 /// Asks for the right to attempt an operation.
@@ -191,6 +191,13 @@ pub fn claim(
         let granted = grant(None, request, now);
         return granted.after(seen.change, seen.hold_ended);
     };
+    if !counts(&operation, &request.asked) {
+        if request.may_grant {
+            free(&mut operation, now);
+        }
+        let granted = grant(Some(operation), request, now);
+        return granted.after(seen.change, seen.hold_ended);
+    }
     let attempt = operation.attempts.latest_number();
     let matches = operation.asked.fingerprint.matches(&request.asked.fingerprint);
     let used_up = operation.attempts.knows(request.claim_id);
@@ -200,8 +207,15 @@ pub fn claim(
         State::InFlight(lease) if lease.claim_id == request.claim_id => {
             (Change::Durable, granted(&operation.steps, attempt, request.claim_id))
         }
-        State::InFlight(_) | State::Uncertain(_) if !matches => {
-            (seen.change, Claimed::Mismatched { attempt })
+        // another event under one id is refused as a copy is, and lost with it if the attempt fails
+        State::InFlight(Lease { copy_refused, .. })
+        | State::Uncertain(Held { copy_refused, .. })
+            if !matches =>
+        {
+            let first = request.asked.key.from == KeyKind::Event && !*copy_refused;
+            *copy_refused |= first;
+            let change = if first { Change::Lazy } else { Change::None };
+            (seen.change.max(change), Claimed::Mismatched { attempt })
         }
         // in_flight -> in_flight: noting that a copy was refused
         State::InFlight(lease) => {
@@ -247,6 +261,23 @@ pub fn claim(
     Transition { operation: Some(operation), change, hold_ended: false, result }
 }
 
+/// Whether a record says anything to who asks. What a route has only observed says nothing to one
+/// that enforces, but for a success whose sender is known: anybody can have sent the others.
+fn counts(found: &Operation, asked: &Asked) -> bool {
+    match (found.asked.under, asked.under) {
+        (AskedUnder::Observe { genuine }, AskedUnder::Enforce) => {
+            genuine && matches!(found.state, State::Succeeded(_))
+        }
+        (AskedUnder::Enforce, _) | (_, AskedUnder::Observe { .. }) => true,
+    }
+}
+
+/// As if it had never been asked for; its log stays.
+fn free(operation: &mut Operation, now: Timestamp) {
+    operation.state = State::Forgotten { expires_at: now };
+    operation.steps.clear();
+}
+
 /// What was granted to a claim, as it stands now.
 fn granted(steps: &[Step], attempt: u32, claim_id: ClaimId) -> Claimed {
     let runs = |step: &&Step| matches!(&step.state, StepState::InFlight { claim_id: of, .. } if *of == claim_id);
@@ -277,6 +308,9 @@ fn is_told(if_succeeded: IfSucceeded, attempt: u32) -> bool {
 /// no longer, remembered as succeeded: then it takes a [`claim`].
 pub fn recall(found: &Operation, asked: &Asked, now: Timestamp) -> Option<Claimed> {
     let State::Succeeded(success) = &found.state else { return None };
+    if !counts(found, asked) {
+        return None;
+    }
     let matches = found.asked.fingerprint.matches(&asked.fingerprint);
     let told = || remembered(success, found.attempts.latest_number(), matches);
     (now < success.expires_at).then(told)

@@ -30,6 +30,7 @@ mod part;
 mod paypal;
 mod prefix;
 mod reader;
+mod reads;
 mod request;
 mod settings;
 mod sns;

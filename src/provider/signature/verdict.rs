@@ -25,6 +25,11 @@ pub enum Refused {
     /// There is no signature, or an empty one.
     #[error("{0} is missing")]
     Missing(Place),
+    /// Requests of its method are no events: they pass unverified, but only without content.
+    #[error(
+        "a request of this method is no event here, and goes on unverified without content only"
+    )]
+    NoEvent,
     /// There is one, and it is not right.
     #[error("{0}")]
     Invalid(#[from] Reason),
@@ -133,7 +138,7 @@ impl Refused {
     /// One word for it: `missing`, `invalid`, `stale` or `undecided`.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Missing(_) => "missing",
+            Self::Missing(_) | Self::NoEvent => "missing",
             Self::Invalid(_) => "invalid",
             Self::Stale { .. } => "stale",
             Self::Undecided(_) => "undecided",
@@ -151,7 +156,7 @@ impl Refused {
                 let millis = i64::try_from(distance.as_millis()).unwrap_or(i64::MAX);
                 Some(if *ahead { millis } else { -millis })
             }
-            Self::Missing(_) | Self::Invalid(_) | Self::Undecided(_) => None,
+            Self::Missing(_) | Self::NoEvent | Self::Invalid(_) | Self::Undecided(_) => None,
         }
     }
 }

@@ -106,7 +106,9 @@ impl Verifier {
                     let carried = self.settings.carried_by(way, signed);
                     return Ok(Verified { secret, carried });
                 }
-                Err(refused @ Refused::Missing(_)) => missing = missing.or(Some(refused)),
+                Err(refused @ (Refused::Missing(_) | Refused::NoEvent)) => {
+                    missing = missing.or(Some(refused));
+                }
                 Err(reason @ Refused::Invalid(_)) => {
                     wrong = wrong.or(Some(Wrong { way, reason }));
                 }

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::reason::IdentifyError;
+use super::reason::{IdentifyError, Unread};
 use super::view::RequestView;
-use super::{Compared, FingerprintRule};
+use super::{Compared, FingerprintRule, KeySource};
 use crate::json::{self, Pointer};
-use crate::operation::{Fingerprint, FingerprintDigest, KeyKind};
+use crate::operation::{Fingerprint, FingerprintDigest};
 use crate::proxy::selector::Selector;
 
 /// The fingerprint of a request whose key was found in `from`.
@@ -20,7 +20,7 @@ use crate::proxy::selector::Selector;
 /// A part that is there and cannot be used is an error. One that is missing is compared as absent.
 pub(super) fn fingerprint(
     rule: &FingerprintRule,
-    from: KeyKind,
+    from: KeySource,
     request: &RequestView<'_>,
 ) -> Result<Fingerprint, IdentifyError> {
     match rule.compared(from) {
@@ -59,8 +59,8 @@ fn over_parts(
     for selector in selectors {
         let parts = match selector.read(request) {
             Ok(parts) => parts,
-            Err(IdentifyError::Missing(_)) => Vec::new(),
-            Err(invalid @ IdentifyError::Invalid(_)) => return Err(invalid),
+            Err(Unread::Missing(_)) => Vec::new(),
+            Err(invalid @ Unread::Invalid(_)) => return Err(IdentifyError::at(selector, invalid)),
         };
         digest.part(&(parts.len() as u64).to_be_bytes());
         for part in parts {

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use http::{HeaderMap, HeaderName};
 
 use super::reason::InvalidReason;
-use crate::proxy::selector::PART_BYTES_MAX;
+
+/// The longest key that a sender chooses: it is kept as text, and forwarded in a header.
+pub(super) const KEY_BYTES_MAX: usize = 255;
 
 /// The one key in all lines of all these headers; a blank one counts as absent.
 pub(super) fn find<'a>(
@@ -38,8 +40,8 @@ fn read(line: &[u8]) -> Result<Option<Cow<'_, str>>, InvalidReason> {
     if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(InvalidReason::KeyNotVisible);
     }
-    if key.len() > PART_BYTES_MAX {
-        return Err(InvalidReason::TooLong);
+    if key.len() > KEY_BYTES_MAX {
+        return Err(InvalidReason::KeyTooLong);
     }
     Ok(Some(key))
 }
@@ -131,8 +133,8 @@ mod tests {
         assert_eq!(key(&longest), is(&longest));
         assert_eq!(key(&format!("\"{longest}\"")), is(&longest));
         for (value, reason) in [
-            (format!("{longest}k"), InvalidReason::TooLong),
-            (format!("\"{longest}k\""), InvalidReason::TooLong),
+            (format!("{longest}k"), InvalidReason::KeyTooLong),
+            (format!("\"{longest}k\""), InvalidReason::KeyTooLong),
             ("a b".to_owned(), InvalidReason::KeyNotVisible),
             ("\"a b\"".to_owned(), InvalidReason::KeyNotVisible),
             ("a\tb".to_owned(), InvalidReason::KeyNotVisible),
@@ -184,7 +186,7 @@ mod tests {
             if HeaderValue::from_bytes(&bytes).is_ok()
                 && let Ok(Some(key)) = find_in(&[("idempotency-key", &bytes)])
             {
-                prop_assert!((1..=PART_BYTES_MAX).contains(&key.len()));
+                prop_assert!((1..=KEY_BYTES_MAX).contains(&key.len()));
                 prop_assert!(key.bytes().all(|byte| byte.is_ascii_graphic()));
             }
         }

@@ -5,7 +5,7 @@ mod header_key;
 mod reason;
 mod view;
 
-pub use reason::{IdentifyError, InvalidReason, MissingReason};
+pub use reason::{IdentifyError, InvalidReason, MissingReason, Unread};
 pub use view::{RequestView, Rules};
 
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use std::sync::Arc;
 use http::{HeaderName, Method};
 use sha2::{Digest, Sha256};
 
+use super::paths;
 use super::route::{PASSING, WhenKeyMissing};
 use super::selector::Selector;
 use crate::json::Pointer;
@@ -25,7 +26,7 @@ pub struct KeyRule {
     pub headers: Vec<HeaderName>,
     /// Else: the event's identity.
     pub event: EventRule,
-    /// Further parts of the identity.
+    /// Further parts of the identity: those of the route's preset, then the route's own.
     pub scope: Vec<Selector>,
 }
 
@@ -53,7 +54,11 @@ pub struct FingerprintRule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FingerprintOver {
     /// The body where the key came from a header, nothing where it came from the event or body.
-    Auto,
+    Auto {
+        /// Whether it is also over the body of an event without a type. Of a sender that nobody
+        /// here knows, two events about one thing may have one id.
+        untyped_events: bool,
+    },
     /// The body.
     Body,
     /// These parts; none: nothing is compared.
@@ -62,14 +67,42 @@ pub enum FingerprintOver {
 
 impl FingerprintRule {
     /// What is compared where the key was found in `from`: what `auto` comes to.
-    pub fn compared(&self, from: KeyKind) -> Compared<'_> {
+    pub fn compared(&self, from: KeySource) -> Compared<'_> {
         match (&self.over, from) {
-            (FingerprintOver::Auto, KeyKind::Header) | (FingerprintOver::Body, _) => {
+            (FingerprintOver::Body, _)
+            | (FingerprintOver::Auto { .. }, KeySource::Header)
+            | (FingerprintOver::Auto { untyped_events: true }, KeySource::UntypedEvent) => {
                 Compared::Body { without: &self.ignore }
             }
-            (FingerprintOver::Auto, KeyKind::Event | KeyKind::Body) => Compared::Nothing,
+            (
+                FingerprintOver::Auto { .. },
+                KeySource::Event | KeySource::UntypedEvent | KeySource::Body,
+            ) => Compared::Nothing,
             (FingerprintOver::Parts(parts), _) if parts.is_empty() => Compared::Nothing,
             (FingerprintOver::Parts(parts), _) => Compared::Parts(parts),
+        }
+    }
+}
+
+/// Where a key was found, as far as it decides what is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeySource {
+    /// In a key header.
+    Header,
+    /// In an event that has a type.
+    Event,
+    /// In an event without a type.
+    UntypedEvent,
+    /// It is the digest of the body.
+    Body,
+}
+
+impl From<KeySource> for KeyKind {
+    fn from(source: KeySource) -> Self {
+        match source {
+            KeySource::Header => Self::Header,
+            KeySource::Event | KeySource::UntypedEvent => Self::Event,
+            KeySource::Body => Self::Body,
         }
     }
 }
@@ -94,7 +127,37 @@ pub enum Identity {
     /// One operation, to be done once.
     Keyed(Identified),
     /// Nothing that is deduplicated: it has no key and gets no record.
-    Passed,
+    Passed(Passing),
+}
+
+/// Why a request is forwarded without being deduplicated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Passing {
+    /// Nothing of this route is deduplicated.
+    #[error("the route's `mode` is `pass`")]
+    Mode,
+    /// It is no event but a question about the URL.
+    #[error("it is the handshake `{0}` of the route's provider")]
+    Handshake(String),
+    /// Requests of its method ask for nothing to be done.
+    #[error("its method is not among the route's `methods`")]
+    Method,
+    /// The route forwards what has no key.
+    #[error("{0}")]
+    KeyMissing(IdentifyError),
+    /// It would be refused, and the route only observes.
+    #[error("it would be refused, and the route only observes")]
+    Observed,
+}
+
+impl Identity {
+    /// Where its key was found, if it has one.
+    pub const fn key_source(&self) -> Option<KeySource> {
+        match self {
+            Self::Keyed(identified) => Some(identified.from),
+            Self::Passed(_) => None,
+        }
+    }
 }
 
 /// A request whose operation is known.
@@ -102,11 +165,13 @@ pub enum Identity {
 pub struct Identified {
     /// What it asks to have done, ready for a claim.
     pub asked: Arc<Asked>,
+    /// Where its key was found.
+    pub from: KeySource,
     /// The key as one text, as its sender and the upstream know it; empty for the ids of a batch.
     pub key: String,
     /// The key for an upstream that deduplicates itself: a header's key without its quotes, an
-    /// event's id, a body's digest. Where that is not one word of visible ASCII, the operation id;
-    /// so it is always the value of a header.
+    /// event's id, a body's digest. Where that is not one word of visible ASCII of at most 255 bytes,
+    /// the operation id; so it is always the value of a header.
     pub forward_key: String,
 }
 
@@ -114,65 +179,124 @@ pub struct Identified {
 ///
 /// # Errors
 ///
-/// [`IdentifyError::Missing`] if there is no key and the route does without neither by forwarding
-/// nor by the body's digest; [`IdentifyError::Invalid`] if there is one that cannot be used, which
-/// no route does without.
+/// [`Unread::Missing`] if there is no key and the route does without neither by forwarding nor by
+/// the body's digest; [`Unread::Invalid`] if there is one that cannot be used, which no route does
+/// without.
 pub fn identify(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identity, IdentifyError> {
     if is_passed(rules.methods, request.method) {
-        return Ok(Identity::Passed);
+        return Ok(Identity::Passed(Passing::Method));
     }
     match (keyed(rules, request), rules.when_key_missing) {
-        (Err(IdentifyError::Missing(_)), WhenKeyMissing::Forward) => Ok(Identity::Passed),
+        (Err(error @ IdentifyError { why: Unread::Missing(_), .. }), WhenKeyMissing::Forward) => {
+            Ok(Identity::Passed(Passing::KeyMissing(error)))
+        }
         (keyed, _) => keyed.map(Identity::Keyed),
     }
 }
 
-fn is_passed(methods: &[Method], method: &Method) -> bool {
+/// The further parts of a request's identity, each with its selector, for people.
+///
+/// # Errors
+///
+/// As [`identify`].
+pub fn scope<'r>(
+    rules: &Rules<'r>,
+    request: &RequestView<'_>,
+) -> Result<Vec<(&'r Selector, Vec<String>)>, IdentifyError> {
+    let shown = |selector: &'r Selector| {
+        let parts = needed(selector, rules, request)?;
+        Ok((selector, parts.iter().map(ToString::to_string).collect()))
+    };
+    rules.key.scope.iter().map(shown).collect()
+}
+
+pub(super) fn is_passed(methods: &[Method], method: &Method) -> bool {
     PASSING.contains(method) && !methods.contains(method)
 }
 
 fn keyed(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identified, IdentifyError> {
-    if let Some(key) = header_key::find(request.headers, &rules.key.headers)? {
-        let found = FoundKey { from: KeyKind::Header, parts: &[&[key.as_ref().into()]] };
+    let header = header_key::find(request.headers, &rules.key.headers);
+    if let Some(key) = header.map_err(|reason| of_headers(rules, reason))? {
+        let found = FoundKey { from: KeySource::Header, parts: &[&[key.as_ref().into()]] };
         return identified(rules, request, &found, &key);
     }
-    match (event(&rules.key.event, request), rules.when_key_missing) {
-        (Err(IdentifyError::Missing(_)), WhenKeyMissing::HashBody) => hashed(rules, request),
-        (Err(error), _) => Err(error),
-        (Ok((id, kind)), _) => {
-            let source = [rules.key.event.source.as_str().into()];
-            let found = FoundKey { from: KeyKind::Event, parts: &[&source, &id, &kind] };
-            // The ids of a batch together are no word that an upstream would know.
-            let forwarded = if let [id] = id.as_slice() { id.as_str() } else { "" };
-            identified(rules, request, &found, forwarded)
+    let EventRule { source, id: id_at, kind: kind_at } = &rules.key.event;
+    // Without an id there is no event, whatever `?` says.
+    let id = id_at
+        .read(request)
+        .and_then(|id| if id.is_empty() { Err(MissingReason::Absent.into()) } else { Ok(id) });
+    let id = match id {
+        Err(Unread::Missing(_)) if rules.when_key_missing == WhenKeyMissing::HashBody => {
+            return hashed(rules, request);
         }
-    }
+        id => id.map_err(|why| IdentifyError::at(id_at, why))?,
+    };
+    let kind = needed(kind_at, rules, request)?;
+    let from = if kind.is_empty() { KeySource::UntypedEvent } else { KeySource::Event };
+    let found = FoundKey { from, parts: &[&[source.as_str().into()], &id, &kind] };
+    // The ids of a batch together are no word that an upstream would know.
+    let forwarded = if let [id] = id.as_slice() { id.as_str() } else { "" };
+    identified(rules, request, &found, forwarded)
 }
 
-/// The event's id and type. Without an id there is no event, whatever `?` says.
-fn event<'a>(rule: &EventRule, request: &RequestView<'a>) -> Result<EventParts<'a>, IdentifyError> {
-    let id = rule.id.read(request)?;
-    if id.is_empty() {
-        return Err(MissingReason::Absent.into());
-    }
-    Ok((id, rule.kind.read(request)?))
+/// What is wrong with the key headers.
+fn of_headers(rules: &Rules<'_>, reason: InvalidReason) -> IdentifyError {
+    let names: Vec<_> = rules.key.headers.iter().map(|name| format!("header:{name}")).collect();
+    IdentifyError { at: Some(names.join("|")), why: reason.into() }
 }
 
-type EventParts<'a> = (Vec<KeyPart<'a>>, Vec<KeyPart<'a>>);
+/// The parts that a selector names. Under `hash-body` the body's digest takes the place of those
+/// that are absent and may not be.
+fn needed<'a>(
+    selector: &Selector,
+    rules: &Rules<'_>,
+    request: &RequestView<'a>,
+) -> Result<Vec<KeyPart<'a>>, IdentifyError> {
+    let read = match (selector.read(request), rules.when_key_missing) {
+        (Err(Unread::Missing(_)), WhenKeyMissing::HashBody) => {
+            digest(request.body).map(|digest| vec![KeyPart::Digest(digest)])
+        }
+        (read, _) => read,
+    };
+    read.map_err(|why| IdentifyError::at(selector, why))
+}
 
 fn hashed(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identified, IdentifyError> {
-    if request.body.is_empty() {
+    let digest = digest(request.body);
+    let digest = digest.map_err(|why| IdentifyError::at(&rules.key.event.id, why))?;
+    let found = FoundKey { from: KeySource::Body, parts: &[&[digest.as_str().into()]] };
+    identified(rules, request, &found, &digest)
+}
+
+/// All empty bodies have the same digest, whatever they are about.
+fn digest(body: &[u8]) -> Result<String, Unread> {
+    if body.is_empty() {
         return Err(MissingReason::EmptyBody.into());
     }
-    let digest = hex::encode(Sha256::digest(request.body));
-    let found = FoundKey { from: KeyKind::Body, parts: &[&[digest.as_str().into()]] };
-    identified(rules, request, &found, &digest)
+    Ok(hex::encode(Sha256::digest(body)))
 }
 
 /// The parts of a key, grouped by where each was read.
 struct FoundKey<'a> {
-    from: KeyKind,
+    from: KeySource,
     parts: &'a [&'a [KeyPart<'a>]],
+}
+
+/// What all parts of an identity may have together. Those of a batch are not counted: they are
+/// bounded by the body, and nothing of them is kept but a digest.
+const PARTS_BYTES_MAX: usize = 64 * 1024;
+
+fn check_length(scope: &[Vec<KeyPart<'_>>], key: &FoundKey<'_>) -> Result<(), IdentifyError> {
+    let of_one = |parts: &[KeyPart<'_>]| match parts {
+        [part] => part.as_str().len(),
+        [] | [_, ..] => 0,
+    };
+    let scope: usize = scope.iter().map(|parts| of_one(parts)).sum();
+    let key: usize = key.parts.iter().map(|parts| of_one(parts)).sum();
+    if scope + key > PARTS_BYTES_MAX {
+        return Err(IdentifyError { at: None, why: InvalidReason::AllTooLong.into() });
+    }
+    Ok(())
 }
 
 fn identified(
@@ -181,16 +305,16 @@ fn identified(
     key: &FoundKey<'_>,
     forwarded: &str,
 ) -> Result<Identified, IdentifyError> {
-    let scope = rules.key.scope.iter().map(|selector| selector.read(request));
+    let scope = rules.key.scope.iter().map(|selector| needed(selector, rules, request));
     let scope = scope.collect::<Result<Vec<_>, _>>()?;
-    // No route can have this name: names of routes hold no colon.
-    let observed = rules.observes.then(|| format!("{}:observed", rules.route));
+    check_length(&scope, key)?;
+    let path = rules.path_counts.then(|| paths::normal(request.path));
     let id = OperationId::derive(OperationIdParts {
-        route: observed.as_deref().unwrap_or(rules.route),
+        route: rules.route,
         method: request.method.as_str(),
-        path: rules.path_counts.then_some(request.path),
+        path: path.as_deref(),
         scope: &scope,
-        from: key.from,
+        from: key.from.into(),
         key: key.parts,
     });
     let asked = Asked {
@@ -198,17 +322,23 @@ fn identified(
         route: Arc::clone(rules.route),
         method: request.method.to_string(),
         path: request.path.to_owned(),
-        key: Key::of(key.from, key.parts),
+        key: Key::of(key.from.into(), key.parts),
         fingerprint: fingerprint::fingerprint(rules.fingerprint, key.from, request)?,
+        under: rules.under,
     };
-    let (key, forward_key) = (forwarded.to_owned(), forward_key(forwarded, id));
-    Ok(Identified { asked: Arc::new(asked), key, forward_key })
+    Ok(Identified {
+        asked: Arc::new(asked),
+        from: key.from,
+        key: forwarded.to_owned(),
+        forward_key: forward_key(forwarded, id),
+    })
 }
 
 /// The operation id stands in where the text could not arrive as it is: every operation has its
 /// own, which is all that an upstream's deduplication needs.
 fn forward_key(text: &str, id: OperationId) -> String {
-    let is_word = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    let length_fits = (1..=header_key::KEY_BYTES_MAX).contains(&text.len());
+    let is_word = length_fits && text.bytes().all(|byte| byte.is_ascii_graphic());
     if is_word { text.to_owned() } else { id.to_string() }
 }
 

@@ -1,13 +1,27 @@
-//! Why a request has no identity. No sentence here holds anything of the request.
+//! Why a request has no identity. No sentence here holds anything of the request; each goes on
+//! from the name of a selector.
+
+use std::fmt;
+
+use crate::proxy::selector::Selector;
 
 /// Why a request has no identity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdentifyError {
+    /// The selector that was read, as it is written.
+    pub at: Option<String>,
+    /// What came of it.
+    pub why: Unread,
+}
+
+/// Why a part of an identity could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum IdentifyError {
+pub enum Unread {
     /// 400 `key-missing`.
-    #[error("no idempotency key: {0}")]
+    #[error("{0}")]
     Missing(MissingReason),
     /// 400 `key-invalid`.
-    #[error("unusable idempotency key: {0}")]
+    #[error("{0}")]
     Invalid(InvalidReason),
 }
 
@@ -15,22 +29,22 @@ pub enum IdentifyError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum MissingReason {
     /// What a selector names is not in the request.
-    #[error("a part of it is absent")]
+    #[error("is absent")]
     Absent,
     /// It is there and says nothing: null, empty, or nothing but whitespace.
-    #[error("a part of it is null, empty or blank")]
+    #[error("is null, empty or blank")]
     Blank,
     /// Not every item of the array has it. A key made of the others could be that of another event.
-    #[error("a part of it is absent in some of the items")]
+    #[error("is absent in some of the items")]
     AbsentInSomeItems,
     /// A selector reads JSON, the body is something else.
-    #[error("the body is not JSON in UTF-8")]
+    #[error("is absent: the body is not JSON in UTF-8")]
     NotJson,
     /// A selector reads a form, the request does not say that the body is one.
-    #[error("the body is not `application/x-www-form-urlencoded`")]
+    #[error("is absent: the body is not `application/x-www-form-urlencoded`")]
     NotAForm,
     /// The key would be the body's digest. All empty bodies have the same.
-    #[error("the body is empty")]
+    #[error("is absent: the body is empty")]
     EmptyBody,
 }
 
@@ -38,43 +52,69 @@ pub enum MissingReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum InvalidReason {
     /// An object or an array where one value is needed.
-    #[error("a part of it is an object or an array")]
+    #[error("is an object or an array")]
     NotAValue,
-    /// More than 255 bytes, counted after quotes and escapes are decoded.
-    #[error("it or a part of it is longer than 255 bytes")]
+    /// Of a key header: counted without its quotes and escapes.
+    #[error("is longer than 255 bytes")]
+    KeyTooLong,
+    /// Of any other part: counted after quotes and escapes are decoded.
+    #[error("is longer than 4096 bytes")]
     TooLong,
+    /// All parts that are not of a batch together.
+    #[error("all parts together are longer than 65536 bytes")]
+    AllTooLong,
     /// Readers disagree about which member is meant.
-    #[error("a JSON member on the way to a part of it occurs twice")]
+    #[error("or a JSON member on the way to it occurs twice")]
     MemberTwice,
     /// Lines of a header, fields of a form or parameters of a query that differ.
-    #[error("a part of it is given twice, with different values")]
+    #[error("is given twice, with different values")]
     PartsDiffer,
     /// Bytes or escapes that stand for no character.
-    #[error("a part of it is not text")]
+    #[error("is not text")]
     NotText,
     /// More items than a key may have parts.
-    #[error("it has too many parts")]
+    #[error("has more than 8192 items")]
     TooManyParts,
     /// Two key headers that differ.
-    #[error("two key headers differ")]
+    #[error("is given twice, with different values")]
     KeysDiffer,
     /// One header line with the same value again, as some proxies join two lines into one.
-    #[error("a key header repeats its value on one line")]
+    #[error("repeats its value on one line")]
     KeyRepeated,
     /// Whitespace within, a control byte, or a byte beyond ASCII.
-    #[error("a key header is not visible ASCII")]
+    #[error("is not visible ASCII")]
     KeyNotVisible,
     /// It begins with a quote and is no string of RFC 9651.
-    #[error("a quoted key header is not a string of RFC 9651")]
+    #[error("is quoted and not a string of RFC 9651")]
     KeyQuoting,
 }
 
 impl IdentifyError {
+    /// Of the part that this selector names.
+    pub(super) fn at(selector: &Selector, why: Unread) -> Self {
+        Self { at: Some(selector.to_string()), why }
+    }
+
     /// The code of the refusal.
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Missing(_) => "key-missing",
-            Self::Invalid(_) => "key-invalid",
+    pub const fn code(&self) -> &'static str {
+        match self.why {
+            Unread::Missing(_) => "key-missing",
+            Unread::Invalid(_) => "key-invalid",
+        }
+    }
+}
+
+impl std::error::Error for IdentifyError {}
+
+impl fmt::Display for IdentifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.why {
+            Unread::Missing(_) => "no idempotency key: ",
+            Unread::Invalid(_) => "unusable idempotency key: ",
+        })?;
+        match &self.at {
+            Some(at) => write!(f, "`{at}` {}", self.why),
+            None => write!(f, "{}", self.why),
         }
     }
 }
@@ -83,19 +123,19 @@ impl MissingReason {
     /// Whether a part that may be absent may be missing for this reason.
     pub(in crate::proxy) const fn is_excused(self) -> bool {
         match self {
-            Self::Absent | Self::Blank | Self::NotJson | Self::NotAForm => true,
-            Self::AbsentInSomeItems | Self::EmptyBody => false,
+            Self::Absent | Self::Blank | Self::NotJson | Self::NotAForm | Self::EmptyBody => true,
+            Self::AbsentInSomeItems => false,
         }
     }
 }
 
-impl From<MissingReason> for IdentifyError {
+impl From<MissingReason> for Unread {
     fn from(reason: MissingReason) -> Self {
         Self::Missing(reason)
     }
 }
 
-impl From<InvalidReason> for IdentifyError {
+impl From<InvalidReason> for Unread {
     fn from(reason: InvalidReason) -> Self {
         Self::Invalid(reason)
     }

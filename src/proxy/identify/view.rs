@@ -6,6 +6,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method};
 
 use super::{FingerprintRule, KeyRule};
+use crate::operation::AskedUnder;
 use crate::provider::signature::Carried;
 use crate::proxy::route::{Mode, PathPattern, RouteSettings, WhenKeyMissing};
 
@@ -48,8 +49,8 @@ impl<'a> RequestView<'a> {
 pub struct Rules<'a> {
     /// Name of the route.
     pub route: &'a Arc<str>,
-    /// Whether the route only observes: its operations are apart from those that it enforces.
-    pub observes: bool,
+    /// What the route does with its operations.
+    pub under: AskedUnder,
     /// Whether the path is part of the identity: on a prefix route it is.
     pub path_counts: bool,
     /// The methods that are deduplicated.
@@ -66,7 +67,10 @@ impl<'a> From<&'a RouteSettings> for Rules<'a> {
     fn from(route: &'a RouteSettings) -> Self {
         Self {
             route: &route.name,
-            observes: route.mode == Mode::Observe,
+            under: match route.mode {
+                Mode::Observe => AskedUnder::Observe { genuine: false },
+                Mode::Enforce | Mode::Pass => AskedUnder::Enforce,
+            },
             path_counts: match route.path {
                 PathPattern::Exact(_) => false,
                 PathPattern::Prefix(_) => true,

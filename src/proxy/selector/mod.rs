@@ -9,14 +9,13 @@ use http::HeaderName;
 
 use crate::json::{Pointer, PointerError};
 
-pub(super) use read::PART_BYTES_MAX;
-
-/// `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`, with `?`
-/// where it may be absent.
+/// `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`; several
+/// with `|` between them, of which the first one that is there counts; with `?` where it may be
+/// absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector {
-    /// Where to look.
-    pub place: Place,
+    /// Where to look, one after the other.
+    pub places: Vec<Place>,
     /// Whether it may be absent.
     pub optional: bool,
 }
@@ -59,41 +58,77 @@ pub enum SelectorError {
     NoName,
 }
 
+/// What a place begins with. Behind a `|` anything else is a part of the name before it.
+const PLACES: [&str; 5] = ["header:", "json:", "form:", "query:", "signature:"];
+
 impl FromStr for Selector {
     type Err = SelectorError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (text, optional) = text.strip_suffix('?').map_or((text, false), |text| (text, true));
+        let mut texts: Vec<String> = Vec::new();
+        for piece in text.split('|') {
+            let begins = piece == "body" || PLACES.iter().any(|place| piece.starts_with(place));
+            match texts.last_mut() {
+                Some(name) if !begins => name.extend(["|", piece]),
+                Some(_) | None => texts.push(piece.to_owned()),
+            }
+        }
+        let places = texts.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+        Ok(Self { places, optional })
+    }
+}
+
+impl FromStr for Place {
+    type Err = SelectorError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == "body" {
-            return Ok(Self { place: Place::Body, optional });
+            return Ok(Self::Body);
         }
         let (place, name) = text.split_once(':').ok_or(SelectorError::UnknownPlace)?;
         let named = |name: &str| {
             if name.is_empty() { Err(SelectorError::NoName) } else { Ok(name.to_owned()) }
         };
-        let place = match place {
-            "header" => Place::Header(name.parse().map_err(|_| SelectorError::NotAHeader)?),
-            "json" => Place::Json(name.parse().map_err(SelectorError::NotAPointer)?),
-            "form" => Place::Form(named(name)?),
-            "query" => Place::Query(named(name)?),
-            "signature" => Place::Signature(named(name)?),
-            _ => return Err(SelectorError::UnknownPlace),
-        };
-        Ok(Self { place, optional })
+        match place {
+            "header" => name.parse().map(Self::Header).map_err(|_| SelectorError::NotAHeader),
+            "json" => name.parse().map(Self::Json).map_err(SelectorError::NotAPointer),
+            "form" => named(name).map(Self::Form),
+            "query" => named(name).map(Self::Query),
+            "signature" => named(name).map(Self::Signature),
+            _ => Err(SelectorError::UnknownPlace),
+        }
+    }
+}
+
+impl Selector {
+    /// Whether a header is one of the places.
+    pub(super) fn reads_header(&self, name: &HeaderName) -> bool {
+        self.places.iter().any(|place| matches!(place, Place::Header(read) if read == name))
     }
 }
 
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
-            Place::Header(name) => write!(f, "header:{name}"),
-            Place::Json(pointer) => write!(f, "json:{pointer}"),
-            Place::Form(name) => write!(f, "form:{name}"),
-            Place::Query(name) => write!(f, "query:{name}"),
-            Place::Signature(name) => write!(f, "signature:{name}"),
-            Place::Body => f.write_str("body"),
-        }?;
+        let mut between = "";
+        for place in &self.places {
+            write!(f, "{between}{place}")?;
+            between = "|";
+        }
         f.write_str(if self.optional { "?" } else { "" })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Header(name) => write!(f, "header:{name}"),
+            Self::Json(pointer) => write!(f, "json:{pointer}"),
+            Self::Form(name) => write!(f, "form:{name}"),
+            Self::Query(name) => write!(f, "query:{name}"),
+            Self::Signature(name) => write!(f, "signature:{name}"),
+            Self::Body => f.write_str("body"),
+        }
     }
 }
 
@@ -113,10 +148,20 @@ mod tests {
             "query:id?",
             "signature:id",
             "body",
+            "header:ce-id|json:/id",
+            "form:MessageSid|query:MessageSid?",
+            "form:a|b|query:c||body",
         ] {
             assert_eq!(text.parse::<Selector>().map(|s| s.to_string()), Ok(text.to_owned()));
         }
         assert_eq!("header:X-Tenant".parse::<Selector>().unwrap().to_string(), "header:x-tenant");
+    }
+
+    #[test]
+    fn a_bar_separates_places_and_nothing_else() {
+        let places = |text: &str| text.parse::<Selector>().unwrap().places;
+        assert_eq!(places("form:a|query:a?"), [Place::Form("a".into()), Place::Query("a".into())]);
+        assert_eq!(places("form:a|b"), [Place::Form("a|b".into())]);
     }
 
     #[test]
@@ -136,6 +181,9 @@ mod tests {
             ("form:", SelectorError::NoName),
             ("query:?", SelectorError::NoName),
             ("signature:", SelectorError::NoName),
+            ("|json:/id", SelectorError::UnknownPlace),
+            ("header:a?|json:/id", SelectorError::NotAHeader),
+            ("json:/id|form:", SelectorError::NoName),
         ] {
             assert_eq!(text.parse::<Selector>(), Err(error), "{text}");
         }

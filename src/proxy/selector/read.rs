@@ -4,47 +4,63 @@ use std::borrow::Cow;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName};
+use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
 
 use super::{Place, Selector};
 use crate::json::{self, Found, Pointer};
 use crate::operation::KeyPart;
 use crate::provider::signature::{Carried, CarriedValue, Unusable};
-use crate::proxy::identify::{IdentifyError, InvalidReason, MissingReason, RequestView};
+use crate::proxy::identify::{InvalidReason, MissingReason, RequestView, Unread};
 
-/// The longest part, in bytes of its decoded text. The same holds for a key header.
-pub(in crate::proxy) const PART_BYTES_MAX: usize = 255;
+/// The longest part, in bytes of its decoded text: topics, links and ARNs are parts too.
+const PART_BYTES_MAX: usize = 4 * 1024;
+
+/// The headers of `CloudEvents` begin so.
+const CLOUD_EVENT: &str = "ce-";
 
 impl Selector {
-    /// The parts that it names, in order: one, or one for each item of `*`.
+    /// The parts that it names, in order: one, or one for each item of `*`. The first place that
+    /// has something counts.
     ///
     /// Texts are not trimmed: only a header's value is without the whitespace around it. JSON
     /// numbers and booleans are [`KeyPart::Literal`]; everything else is text.
     ///
     /// # Errors
     ///
-    /// [`IdentifyError::Missing`] if it is absent, null, empty or blank, or the body is not what the
+    /// [`Unread::Missing`] if it is absent, null, empty or blank, or the body is not what the
     /// selector reads; with `?` the answer is then no parts. Where only some of the items of `*`
     /// have it, it is missing even with `?`: the others alone could be those of another event.
-    /// [`IdentifyError::Invalid`] if it is there and cannot be used.
-    pub(in crate::proxy) fn read<'a>(
-        &self,
-        request: &RequestView<'a>,
-    ) -> Result<Vec<KeyPart<'a>>, IdentifyError> {
-        let parts = match &self.place {
-            Place::Header(name) => header(request.headers, name),
-            Place::Json(pointer) => member(request.body, pointer),
-            Place::Form(name) if is_form(request.headers) => field(request.body, name),
-            Place::Form(_) => Err(MissingReason::NotAForm.into()),
-            Place::Query(name) => field(request.query.unwrap_or_default().as_bytes(), name),
-            Place::Signature(name) => carried(request.carried, name),
-            Place::Body => digest(request.body),
-        };
-        match parts {
-            Err(IdentifyError::Missing(reason)) if self.optional && reason.is_excused() => {
-                Ok(Vec::new())
+    /// [`Unread::Invalid`] if it is there and cannot be used.
+    pub(in crate::proxy) fn read<'a>(&self, request: &RequestView<'a>) -> Parts<'a> {
+        let mut missing = None;
+        for place in &self.places {
+            match place.read(request) {
+                Err(Unread::Missing(reason)) if reason.is_excused() => {
+                    missing.get_or_insert(reason);
+                }
+                found => return found,
             }
-            parts => parts,
+        }
+        match missing {
+            Some(reason) if !self.optional => Err(reason.into()),
+            Some(_) | None => Ok(Vec::new()),
+        }
+    }
+}
+
+impl Place {
+    fn read<'a>(&self, request: &RequestView<'a>) -> Parts<'a> {
+        match self {
+            Self::Header(name) => header(request.headers, name),
+            Self::Json(pointer) => member(request.body, pointer),
+            Self::Form(name) if is_form(request.headers) => {
+                field(json::without_mark(request.body), name)
+            }
+            Self::Form(_) => Err(MissingReason::NotAForm.into()),
+            Self::Query(name) => field(request.query.unwrap_or_default().as_bytes(), name),
+            Self::Signature(name) => carried(request.carried, name),
+            Self::Body => digest(request.body),
         }
     }
 }
@@ -64,7 +80,32 @@ fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Parts<'a> {
         return Err(InvalidReason::PartsDiffer.into());
     }
     let text = std::str::from_utf8(first).map_err(|_| InvalidReason::NotText)?;
-    Ok(vec![checked(text.into())?])
+    let part = if name.as_str().starts_with(CLOUD_EVENT) { attribute(text)? } else { text.into() };
+    Ok(vec![checked(part)?])
+}
+
+/// An attribute of an event, as it stands in a header: without double quotes, then without
+/// percent-encoding ("HTTP Protocol Binding for `CloudEvents`", 3.1.3.2). Older senders quote, or
+/// write spaces as they are.
+fn attribute(text: &str) -> Result<KeyPart<'_>, Unread> {
+    let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let unquoted = quoted.map_or(Cow::Borrowed(text), unescaped);
+    let decoded = percent_decode_str(&unquoted).decode_utf8();
+    let decoded = decoded.map_err(|_| InvalidReason::NotText)?;
+    Ok(if decoded == text { text.into() } else { KeyPart::Text(decoded.into_owned().into()) })
+}
+
+/// The inside of a quoted string, where `\` stands before a character that is meant (RFC 9110, 5.6.4).
+fn unescaped(inside: &str) -> Cow<'_, str> {
+    if !inside.contains('\\') {
+        return Cow::Borrowed(inside);
+    }
+    let mut characters = inside.chars();
+    let next = || match characters.next() {
+        Some('\\') => characters.next(),
+        character => character,
+    };
+    std::iter::from_fn(next).collect()
 }
 
 /// The values of one field must be equal, blank ones too: first-wins and last-wins readers
@@ -116,8 +157,8 @@ fn values<'a>(texts: &[&'a str]) -> Parts<'a> {
     for text in texts {
         match value(text) {
             Ok(part) => parts.push(part),
-            Err(IdentifyError::Missing(_)) => {}
-            Err(invalid @ IdentifyError::Invalid(_)) => return Err(invalid),
+            Err(Unread::Missing(_)) => {}
+            Err(invalid @ Unread::Invalid(_)) => return Err(invalid),
         }
     }
     match parts.len() {
@@ -128,7 +169,7 @@ fn values<'a>(texts: &[&'a str]) -> Parts<'a> {
 }
 
 /// The part that a JSON value is, as it is written.
-fn value(text: &str) -> Result<KeyPart<'_>, IdentifyError> {
+fn value(text: &str) -> Result<KeyPart<'_>, Unread> {
     let part = match text.bytes().next() {
         Some(b'{' | b'[') => return Err(InvalidReason::NotAValue.into()),
         Some(b'"') => KeyPart::Text(decoded(text)?),
@@ -138,7 +179,7 @@ fn value(text: &str) -> Result<KeyPart<'_>, IdentifyError> {
     checked(part)
 }
 
-fn decoded(text: &str) -> Result<Cow<'_, str>, IdentifyError> {
+fn decoded(text: &str) -> Result<Cow<'_, str>, Unread> {
     if text.contains('\\') {
         let text = serde_json::from_str(text).map_err(|_| InvalidReason::NotText)?;
         return Ok(Cow::Owned(text));
@@ -147,7 +188,7 @@ fn decoded(text: &str) -> Result<Cow<'_, str>, IdentifyError> {
     Ok(Cow::Borrowed(inner.unwrap_or(text)))
 }
 
-fn checked(part: KeyPart<'_>) -> Result<KeyPart<'_>, IdentifyError> {
+fn checked(part: KeyPart<'_>) -> Result<KeyPart<'_>, Unread> {
     let text = part.as_str();
     if text.trim().is_empty() {
         return Err(MissingReason::Blank.into());
@@ -158,7 +199,8 @@ fn checked(part: KeyPart<'_>) -> Result<KeyPart<'_>, IdentifyError> {
     Ok(part)
 }
 
-type Parts<'a> = Result<Vec<KeyPart<'a>>, IdentifyError>;
+/// The parts at one place.
+pub(in crate::proxy) type Parts<'a> = Result<Vec<KeyPart<'a>>, Unread>;
 
 #[cfg(test)]
 mod tests {
@@ -195,7 +237,7 @@ mod tests {
             self
         }
 
-        fn read(&self, selector: &str) -> Result<Vec<KeyPart<'_>>, IdentifyError> {
+        fn read(&self, selector: &str) -> Result<Vec<KeyPart<'_>>, Unread> {
             static CARRIED: LazyLock<Carried> = LazyLock::new(Carried::default);
             selector.parse::<Selector>().unwrap().read(&RequestView {
                 method: &Method::POST,
@@ -249,9 +291,8 @@ mod tests {
     fn a_body_is_its_digest_and_an_empty_one_is_missing() {
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(Sent::body("abc").read("body"), text(abc));
-        for selector in ["body", "body?"] {
-            assert_eq!(Sent::body("").read(selector), missing(MissingReason::EmptyBody));
-        }
+        assert_eq!(Sent::body("").read("body"), missing(MissingReason::EmptyBody));
+        assert_eq!(Sent::body("").read("body?"), Ok(vec![]));
     }
 
     /// C25, trap 24
@@ -275,8 +316,8 @@ mod tests {
 
     #[test]
     fn what_is_there_and_unusable_is_invalid_even_where_it_may_be_absent() {
-        let long = format!(r#"{{"id":"{}"}}"#, "é".repeat(128));
-        let number = format!(r#"{{"id":{}}}"#, "1".repeat(256));
+        let long = format!(r#"{{"id":"{}"}}"#, "é".repeat(PART_BYTES_MAX / 2 + 1));
+        let number = format!(r#"{{"id":{}}}"#, "1".repeat(PART_BYTES_MAX + 1));
         for (body, reason) in [
             (r#"{"id":{}}"#, InvalidReason::NotAValue),
             (r#"{"id":["a"]}"#, InvalidReason::NotAValue),
@@ -289,7 +330,7 @@ mod tests {
                 assert_eq!(Sent::body(body).read(selector), invalid(reason), "{body}");
             }
         }
-        let longest = "é".repeat(127) + "e";
+        let longest = "é".repeat(PART_BYTES_MAX / 2);
         let sent = Sent::body(format!(r#"{{"id":"{longest}"}}"#));
         assert_eq!(sent.read("json:/id"), text(&longest));
     }
@@ -331,6 +372,54 @@ mod tests {
         assert_eq!(lines(&[]).read("header:x-tenant?"), Ok(vec![]));
         let not_text = invalid(InvalidReason::NotText);
         assert_eq!(lines(&[b"\xff"]).read("header:x-tenant"), not_text);
+    }
+
+    #[test]
+    fn the_first_place_that_has_something_counts() {
+        let id = "header:x-id|json:/id";
+        let body = r#"{"id":"b"}"#;
+        assert_eq!(Sent::body(body).header("x-id", b"a").read(id), text("a"));
+        assert_eq!(Sent::body(body).header("x-id", b" ").read(id), text("b"));
+        assert_eq!(Sent::body(body).read(id), text("b"));
+        assert_eq!(Sent::body("{}").read(id), missing(MissingReason::Absent));
+        assert_eq!(Sent::body("{}").read(&format!("{id}?")), Ok(vec![]));
+        let bad = Sent::body(body).header("x-id", b"\xff");
+        assert_eq!(bad.read(id), invalid(InvalidReason::NotText));
+        let sid = "form:Sid|query:Sid";
+        assert_eq!(Sent::form("Sid=1").read(sid), text("1"));
+        assert_eq!(Sent::query("Sid=2").read(sid), text("2"));
+    }
+
+    /// The examples are those of the binding.
+    #[test]
+    fn an_attribute_of_a_cloud_event_is_unquoted_and_percent_decoded() {
+        for (value, id) in [
+            ("Euro%20%E2%82%AC%20%F0%9F%98%80", "Euro € 😀"),
+            ("order 7731", "order 7731"),
+            ("\"order 7731\"", "order 7731"),
+            ("\"abc\"", "abc"),
+            (r#""a\"b\\c""#, r#"a"b\c"#),
+            ("%22", "\""),
+            ("a%2525", "a%25"),
+            ("100%", "100%"),
+            ("\"abc", "\"abc"),
+            ("é", "é"),
+        ] {
+            let sent = Sent::body("").header("ce-id", value.as_bytes());
+            assert_eq!(sent.read("header:ce-id"), text(id), "{value}");
+        }
+        let not_text = Sent::body("").header("ce-id", b"%ff");
+        assert_eq!(not_text.read("header:ce-id"), invalid(InvalidReason::NotText));
+        let other = Sent::body("").header("x-id", b"a%20b");
+        assert_eq!(other.read("header:x-id"), text("a%20b"));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_read_over() {
+        let marked = |body: &str| format!("\u{feff}{body}");
+        assert_eq!(Sent::body(marked(r#"{"id":"a"}"#)).read("json:/id"), text("a"));
+        assert_eq!(Sent::form(&marked("id=a&x=1")).read("form:id"), text("a"));
+        assert_ne!(Sent::body(marked("{}")).read("body"), Sent::body("{}").read("body"));
     }
 
     /// Trap 28: the order of other parameters does not matter, the value's encoding does not either.

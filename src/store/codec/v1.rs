@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::v2::Asked;
 use crate::operation::state::{self, Failure, Lease, Success};
-use crate::operation::{
-    Asked, AttemptLog, ClaimId, Decision, Outcome, Reason, StoredAnswer, Timestamp,
-};
+use crate::operation::{AttemptLog, ClaimId, Decision, Outcome, Reason, StoredAnswer, Timestamp};
 
 #[derive(Deserialize)]
 pub(super) struct Operation {
-    asked: Arc<Asked>,
+    asked: Asked,
     created_at: Timestamp,
     state: State,
     attempts: Attempts,
@@ -68,6 +67,7 @@ impl From<Operation> for crate::operation::Operation {
     fn from(old: Operation) -> Self {
         let Operation { asked, created_at, state, attempts, decisions } = old;
         let (state, attempts, steps) = (state.into(), attempts.into(), Vec::new());
+        let asked = Arc::new(asked.into());
         Self { asked, created_at, state, attempts, decisions, steps }
     }
 }

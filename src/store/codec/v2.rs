@@ -1,5 +1,5 @@
 //! Records of version 2, as they were written before dropped attempts were counted by how they
-//! ended.
+//! ended, and before it was said what their route did.
 //!
 //! Mirrors of the types that have changed since. Nothing here may change.
 
@@ -9,16 +9,35 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::operation::state::State;
-use crate::operation::{Asked, Attempt, AttemptLog, Decision, Step, Timestamp};
+use crate::operation::{
+    AskedUnder, Attempt, AttemptLog, Decision, Fingerprint, Key, OperationId, Step, Timestamp,
+};
 
 #[derive(Deserialize)]
 pub(super) struct Operation {
-    asked: Arc<Asked>,
+    asked: Asked,
     created_at: Timestamp,
     state: State,
     attempts: Attempts,
     decisions: Vec<Decision>,
     steps: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Asked {
+    id: OperationId,
+    route: Arc<str>,
+    method: String,
+    path: String,
+    key: Key,
+    fingerprint: Fingerprint,
+}
+
+impl From<Asked> for crate::operation::Asked {
+    fn from(old: Asked) -> Self {
+        let Asked { id, route, method, path, key, fingerprint } = old;
+        Self { id, route, method, path, key, fingerprint, under: AskedUnder::Enforce }
+    }
 }
 
 #[derive(Deserialize)]
@@ -34,6 +53,7 @@ impl From<Operation> for crate::operation::Operation {
         let Operation { asked, created_at, state, attempts, decisions, steps } = old;
         let Attempts { first, last, total, latest } = attempts;
         let attempts = AttemptLog::restored(first, last, total, latest);
+        let asked = Arc::new(asked.into());
         Self { asked, created_at, state, attempts, decisions, steps }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Supposed;
 use crate::operation::state::Transition;
-use crate::operation::{State, Step, StepState, Timestamp};
+use crate::operation::{AskedUnder, State, Step, StepState, Timestamp};
 
 /// How far a server's clock may be behind what was supposed of it.
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
@@ -16,6 +16,10 @@ pub(super) fn earliest<T>(supposed: &Supposed, done: &Transition<T>) -> Timestam
     let at = supposed.at.minus(CLOCK_SLACK);
     let before = supposed.sight.as_ref().map(|sight| &*sight.operation);
     let (Some(before), Some(after)) = (before, &done.operation) else { return at };
+    // what was only observed is free at once for who enforces
+    if before.asked.under != after.asked.under && after.asked.under == AskedUnder::Enforce {
+        return at;
+    }
     match (&before.state, &after.state) {
         (State::Uncertain(held), State::InFlight(_)) if before.steps.is_empty() => {
             at.max(held.ends_at)

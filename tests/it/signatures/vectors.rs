@@ -132,8 +132,10 @@ impl Vector {
         format!(
             "[store.memory]\n[routes.vector]\npath = \"/*\"\nupstream = \"{upstream}\"\n\
              provider = \"{}\"\nsecrets = [{{ env = \"THE_SECRET\" }}]\n{tolerance}\n{public_url}\n\
-             methods = [\"GET\", \"POST\"]\nkey = {{ header = [\"x-test-key\"], scope = [] }}\n\
+             methods = [\"GET\", \"POST\"]\nkey = {{ header = [\"x-test-key\"] }}\n\
+             [providers.{}]\nkey.scope = []\n\
              [providers.hubspot-old.signature]\nscheme = \"hubspot\"\naccept = [\"v2\", \"v1\"]\n",
+            self.provider(),
             self.provider(),
         )
     }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use onceward::operation::state::{ClaimRequest, Claimed, Decided, IfInFlight};
-use onceward::operation::{Asked, Outcome};
+use onceward::operation::state::{ClaimRequest, Claimed, Decided, IfInFlight, Settled};
+use onceward::operation::{Asked, AskedUnder, Outcome};
 use onceward::store::Store;
 use tokio::task::JoinSet;
 
 use super::Harness;
 use super::support::{
-    LEASE, RETENTION, answer, attempted, claim_on, copy_of, granted, look_at, order,
+    LEASE, RETENTION, answer, attempted, claim_on, copy_of, end_of, granted, look_at, order,
     order_with_body,
 };
 
@@ -166,4 +166,38 @@ pub(super) async fn s9_contention_on_one_operation_is_never_an_error(harness: &i
     let granted: u32 = senders.join_all().await.into_iter().sum();
     let kept = store.get(order.id).await.unwrap().unwrap().attempts;
     assert_eq!((kept.total(), kept.latest_number()), (granted, granted));
+}
+
+/// A route that observes forwards forged copies too, and makes no promise: what it leaves in flight,
+/// uncertain or failed holds nobody back who enforces, not for a moment.
+pub(super) async fn s1_what_was_only_observed_is_free_but_for_a_genuine_success(
+    harness: &impl Harness,
+) {
+    let store = harness.store();
+    let under = |key: &str, genuine: bool| {
+        let under = AskedUnder::Observe { genuine };
+        Arc::new(Asked { under, ..Asked::clone(&order(key)) })
+    };
+    granted(&*store, &under("in flight", true)).await;
+    attempted(&*store, &under("uncertain", true), Outcome::Uncertain).await;
+    attempted(&*store, &under("failed", true), Outcome::Failed).await;
+    attempted(&*store, &under("not genuine", false), Outcome::Succeeded).await;
+    for key in ["in flight", "uncertain", "failed", "not genuine"] {
+        assert_eq!(look_at(&*store, &order(key)).await, Claimed::Free, "{key}");
+        let (claim, attempt) = granted(&*store, &order(key)).await;
+        assert_eq!(attempt, 2, "{key}");
+        // From now on it is an operation as any other.
+        let met = Claimed::InFlight { attempt, lease_left: LEASE };
+        assert_eq!(copy_of(&*store, &under(key, true)).await, met, "{key}");
+        let end = end_of(&claim, attempt, Outcome::Succeeded);
+        assert!(matches!(store.settle(&end).await.unwrap(), Settled::Recorded { .. }), "{key}");
+        let told = Claimed::Succeeded { attempt, answer: answer() };
+        assert_eq!(copy_of(&*store, &order(key)).await, told, "{key}");
+    }
+    attempted(&*store, &under("genuine", true), Outcome::Succeeded).await;
+    let told = Claimed::Succeeded { attempt: 1, answer: answer() };
+    assert_eq!(copy_of(&*store, &order("genuine")).await, told);
+    // For who observes too, a copy is a copy.
+    attempted(&*store, &under("twice", false), Outcome::Succeeded).await;
+    assert_eq!(copy_of(&*store, &under("twice", true)).await, told);
 }

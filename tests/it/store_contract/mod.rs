@@ -59,6 +59,7 @@ macro_rules! contract {
                     s1_a_success_is_told_with_its_answer
                     s1_another_request_under_the_key_is_mismatched
                     s1_a_claim_that_only_looks_is_granted_nothing
+                    s1_what_was_only_observed_is_free_but_for_a_genuine_success
                     s1_keys_that_differ_in_case_or_blanks_are_different_operations
                     s2_a_claim_that_is_sent_twice_is_granted_once
                     s2_a_claim_that_arrives_after_its_withdrawal_is_granted_nothing

@@ -9,8 +9,8 @@ use onceward::operation::state::{
     ClaimRequest, Claimed, Ending, IfUncertain, Resolution, Settled, Settlement, StepEnd, Verdict,
 };
 use onceward::operation::{
-    AnswerBody, Asked, ClaimId, FingerprintDigest, Key, KeyKind, OperationId, OperationIdParts,
-    Outcome, Plan, PlannedStep, Reason, StoredAnswer, Terms,
+    AnswerBody, Asked, AskedUnder, ClaimId, FingerprintDigest, Key, KeyKind, OperationId,
+    OperationIdParts, Outcome, Plan, PlannedStep, Reason, StoredAnswer, Terms,
 };
 use onceward::store::Store;
 
@@ -40,6 +40,7 @@ pub(super) fn order_with_body(key: &str, body: &str) -> Arc<Asked> {
         path: "/webhooks/orders".to_owned(),
         key,
         fingerprint: digest.finish(),
+        under: AskedUnder::Enforce,
     })
 }
 

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::operation::{
-    AnswerBody, Asked, AttemptLog, DecisionKind, Fingerprint, FingerprintDigest, Key, KeyKind,
-    OperationId, Outcome, Plan, PlannedStep, Terms,
+    AnswerBody, Asked, AskedUnder, AttemptLog, DecisionKind, Fingerprint, FingerprintDigest, Key,
+    KeyKind, OperationId, Outcome, Plan, PlannedStep, Terms,
 };
 
 const T0: Timestamp = Timestamp(1_000_000);
@@ -50,6 +50,7 @@ fn asked(body: &str) -> Arc<Asked> {
         path: "/webhooks/orders".to_owned(),
         key: Key { from: KeyKind::Header, parts: vec!["key".to_owned()] },
         fingerprint: fingerprint(body),
+        under: AskedUnder::Enforce,
     })
 }
 

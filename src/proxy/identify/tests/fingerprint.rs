@@ -99,3 +99,19 @@ fn selected_parts_are_compared_each_with_its_own() {
     assert!(!route.compares_equal(&a, &b));
     assert!(route.compares_equal(&a, &post(r#"{"a":"x","b":null}"#).key("k1")));
 }
+
+/// Of a sender that nobody knows, two events about one thing may have one id.
+#[test]
+fn an_event_without_a_type_is_compared_by_its_body_where_no_preset_knows_its_sender() {
+    let [created, paid] =
+        ["created", "paid"].map(|event| post(format!(r#"{{"id":"order-77","event":"{event}"}}"#)));
+    assert!(route("r").compares_equal(&created, &paid));
+    let own = route("r").of_nobody();
+    assert!(!own.compares_equal(&created, &paid));
+    assert!(own.compares_equal(&created, &created));
+    assert_eq!(own.keys(&created).from, KeySource::UntypedEvent);
+    let typed = route("r").of_nobody().kind("json:/event?");
+    assert_eq!(typed.keys(&paid).from, KeySource::Event);
+    let more = post(r#"{"id":"order-77","event":"paid","attempt":2}"#);
+    assert!(typed.compares_equal(&paid, &more));
+}

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use http::{HeaderMap, HeaderValue};
 
 use super::*;
+use crate::operation::AskedUnder;
 use crate::provider::signature::Carried;
 
 /// A route as it is built in: `x-idempotency-key` or `idempotency-key`, else `/id` and `/type?`.
@@ -32,7 +33,10 @@ fn route(name: &str) -> Route {
             event: EventRule { source: name.to_owned(), id, kind },
             scope: Vec::new(),
         },
-        fingerprint: FingerprintRule { over: FingerprintOver::Auto, ignore: Vec::new() },
+        fingerprint: FingerprintRule {
+            over: FingerprintOver::Auto { untyped_events: false },
+            ignore: Vec::new(),
+        },
         when_key_missing: WhenKeyMissing::Refuse,
     }
 }
@@ -76,9 +80,18 @@ impl Route {
         self
     }
 
-    fn identifies(&self, sent: &Sent) -> Result<Identity, IdentifyError> {
+    /// Of a sender that nobody knows.
+    fn of_nobody(self) -> Self {
+        self.over(FingerprintOver::Auto { untyped_events: true })
+    }
+
+    fn identifies(&self, sent: &Sent) -> Result<Identity, Unread> {
+        self.tells(sent).map_err(|error| error.why)
+    }
+
+    fn tells(&self, sent: &Sent) -> Result<Identity, IdentifyError> {
         let rules = Rules {
-            observes: false,
+            under: AskedUnder::Enforce,
             route: &self.name,
             path_counts: self.prefix,
             methods: &self.methods,
@@ -146,10 +159,10 @@ impl Sent {
 
 const EVENT: &str = r#"{"id":"evt_1","type":"paid"}"#;
 
-fn missing(reason: MissingReason) -> Result<Identity, IdentifyError> {
-    Err(IdentifyError::Missing(reason))
+fn missing(reason: MissingReason) -> Result<Identity, Unread> {
+    Err(reason.into())
 }
 
-fn invalid(reason: InvalidReason) -> Result<Identity, IdentifyError> {
-    Err(IdentifyError::Invalid(reason))
+fn invalid(reason: InvalidReason) -> Result<Identity, Unread> {
+    Err(reason.into())
 }

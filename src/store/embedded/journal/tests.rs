@@ -13,8 +13,8 @@ use super::examine::{Examined, LostKind, SECTOR, examine};
 use super::*;
 use crate::operation::state::{ClaimRequest, Ending, Settlement, claim, settle};
 use crate::operation::{
-    AnswerBody, Asked, ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome,
-    Reason, StoredAnswer, Terms, Timestamp,
+    AnswerBody, Asked, AskedUnder, ClaimId, FingerprintDigest, Key, KeyKind, Operation,
+    OperationId, Outcome, Reason, StoredAnswer, Terms, Timestamp,
 };
 
 /// An operation that was answered with this body.
@@ -26,6 +26,7 @@ fn answered(number: u8, body: &[u8]) -> Operation {
         path: "/orders".to_owned(),
         key: Key { from: KeyKind::Header, parts: vec![format!("evt_{number}")] },
         fingerprint: FingerprintDigest::under("body").finish(),
+        under: AskedUnder::Enforce,
     });
     let terms = Terms {
         lease: Duration::from_secs(15),

@@ -1,0 +1,107 @@
+//! The hosts that a request may name, and an upstream may have.
+
+use std::borrow::Cow;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Why a text cannot be a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// RFC 3986, 3.2.2.
+    #[error("a name, an IPv4 address or an IPv6 address in brackets")]
+    NotAName,
+    /// What ends in a number is read as an address by some, and never as a name.
+    #[error("an IPv4 address in four decimal parts")]
+    NotIpv4,
+    /// RFC 3986, 3.2.2.
+    #[error("an IPv6 address between the brackets")]
+    NotIpv6,
+    /// RFC 9844, 4: a zone has a meaning on one machine alone, and no place in a URL.
+    #[error("an IPv6 address without a zone, which means something on one machine alone")]
+    Zone,
+}
+
+/// A host without its port, in the form in which two of them can be compared: lower case, without
+/// a dot at its end, an address as short as it can be.
+///
+/// # Errors
+///
+/// It can be no host.
+pub fn canonical_host(text: &str) -> Result<Cow<'_, str>, HostError> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let inside = rest.strip_suffix(']').ok_or(HostError::NotIpv6)?;
+        if inside.contains('%') {
+            return Err(HostError::Zone);
+        }
+        let address: Ipv6Addr = inside.parse().map_err(|_| HostError::NotIpv6)?;
+        return Ok(Cow::Owned(format!("[{address}]")));
+    }
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if name.split('.').any(|label| label.is_empty() || !label.bytes().all(letter)) {
+        return Err(HostError::NotAName);
+    }
+    let last = name.rsplit('.').next().unwrap_or_default();
+    if is_number(last) && name.parse::<Ipv4Addr>().is_err() {
+        return Err(HostError::NotIpv4);
+    }
+    let is_lower = !name.bytes().any(|byte| byte.is_ascii_uppercase());
+    Ok(if is_lower { Cow::Borrowed(name) } else { Cow::Owned(name.to_ascii_lowercase()) })
+}
+
+/// Decimal, or hexadecimal as the C library reads it ("URL Standard", 3.5).
+fn is_number(label: &str) -> bool {
+    let lower = label.to_ascii_lowercase();
+    match lower.strip_prefix("0x") {
+        Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        None => lower.bytes().all(|byte| byte.is_ascii_digit()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_spellings_of_a_host_are_one() {
+        for (text, expected) in [
+            ("Hooks.Example.com", "hooks.example.com"),
+            ("hooks.example.com.", "hooks.example.com"),
+            ("localhost", "localhost"),
+            ("my_app-1", "my_app-1"),
+            ("a.1b", "a.1b"),
+            ("127.0.0.1", "127.0.0.1"),
+            ("[::1]", "[::1]"),
+            ("[0:0:0:0:0:0:0:1]", "[::1]"),
+            ("[2001:DB8::A]", "[2001:db8::a]"),
+        ] {
+            assert_eq!(canonical_host(text).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_no_host_says_why() {
+        for (text, error) in [
+            ("", HostError::NotAName),
+            (".", HostError::NotAName),
+            ("a..b", HostError::NotAName),
+            ("a b", HostError::NotAName),
+            ("é.example", HostError::NotAName),
+            ("1.2.3", HostError::NotIpv4),
+            ("127.1", HostError::NotIpv4),
+            ("1.2.3.4.5", HostError::NotIpv4),
+            ("1.2.3.256", HostError::NotIpv4),
+            ("01.2.3.4", HostError::NotIpv4),
+            ("2130706433", HostError::NotIpv4),
+            ("a.0x7f", HostError::NotIpv4),
+            ("[::g]", HostError::NotIpv6),
+            ("[anything]", HostError::NotIpv6),
+            ("[v1.x]", HostError::NotIpv6),
+            ("[1.2.3.4]", HostError::NotIpv6),
+            ("[::1", HostError::NotIpv6),
+            ("[fe80::1%25lo]", HostError::Zone),
+            ("[fe80::1%lo]", HostError::Zone),
+        ] {
+            assert_eq!(canonical_host(text), Err(error), "{text}");
+        }
+    }
+}

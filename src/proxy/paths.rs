@@ -1,0 +1,277 @@
+//! The ways in which a receiver may read a path, and the form that stands for all of them.
+//!
+//! A path is forwarded as it came. Servers behind decode it once or twice, merge slashes, resolve
+//! dot segments, cut off parameters, or take a backslash for a slash, in this order or another.
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
+/// Paths that honest senders write have a few readings; more than this are there to confuse.
+const READINGS_MAX: usize = 64;
+
+/// A proxy and the server behind it may each decode once.
+const DECODINGS_MAX: usize = 2;
+
+/// A path has more readings than [`READINGS_MAX`].
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooMany;
+
+/// Whether a path may have another reading than itself, apart from its case and a trailing slash.
+fn is_plain(path: &str) -> bool {
+    !path.contains(['%', ';', '\\']) && !path.contains("//") && !path.contains("/.")
+}
+
+/// The path as it is written, and every other reading of it; case and a trailing slash are left to
+/// who looks them up. Each reading is found once, so the work is bounded by their number.
+pub(super) fn readings(path: &str) -> Result<Vec<String>, TooMany> {
+    const SHAPES: [fn(&str) -> String; 4] =
+        [with_slashes, without_parameters, with_single_slashes, without_dot_segments];
+    let mut all = Readings(vec![path.to_owned()]);
+    if is_plain(path) {
+        return Ok(all.0);
+    }
+    let mut decoded_first = 0;
+    for decodings in 0..=DECODINGS_MAX {
+        let mut next = decoded_first;
+        while let Some(reading) = all.0.get(next).cloned() {
+            SHAPES.iter().try_for_each(|shape| all.add(shape(&reading)))?;
+            next += 1;
+        }
+        if decodings < DECODINGS_MAX {
+            let before = all.0.get(decoded_first..).unwrap_or_default().to_vec();
+            decoded_first = all.0.len();
+            for reading in before {
+                all.add(decoded_but_slashes(&reading))?;
+                all.add(decoded(&reading))?;
+            }
+        }
+    }
+    Ok(all.0)
+}
+
+struct Readings(Vec<String>);
+
+impl Readings {
+    fn add(&mut self, reading: String) -> Result<(), TooMany> {
+        if self.0.contains(&reading) {
+            return Ok(());
+        }
+        if self.0.len() == READINGS_MAX {
+            return Err(TooMany);
+        }
+        self.0.push(reading);
+        Ok(())
+    }
+}
+
+/// What is no UTF-8 is replaced: no route is written so.
+fn decoded(path: &str) -> String {
+    percent_decode_str(path).decode_utf8_lossy().into_owned()
+}
+
+/// Many servers leave an encoded slash as it is.
+fn decoded_but_slashes(path: &str) -> String {
+    let kept = ["%2f", "%2F", "%5c", "%5C"].into_iter();
+    decoded(&kept.fold(path.to_owned(), |path, escape| {
+        if path.contains(escape) { path.replace(escape, &escape.replace('%', "%25")) } else { path }
+    }))
+}
+
+fn with_slashes(path: &str) -> String {
+    path.replace('\\', "/")
+}
+
+fn without_parameters(path: &str) -> String {
+    let segments = path.split('/').map(|segment| segment.split(';').next().unwrap_or_default());
+    segments.collect::<Vec<_>>().join("/")
+}
+
+fn with_single_slashes(path: &str) -> String {
+    let mut single = String::with_capacity(path.len());
+    for character in path.chars() {
+        if character != '/' || !single.ends_with('/') {
+            single.push(character);
+        }
+    }
+    single
+}
+
+/// RFC 3986, 5.2.4.
+fn without_dot_segments(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
+        match segment {
+            "." => {}
+            ".." => drop(kept.pop()),
+            segment => {
+                kept.push(segment);
+                continue;
+            }
+        }
+        if is_last {
+            kept.push("");
+        }
+    }
+    format!("/{}", kept.join("/"))
+}
+
+/// The form that stands for every spelling that RFC 3986, 6.2.2 and doubled slashes allow: escapes
+/// of unreserved characters are decoded, all others upper case, slashes single, dot segments
+/// resolved. A path in this form stays as it is.
+pub(super) fn normal(path: &str) -> Cow<'_, str> {
+    if !path.contains('%') && !path.contains("//") && !path.contains("/.") {
+        return Cow::Borrowed(path);
+    }
+    let escapes = normal_escapes(path);
+    Cow::Owned(without_dot_segments(&with_single_slashes(&escapes)))
+}
+
+fn normal_escapes(path: &str) -> String {
+    let mut pieces = path.split('%');
+    let mut normal = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let digits = piece.get(..2).filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match byte {
+            Some(byte) if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
+                normal.push(char::from(byte));
+                normal.push_str(piece.get(2..).unwrap_or_default());
+            }
+            Some(_) => {
+                normal.push('%');
+                normal.push_str(&piece.get(..2).unwrap_or_default().to_ascii_uppercase());
+                normal.push_str(piece.get(2..).unwrap_or_default());
+            }
+            None => {
+                normal.push('%');
+                normal.push_str(piece);
+            }
+        }
+    }
+    normal
+}
+
+/// Whether dot segments, resolved by some receiver, lead above the start of `path`.
+pub(super) fn climbs(path: &str) -> bool {
+    if is_plain(path) {
+        return false;
+    }
+    let once = decoded(path);
+    let twice = decoded(&once);
+    let spelled = [Cow::Borrowed(path), once.into(), twice.into()];
+    spelled.iter().any(|path| goes_below_zero(path) || goes_below_zero(&with_slashes(path)))
+}
+
+fn goes_below_zero(path: &str) -> bool {
+    let mut depth = 0_i32;
+    path.split('/').any(|segment| {
+        // Some receivers take path parameters off before they look.
+        match segment.split(';').next().unwrap_or_default() {
+            "" | "." => {}
+            ".." => depth -= 1,
+            _ => depth += 1,
+        }
+        depth < 0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_plain_path_has_one_reading() {
+        for path in ["/", "/webhooks/stripe", "/Webhooks/a-b_c~d.e/"] {
+            assert_eq!(readings(path), Ok(vec![path.to_owned()]), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_reading_and_every_order_of_them_is_found() {
+        for path in [
+            "/webhooks/%73tripe",
+            "/webhooks/%2573tripe",
+            "/webhooks//stripe",
+            "/webhooks/./stripe",
+            "/x/../webhooks/stripe",
+            "/x/%2e%2e/webhooks/stripe",
+            "/x/%252e%252e/webhooks/stripe",
+            "/webhooks/stripe;x",
+            "/webhooks;a=b/stripe;c",
+            "/webhooks/stripe%3Bx",
+            "/webhooks%2Fstripe",
+            "/webhooks%252fstripe",
+            "/webhooks%5Cstripe",
+            "/x/..;/webhooks//%73tripe;y",
+            "/x;%2f../webhooks/stripe",
+            "/a%2fb/../webhooks/stripe",
+            "/x/..%5c%77ebhooks/stripe",
+        ] {
+            let found = readings(path).unwrap();
+            assert!(found.iter().any(|it| it == "/webhooks/stripe"), "{path}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_readings_is_bounded() {
+        let nasty = "/%5c%253b/%2e/.%252e%3b%3b%2e/.%2f/.%255c/.%252e%3b;x%5cx";
+        assert_eq!(readings(nasty), Err(TooMany));
+        assert!(readings("/users/a%20b;v=1//c/./d/").is_ok());
+        assert!(readings("/proxy/https%3A%2F%2Fa.example%2Fb%3Fc%3Dd/").is_ok());
+    }
+
+    #[test]
+    fn all_spellings_have_one_normal_form() {
+        for (path, expected) in [
+            ("/st/acct", "/st/acct"),
+            ("/st/%61cct", "/st/acct"),
+            ("/st//acct", "/st/acct"),
+            ("/st/./acct", "/st/acct"),
+            ("/st/%2e/acct", "/st/acct"),
+            ("/st/x/%2E./acct", "/st/acct"),
+            ("/st/a%2fb%C3%a9", "/st/a%2Fb%C3%A9"),
+            ("/st/100%", "/st/100%"),
+            ("/st/%zz%7E", "/st/%zz~"),
+            ("/st/acct/", "/st/acct/"),
+            ("/st/acct/.", "/st/acct/"),
+            ("/st/a;b=c", "/st/a;b=c"),
+            ("/../st", "/st"),
+            ("/%c3é", "/%C3é"),
+        ] {
+            assert_eq!(normal(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn dot_segments_within_the_route_stay_as_they_are() {
+        assert!(!climbs("/a%2Fb/%2e%2e/c//d/%252F"));
+        assert!(!climbs("/a/../b/./c"));
+    }
+
+    #[test]
+    fn no_spelling_of_dot_segments_leaves_the_route() {
+        for path in ["/..", "/../admin", "/%2e%2e/admin", "/.%2E/x", "/a/../../x", "/..%2fadmin"] {
+            assert!(climbs(path), "{path}");
+        }
+        for path in ["/..%5cadmin", "/a/..\\..\\admin", "/..;/admin", "/%252e%252e%252fadmin"] {
+            assert!(climbs(path), "{path}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_path_panics_and_the_normal_form_is_stable(path in "/[a/.;%\\\\25eEfF]{0,24}") {
+            if let Ok(found) = readings(&path) {
+                prop_assert_eq!(&found[0], &path);
+                prop_assert!(found.len() <= READINGS_MAX);
+            }
+            let normal = normal(&path);
+            prop_assert!(normal.starts_with('/') && !normal.contains("//"));
+        }
+    }
+}
