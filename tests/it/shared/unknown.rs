@@ -1,8 +1,12 @@
 //! Nobody knows, and several receivers: over two processes.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use super::server::Server;
-use super::{on_every_server, two_proxies};
-use crate::support::{Act, Answer, Builder, Gate, Onceward, Receiver, event};
+use super::{EXPECTED, on_every_server, two_proxies};
+use crate::support::{Act, Answer, Builder, Gate, Onceward, Receiver, RedisServer, event};
 
 on_every_server! {
     a_timeout_is_held_and_a_look_up_that_finds_it_does_not_send_again
@@ -80,6 +84,47 @@ async fn of_fifty_copies_over_two_processes_one_asks<S: Server>() {
     let (reply, ()) = tokio::join!(b.sends(event("evt_1")), others);
     reply.is_replayed(200);
     assert_eq!((receiver.count(), asked(&receiver)), (2, 1));
+}
+
+/// The server takes no writes when the receiver has answered. Nobody waits for the look-up's lease.
+#[tokio::test]
+async fn a_look_up_whose_finding_could_not_be_recorded_does_not_keep_others_from_asking() {
+    let gate = Gate::default();
+    let waits = gate.clone();
+    let receiver = Receiver::that(move |seen, _| match &*seen.method {
+        "GET" => Answer::new(200, "").when(&waits),
+        _ => Act::Hang,
+    })
+    .await;
+    let server = RedisServer::start().await;
+    let lasting = asking(&receiver).replace("\"20s\"", "\"1m\"");
+    let mut builder = Onceward::in_front_of(&receiver).store(&server.toml()).defaults(&lasting);
+    for text in EXPECTED {
+        builder = builder.expects_log(text);
+    }
+    let lost = "what a look-up has found could not be recorded";
+    let onceward = builder.expects_log(lost).start().await;
+    onceward.sends(event("evt_1")).await.is_executed_as("upstream-timeout", 504);
+    let fills_up = async {
+        receiver.has_counted(2).await;
+        server.does("CONFIG SET maxmemory 1").await;
+        gate.opens();
+    };
+    let (reply, ()) = tokio::join!(onceward.sends(event("evt_1")), fills_up);
+    reply.is_uncertain();
+    onceward.logs(lost).await;
+    server.does("CONFIG SET maxmemory 0").await;
+    let replayed = async {
+        loop {
+            let reply = onceward.sends(event("evt_1")).await;
+            if reply.status == 200 {
+                return reply;
+            }
+            reply.is_in_flight(409);
+        }
+    };
+    timeout(Duration::from_secs(40), replayed).await.unwrap().is_replayed(200);
+    assert_eq!((receiver.count(), asked(&receiver)), (3, 2));
 }
 
 /// C125: the process that ran the first steps is killed; the other goes on.

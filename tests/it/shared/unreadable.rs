@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::join;
 use tokio::time::timeout;
 
+use super::EXPECTED;
 use crate::support::{Gate, Onceward, Receiver, RedisServer, event};
 
 const GIVEN_UP: &str = "an outcome is given up";
@@ -72,4 +73,31 @@ async fn an_outcome_whose_record_cannot_be_read_is_given_up_and_frees_its_place(
 #[tokio::test]
 async fn the_end_of_a_step_whose_record_cannot_be_read_is_given_up_and_frees_its_place() {
     ends_and_frees_its_place(true).await;
+}
+
+/// The server goes on with the claim after its sender was refused.
+#[tokio::test]
+async fn a_claim_without_a_reply_is_not_withdrawn_for_ever_from_a_record_that_cannot_be_read() {
+    const ENDED: &str = "a claim without a reply is not withdrawn";
+    let server = RedisServer::start().await;
+    let receiver = Receiver::that_answers(500, "no\n").await;
+    let mut builder = Onceward::in_front_of(&receiver)
+        .store(&format!("[store.redis]\nurls = [\"{}\"]", server.url()))
+        .defaults("lease = \"1s\"")
+        .expects_log(ENDED);
+    for text in EXPECTED {
+        builder = builder.expects_log(text);
+    }
+    let onceward = builder.start().await;
+    let operation = onceward.sends(event("evt_1")).await.is_executed(500).operation();
+    is_damaged(&server, &operation).await;
+    server.pauses();
+    onceward.sends(event("evt_1")).await.is_refused(503, "store-unavailable").comes_back();
+    server.goes_on();
+    onceward.logs(ENDED).await;
+    let log = onceward.log();
+    let ended = |line: &&serde_json::Value| line.to_string().contains(ENDED);
+    let line = log.iter().find(ended).unwrap();
+    assert_eq!((&line["level"], &line["operation.id"]), (&"ERROR".into(), &operation.into()));
+    receiver.was_called(1);
 }
