@@ -1,6 +1,8 @@
 //! Makes the tables, and brings older ones up to date.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tokio::sync::Mutex;
 use tokio_postgres::Row;
@@ -29,6 +31,9 @@ const LIST: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class c \
 /// Who migrates holds this lock, whatever the schema: `onceward` in ASCII.
 const LOCK: i64 = 0x6f6e_6365_7761_7264;
 
+/// Longest that one change of the tables takes: an index of a large table may take minutes.
+const CHANGE_MAX: Duration = Duration::from_mins(30);
+
 /// The longest name that PostgreSQL keeps whole, in bytes.
 const NAME_BYTES_MAX: usize = 63;
 
@@ -47,7 +52,7 @@ pub(super) struct Tables {
     /// The same in quotes.
     pub(super) quoted: String,
     are_ready: AtomicBool,
-    migrating: Mutex<()>,
+    migrating: Arc<Mutex<()>>,
 }
 
 impl Tables {
@@ -63,7 +68,7 @@ impl Tables {
             schema: schema.to_owned(),
             quoted: format!("\"{}\"", schema.replace('"', "\"\"")),
             are_ready: AtomicBool::new(false),
-            migrating: Mutex::default(),
+            migrating: Arc::default(),
         })
     }
 
@@ -77,17 +82,26 @@ impl Tables {
         self.are_ready.store(false, Ordering::Release);
     }
 
-    /// Makes sure that they are there, once.
-    pub(super) async fn ready(&self, lent: &mut Lent) -> Result<(), Error> {
+    /// Makes sure that they are there, once, and gives the connection back. The change of a large
+    /// table takes longer than the call that begins it: it goes on when that call has ended.
+    pub(super) async fn ready(self: &Arc<Self>, mut lent: Lent) -> Result<Lent, Error> {
         if self.are_ready.load(Ordering::Acquire) {
-            return Ok(());
+            return Ok(lent);
         }
-        let _one_at_a_time = self.migrating.lock().await;
-        if !self.are_ready.load(Ordering::Acquire) {
-            self.migrate(lent).await?;
-            self.are_ready.store(true, Ordering::Release);
+        let one_at_a_time = Arc::clone(&self.migrating).lock_owned().await;
+        if self.are_ready.load(Ordering::Acquire) {
+            return Ok(lent);
         }
-        Ok(())
+        let tables = Arc::clone(self);
+        let migration = tokio::spawn(async move {
+            let done = tables.migrate(&mut lent).await;
+            if done.is_ok() {
+                tables.are_ready.store(true, Ordering::Release);
+            }
+            drop(one_at_a_time);
+            done.map(|()| lent)
+        });
+        migration.await.map_err(|error| Error::Failed(Box::new(error)))?
     }
 
     async fn migrate(&self, lent: &mut Lent) -> Result<(), Error> {
@@ -115,6 +129,8 @@ impl Tables {
             let schema = self.sql("CREATE SCHEMA @schema@");
             lent.execute(&schema).await.map_err(of_statement)?;
         }
+        let patience = format!("SET LOCAL statement_timeout = {}", CHANGE_MAX.as_millis());
+        lent.execute(&patience).await.map_err(of_statement)?;
         for (number, migration) in (1..).zip(MIGRATIONS).skip(version) {
             let noted = format!("INSERT INTO @schema@.migrations (number) VALUES ({number})");
             let statements = self.sql(&format!("{migration};{noted}"));

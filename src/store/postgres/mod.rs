@@ -73,7 +73,7 @@ impl Settings {
         let common = dialer(&self.url)?;
         Ok(Postgres {
             connections: Connections::new(common, self.connections_max, self.timeout)?,
-            tables: Tables::new(&self.schema)?,
+            tables: Arc::new(Tables::new(&self.schema)?),
             listening: Listening::new(listener, endings.clone(), self.timeout),
             epoch: Epoch::new(self.when_emptied),
             timeout: self.timeout,

@@ -46,7 +46,8 @@ fn page_statement(listing: &Listing) -> String {
     let mut conditions =
         vec!["changes_at > (SELECT @schema@.clock()) OR state = 'in_flight'".to_owned()];
     if listing.after.is_some() {
-        let (at, id) = (next(), next());
+        let at = next();
+        let id = next();
         conditions.push(format!("(created_at, id) < (@schema@.moment(${at}), ${id})"));
     }
     if listing.route.is_some() {
@@ -54,7 +55,8 @@ fn page_statement(listing: &Listing) -> String {
     }
     if let Some(key) = &listing.key {
         let form = |number: usize, form: usize| format!("(${number}::text[])[{form}]");
-        let (number, searched) = (next(), "@schema@.searched(key)");
+        let number = next();
+        let searched = "@schema@.searched(key)";
         // one condition for each, so that the server reads no more of the index than it must
         let is_form = |at| {
             let form = form(number, at);

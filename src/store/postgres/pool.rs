@@ -69,7 +69,7 @@ impl Connections {
         }
     }
 
-    /// Lets go of all connections that nobody uses: where one has ended, the others may have.
+    /// Closes all idle connections: where the server has ended one, it may have ended the others.
     pub(super) fn hang_up(&self) {
         for pool in self.reserve.iter().chain([&self.common]) {
             pool.retain(|_, _| false);

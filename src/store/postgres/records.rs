@@ -1,5 +1,6 @@
 //! The atomic steps on the records.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -57,7 +58,7 @@ const UNCERTAIN: &str = "SELECT
 #[derive(Debug)]
 pub(super) struct Postgres {
     pub(super) connections: Connections,
-    pub(super) tables: Tables,
+    pub(super) tables: Arc<Tables>,
     pub(super) listening: Listening,
     pub(super) epoch: Epoch,
     pub(super) timeout: Duration,
@@ -66,9 +67,9 @@ pub(super) struct Postgres {
 pub(super) type Parameters<'a> = [(&'a (dyn ToSql + Sync), Type)];
 
 impl Postgres {
-    /// One statement on tables that are there. A connection that has ended meanwhile, perhaps long
-    /// ago, is no failure: what is sent twice does what it does once. But only a success says then
-    /// what has become of it.
+    /// Runs one statement; the tables are made first if they are missing. A connection may have ended
+    /// long ago without anybody noticing, so the statement is sent once more on a new one: run twice,
+    /// it does what it does once. If that fails as well, nobody knows what became of the first.
     pub(super) async fn ask(
         &self,
         urgent: bool,
@@ -96,8 +97,8 @@ impl Postgres {
         let mut tries = 0;
         loop {
             self.listening.begin();
-            let mut lent = self.connections.lend(urgent).await?;
-            self.tables.ready(&mut lent).await?;
+            let lent = self.connections.lend(urgent).await?;
+            let mut lent = self.tables.ready(lent).await?;
             tries += 1;
             match lent.query(statement, parameters).await {
                 Ok(rows) => return Ok(rows),
@@ -164,9 +165,10 @@ impl Records for Postgres {
         };
         let before = meant.map(|Meant { between: (before, _), .. }| millis(before));
         let after = meant.map(|Meant { between: (_, after), .. }| millis(after));
-        let (durable, ends) =
-            (meant.is_some_and(|meant| meant.durable), meant.is_some_and(|meant| meant.ends));
-        let (id, patience) = (swap.id.to_string(), share_millis(self.timeout));
+        let durable = meant.is_some_and(|meant| meant.durable);
+        let ends = meant.is_some_and(|meant| meant.ends);
+        let id = swap.id.to_string();
+        let patience = share_millis(self.timeout);
         let urgent = swap.purpose == Purpose::Renewal;
         let behind_all = swap.purpose == Purpose::Withdrawal;
         let mut parameters: Vec<(&(dyn ToSql + Sync), Type)> = vec![
@@ -243,7 +245,8 @@ impl Records for Postgres {
 }
 
 fn swapped(row: &Row) -> Result<Swapped, Error> {
-    let (is_done, at) = (get(row, 0)?, timestamp(get(row, 1)?));
+    let is_done = get(row, 0)?;
+    let at = timestamp(get(row, 1)?);
     if is_done {
         return Ok(Swapped::Done(at));
     }

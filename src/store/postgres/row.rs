@@ -24,7 +24,8 @@ pub(super) struct Columns<'a> {
 
 impl<'a> Columns<'a> {
     pub(super) fn of(operation: &'a Operation) -> Self {
-        let (asked, key) = (&operation.asked, &operation.asked.key);
+        let asked = &operation.asked;
+        let key = &operation.asked.key;
         let parts: Vec<_> = key.parts.iter().map(|part| text(part)).collect();
         let holder = match &operation.state {
             State::InFlight(Lease { holder, .. }) => Some(text(holder)),

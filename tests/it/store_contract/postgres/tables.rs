@@ -1,11 +1,13 @@
 //! The tables: who makes them, and what people read in them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use onceward::operation::{Asked, Key, KeyKind, Outcome};
 use onceward::store::postgres::Settings;
 use onceward::store::{Error, Listing};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
 
 use super::{Served, open, settings};
 use crate::store_contract::support::{attempted, copy_of, granted, order};
@@ -24,6 +26,25 @@ async fn several_processes_may_make_the_tables_at_once() {
     let made = server.row("SELECT count(*), max(number)::bigint FROM onceward.migrations").await;
     assert_eq!(made.get::<_, i64>(0), made.get::<_, i64>(1));
     assert_eq!(server.row("SELECT count(*) FROM onceward.operations").await.get::<_, i64>(0), 8);
+}
+
+/// An index of a large table takes minutes. What slows it down here is a trigger.
+#[tokio::test]
+async fn a_change_of_the_tables_may_take_longer_than_a_call() {
+    let server = PostgresServer::start();
+    let slow = "CREATE FUNCTION slow() RETURNS event_trigger LANGUAGE plpgsql
+            AS $$ BEGIN PERFORM pg_sleep(2); END $$;
+        CREATE EVENT TRIGGER slow ON ddl_command_start WHEN TAG IN ('CREATE INDEX')
+            EXECUTE FUNCTION slow()";
+    server.execute(slow).await;
+    let limit = Duration::from_secs(1);
+    let store = open(&Settings { timeout: limit, ..settings(&server.url()) });
+    let asked = Instant::now();
+    store.get(order("1").id).await.unwrap_err();
+    assert!(asked.elapsed() < limit * 10, "{:?}", asked.elapsed());
+    let used = async { while store.get(order("1").id).await.is_err() {} };
+    timeout(Duration::from_mins(2), used).await.expect("the tables are made");
+    granted(&*store, &order("1")).await;
 }
 
 #[tokio::test]
