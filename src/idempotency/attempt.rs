@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::claim::Claim;
 use super::disposition::{Disposition, Forwarded};
 use super::forward::{Bounds, End, Exchange, exchange};
+use super::record::WaitingSender;
 use super::{Executor, Handling, Keyed, Policy, Reference, Reply};
 use crate::operation::state::Ending;
 use crate::operation::{AnswerBody as StoredBody, OperationId, Outcome, Reason, StoredAnswer};
@@ -37,7 +38,9 @@ impl Executor {
     /// waited for long enough is told so.
     async fn attempt(&self, claim: Claim, keyed: Keyed, handling: &Handling, reply: Reply) {
         let _counted = self.metrics.in_flight_guard();
-        let (lease, operation, attempt) = (claim.lease(), keyed.asked.id, Some(claim.attempt));
+        let lease = claim.lease();
+        let operation = keyed.asked.id;
+        let attempt = Some(claim.attempt);
         let in_flight = || {
             let retry_after = lease.left();
             Disposition::InFlight { operation, attempt, retry_after, own: true }
@@ -59,7 +62,8 @@ impl Executor {
     ) {
         let Keyed { asked, mut request, memory, .. } = keyed;
         name(&mut request.headers, asked.id, claim.attempt);
-        let (lease, policy) = (claim.lease(), &handling.policy);
+        let lease = claim.lease();
+        let policy = &handling.policy;
         let spent = claim.asked_at.until(self.clock.moment());
         let left = policy.terms.attempt_timeout.saturating_sub(spent);
         let ends = Instant::now() + left;
@@ -71,7 +75,8 @@ impl Executor {
         match exchange {
             Exchange::Ended(end) => {
                 let (ending, end) = classify(end, policy.judging(), bounds.left());
-                self.record(claim, ending, handling, (reply, Some(end))).await;
+                let sender = WaitingSender { reply, end: Some(end) };
+                self.record(claim, ending, handling, sender).await;
             }
             Exchange::TooLong(answer) => {
                 self.metrics.limit_reached(Limit::ReplayBodyBytes);

@@ -127,7 +127,8 @@ impl Application {
     pub(super) async fn conclude(
         &mut self,
         executor: &Executor,
-        (told, step): (Told, Option<Arc<str>>),
+        told: Told,
+        step: Option<Arc<str>>,
         attempt: u32,
     ) -> Claimed {
         self.asked_at = executor.clock.moment();
@@ -140,7 +141,7 @@ impl Application {
                 error = %chain(&error),
                 "what a look-up has found could not be recorded"
             );
-            // it was granted before, whatever has become of this call
+            // the look-up was granted, whether or not this call took effect
             self.withdraw(executor);
             Claimed::Uncertain { attempt, ends_in: Duration::ZERO }
         })

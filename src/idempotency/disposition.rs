@@ -126,7 +126,8 @@ impl Disposition {
             Claimed::Mismatched { attempt } => Self::Mismatched { operation, attempt },
             // Nobody works on it, and this request must not: its sender has to come back.
             Claimed::Free | Claimed::Granted { .. } | Claimed::Begun { .. } => {
-                let (attempt, retry_after) = (None, Duration::ZERO);
+                let attempt = None;
+                let retry_after = Duration::ZERO;
                 Self::InFlight { operation, attempt, retry_after, own: false }
             }
         }

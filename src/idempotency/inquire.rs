@@ -10,19 +10,30 @@ use super::{Executor, Handling, Keyed, Reply};
 use crate::operation::state::Claimed;
 use crate::operation::{KeyKind, OperationId};
 
+/// What the receiver is asked about.
+pub(super) struct Question<'a> {
+    /// The number of the latest attempt.
+    pub(super) attempt: u32,
+    /// Which step; none on a route without steps.
+    pub(super) step: Option<Arc<str>>,
+    pub(super) keyed: &'a Keyed,
+    pub(super) handling: &'a Handling,
+}
+
 impl Executor {
     /// Asks the receiver, and records what it says: how the operation stands towards this request
     /// then. Meanwhile a sender that has waited for long enough is told so.
     pub(super) async fn look_up(
         &self,
         application: &mut Application,
-        (attempt, step): (u32, Option<Arc<str>>),
-        (keyed, handling): (&Keyed, &Handling),
+        question: Question<'_>,
         reply: &Reply,
     ) -> Claimed {
+        let Question { attempt, step, keyed, handling } = question;
         let operation = keyed.asked.id;
         let in_flight = || {
-            let (attempt, retry_after) = (Some(attempt), Duration::ZERO);
+            let attempt = Some(attempt);
+            let retry_after = Duration::ZERO;
             Disposition::InFlight { operation, attempt, retry_after, own: true }
         };
         let told = tokio::select! {
@@ -37,7 +48,7 @@ impl Executor {
             reason = told.reason,
             "the receiver was asked whether it was done"
         );
-        application.conclude(self, (told, step), attempt).await
+        application.conclude(self, told, step, attempt).await
     }
 
     async fn ask(&self, keyed: &Keyed, handling: &Handling, step: Option<&str>) -> Told {

@@ -8,6 +8,7 @@ use super::claim::Claim;
 use super::disposition::{Disposition, Forwarded};
 use super::flow::Flow;
 use super::forward::{Bounds, TooLong};
+use super::record::WaitingSender;
 use super::{Executor, Handling, Reply};
 use crate::operation::{AnswerBody as StoredBody, Outcome, StoredAnswer};
 use crate::upstream::{self, AnswerBody, stored_headers};
@@ -40,14 +41,18 @@ impl Executor {
             Outcome::Succeeded => Duration::MAX,
             Outcome::Failed | Outcome::Uncertain => SENDER_PATIENCE,
         };
-        let (begun, pieces, budget) = (Some((begun, memory)), Some(pieces), self.budget.clone());
+        let begun = Some((begun, memory));
+        let pieces = Some(pieces);
+        let budget = self.budget.clone();
         let flow = Flow { begun, rest, pieces, budget, patience };
         if outcome == Outcome::Succeeded {
             let ending = answered(outcome, kept, reference);
-            self.record(claim, ending, handling, (reply, Some(end))).await;
+            let sender = WaitingSender { reply, end: Some(end) };
+            self.record(claim, ending, handling, sender).await;
             let _broke_off = bounds.hold(flow.run()).await;
         } else {
-            let (operation, attempt) = (claim.lease().operation(), claim.attempt);
+            let operation = claim.lease().operation();
+            let attempt = claim.attempt;
             reply.send(Disposition::Executed { operation, attempt, end });
             let rest = Rest { outcome, kept, reference, flow };
             self.record_at_its_end(claim, rest, handling, (reply, bounds)).await;
@@ -63,13 +68,15 @@ impl Executor {
         handling: &Handling,
         (reply, bounds): (&Reply, Bounds<'_>),
     ) {
-        let (lease, status) = (claim.lease(), Some(kept.status));
+        let lease = claim.lease();
+        let status = Some(kept.status);
         let (ending, last) = match bounds.hold(flow.run_but_last()).await {
             Ok(Ok(last)) => (answered(outcome, kept, reference), Some(last)),
             Ok(Err(broke)) => (unanswered(Outcome::Uncertain, broke.reason(), status), None),
             Err(reason) => (unanswered(Outcome::Uncertain, reason, status), None),
         };
-        let mut recording = pin!(self.record(claim, ending, handling, (reply, None)));
+        let sender = WaitingSender { reply, end: None };
+        let mut recording = pin!(self.record(claim, ending, handling, sender));
         let recorded = tokio::select! {
             biased;
             () = &mut recording => true,

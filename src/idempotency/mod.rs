@@ -45,8 +45,9 @@ use crate::telemetry::{Limit, Metrics, chain};
 use crate::upstream::Request;
 
 use claim::{Application, Approach, Claim};
+use inquire::Question;
 use reply::Reply;
-use wait::Waiters;
+use wait::{Waiters, Waiting};
 use withdraw::Withdrawals;
 
 /// A request of which it is known what is to be done once.
@@ -117,7 +118,8 @@ impl Executor {
         let operation = keyed.asked.id;
         let deadline = handling.policy.answer_within.map(|within| keyed.arrived + within);
         let (reply, answer) = Reply::new(deadline);
-        let (executor, handling) = (Arc::clone(self), Arc::clone(handling));
+        let executor = Arc::clone(self);
+        let handling = Arc::clone(handling);
         self.running.spawn(async move { executor.run(keyed, handling, reply).await });
         answer.await.unwrap_or(Disposition::lost(operation))
     }
@@ -133,7 +135,8 @@ impl Executor {
         if let WhenInFlight::Wait { waiters_max } = policy.when_in_flight
             && let Ok(Standing::Stands(Claimed::InFlight { attempt, .. })) = standing
         {
-            let wait = self.wait(&keyed, &handling, (waiters_max, attempt), &reply);
+            let waiting = Waiting { waiters_max, met: attempt };
+            let wait = self.wait(&keyed, &handling, waiting, &reply);
             standing = Box::pin(wait).await;
         }
         match standing {
@@ -198,8 +201,8 @@ impl Executor {
         let mut application = Application::new(self, &keyed.asked, handling, approach)?;
         let mut claimed = application.send(self).await?;
         while let Claimed::LookUp { attempt, step } = claimed {
-            let asked = (attempt, step);
-            let looking_up = self.look_up(&mut application, asked, (keyed, handling), reply);
+            let question = Question { attempt, step, keyed, handling };
+            let looking_up = self.look_up(&mut application, question, reply);
             claimed = Box::pin(looking_up).await;
         }
         let claim = application.granted(self, &claimed);

@@ -15,7 +15,8 @@ impl Executor {
         let operation = keyed.asked.id;
         let deadline = handling.policy.answer_within.map(|within| keyed.arrived + within);
         let (reply, answer) = Reply::passing(deadline);
-        let (executor, handling) = (Arc::clone(self), Arc::clone(handling));
+        let executor = Arc::clone(self);
+        let handling = Arc::clone(handling);
         self.running.spawn(async move { executor.run_observed(keyed, &handling, reply).await });
         answer.await.unwrap_or(Disposition::lost(operation))
     }

@@ -17,7 +17,8 @@ impl Executor {
     /// Forwards a request as it is. Dropping the future interrupts nothing.
     pub async fn pass(
         self: &Arc<Self>,
-        (request, memory): (Request, Reserved),
+        request: Request,
+        memory: Reserved,
         arrived: Instant,
         handling: &Arc<Handling>,
     ) -> Disposition {
@@ -26,7 +27,8 @@ impl Executor {
         };
         let deadline = handling.policy.answer_within.map(|within| arrived + within);
         let (reply, answer) = Reply::new(deadline);
-        let (executor, handling) = (Arc::clone(self), Arc::clone(handling));
+        let executor = Arc::clone(self);
+        let handling = Arc::clone(handling);
         self.running.spawn(async move {
             executor.pass_on(request, &handling, reply).await;
             drop((slot, memory));
@@ -48,9 +50,11 @@ impl Executor {
                     let headers = answer_headers(answer.headers, true);
                     let end = Forwarded::Answered { status: answer.status, headers, body };
                     reply.send(Disposition::Passed(end));
-                    let (begun, patience) = (None, Duration::MAX);
+                    let begun = None;
+                    let patience = Duration::MAX;
                     let budget = self.budget.clone();
-                    let (rest, pieces) = (answer.stream, Some(pieces));
+                    let rest = answer.stream;
+                    let pieces = Some(pieces);
                     let flow = Flow { begun, rest, pieces, budget, patience };
                     // The sender sees where it broke off.
                     let _broke_off = bounds.hold(flow.run()).await;

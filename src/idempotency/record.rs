@@ -19,8 +19,15 @@ use crate::telemetry::chain;
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_LAST: Duration = Duration::from_secs(5);
 
+/// The sender that waits for the outcome of an attempt.
+pub(super) struct WaitingSender<'a> {
+    pub(super) reply: &'a Reply,
+    /// What it gets when the outcome is recorded; none if it has its answer already.
+    pub(super) end: Option<Forwarded>,
+}
+
 impl Executor {
-    /// Records an outcome and then gives `end` to the sender. While the store cannot record it the
+    /// Records an outcome and then gives the sender its answer. While the store cannot record it the
     /// sender waits until the end that the lease has now; recording goes on after that, while the
     /// operation is in flight, and then uncertain.
     pub(super) async fn record(
@@ -28,9 +35,12 @@ impl Executor {
         claim: Claim,
         ending: Ending,
         handling: &Handling,
-        (reply, mut end): (&Reply, Option<Forwarded>),
+        sender: WaitingSender<'_>,
     ) {
-        let (lease, attempt, outcome) = (claim.lease(), claim.attempt, ending.outcome);
+        let WaitingSender { reply, mut end } = sender;
+        let lease = claim.lease();
+        let attempt = claim.attempt;
+        let outcome = ending.outcome;
         let operation = lease.operation();
         let took = claim.asked_at.until(self.clock.moment());
         let settlement = claim.settlement(ending);
@@ -73,7 +83,7 @@ impl Executor {
             Ok(Settled::Superseded) if !reply.passes() => {
                 self.standing(&settlement.asked, handling).await
             }
-            // it is what has become of the request, whoever remembers it
+            // the upstream has said so, whether or not it is remembered
             Ok(Settled::Recorded { .. } | Settled::RecordLost | Settled::Superseded) | Err(_) => {
                 Disposition::Executed { operation, attempt, end }
             }

@@ -23,7 +23,8 @@ impl Reply {
     /// A way back that is to be used before `deadline`.
     pub(super) fn new(deadline: Option<Instant>) -> (Self, oneshot::Receiver<Disposition>) {
         let (sender, receiver) = oneshot::channel();
-        let (sender, told_to_come_back) = (Mutex::new(Some(sender)), AtomicBool::new(false));
+        let sender = Mutex::new(Some(sender));
+        let told_to_come_back = AtomicBool::new(false);
         (Self { sender, deadline, told_to_come_back, passing: false }, receiver)
     }
 

@@ -28,6 +28,15 @@ struct Place<'a> {
     id: OperationId,
 }
 
+/// What a copy that waits has to know.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Waiting {
+    /// How many may wait for one operation.
+    pub(super) waiters_max: usize,
+    /// The attempt that it has met in flight.
+    pub(super) met: u32,
+}
+
 impl Waiters {
     fn join(&self, id: OperationId, waiters_max: usize) -> Option<Place<'_>> {
         let mut waiting = self.lock();
@@ -66,15 +75,16 @@ const LAST_WORD: Duration = Duration::from_millis(250);
 
 impl Executor {
     /// Waits until the operation is no longer in flight under somebody else, or the sender has
-    /// waited for long enough. `met` is the attempt that it has met: from then on a store that is
-    /// away is asked again, and nothing is forwarded because of its silence.
+    /// waited for long enough. It has met an attempt: from then on a store that is away is asked
+    /// again, and nothing is forwarded because of its silence.
     pub(super) async fn wait(
         &self,
         keyed: &Keyed,
         handling: &Handling,
-        (waiters_max, met): (usize, u32),
+        waiting: Waiting,
         reply: &Reply,
     ) -> Result<Standing, store::Error> {
+        let Waiting { waiters_max, met } = waiting;
         let id = keyed.asked.id;
         let Some(_place) = self.waiters.join(id, waiters_max) else {
             self.metrics.limit_reached(Limit::Waiters);
@@ -86,7 +96,8 @@ impl Executor {
         };
         // The watch begins before the look, so that no end falls between the two.
         let Ok(mut watch) = self.store.watch(id).await else { return Ok(in_flight(met)) };
-        let (mut slot, mut waited_for) = (handling.slot(), met);
+        let mut slot = handling.slot();
+        let mut waited_for = met;
         let mut lease_ends = Instant::now() + handling.policy.terms.lease;
         loop {
             let approach = Approach::after_waiting(slot.take(), IfInFlight::Waits, waited_for);

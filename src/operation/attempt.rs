@@ -418,7 +418,8 @@ mod tests {
     #[test]
     fn whether_it_was_sent_is_said_only_where_it_is_known() {
         let ended = |sent, outcome, reason| {
-            let (outcome, reason) = (Some(outcome), Some(reason));
+            let outcome = Some(outcome);
+            let reason = Some(reason);
             Attempt { sent, outcome, reason, ..attempt(1) }.was_sent()
         };
         assert_eq!(attempt(1).was_sent(), None, "it has not ended");

@@ -98,6 +98,16 @@ pub struct Plan {
     pub answer_from: Arc<str>,
 }
 
+impl Plan {
+    /// Those with these names, in the order of the plan.
+    pub(super) fn named<'a>(
+        &'a self,
+        names: &'a [Arc<str>],
+    ) -> impl Iterator<Item = &'a PlannedStep> {
+        self.steps.iter().filter(|planned| names.contains(&planned.name))
+    }
+}
+
 /// What binds a step once it has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedStep {

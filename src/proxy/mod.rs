@@ -262,7 +262,7 @@ impl Shared {
                 }
             }
             Identity::Passed(_) => {
-                self.executor.pass((request, memory), arrived, &route.handling).await
+                self.executor.pass(request, memory, arrived, &route.handling).await
             }
         })
     }

@@ -83,7 +83,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_end_before_the_wait_is_not_missed() {
-        let (endings, id) = (Endings::default(), OperationId::from_bytes([1; 16]));
+        let endings = Endings::default();
+        let id = OperationId::from_bytes([1; 16]);
         let mut watch = endings.watch(id);
         endings.announce(id);
         watch.ended().await;
@@ -91,7 +92,8 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_may_have_missed_an_end_is_woken() {
-        let (endings, ids) = (Endings::default(), [1, 2].map(|n| OperationId::from_bytes([n; 16])));
+        let endings = Endings::default();
+        let ids = [1, 2].map(|n| OperationId::from_bytes([n; 16]));
         let mut watches = ids.map(|id| endings.watch(id));
         endings.announce_all();
         for watch in &mut watches {
@@ -101,8 +103,10 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_those_who_stopped_waiting() {
-        let (endings, id) = (Endings::default(), OperationId::from_bytes([1; 16]));
-        let (one, other) = (endings.watch(id), endings.watch(id));
+        let endings = Endings::default();
+        let id = OperationId::from_bytes([1; 16]);
+        let one = endings.watch(id);
+        let other = endings.watch(id);
         drop(one);
         assert_eq!(endings.lock().len(), 1);
         drop(other);

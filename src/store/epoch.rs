@@ -1,8 +1,8 @@
 //! Whether a server still keeps what it was told: a word that it was given once must still be there.
 //!
-//! A word also says how it came there. Who knew another one before has found that the server came
-//! back empty, and marks the new one; a person acknowledges it. So processes that start later, and
-//! know nothing, know at least that.
+//! A word also has a standing. A process that knew another word before has found that the server
+//! came back empty, and marks the new word, so that processes that start later know it as well. A
+//! person acknowledges it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use super::Concern;
 /// What becomes of claims when a server has come back without what it was told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WhenEmptied {
-    /// They are granted: operations that were done may run again. It is told.
+    /// They are granted: operations that were done may run again. The loss is logged.
     #[default]
     Continue,
     /// They are refused until a person has acknowledged it.

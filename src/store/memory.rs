@@ -101,7 +101,8 @@ impl Records {
 
     /// One page, newest first, as of `now`.
     fn page(&self, listing: &Listing, now: Timestamp) -> Listed {
-        let (mut operations, mut next) = (Vec::new(), None);
+        let mut operations = Vec::new();
+        let mut next = None;
         for (scanned, place) in self.places(listing).enumerate() {
             if operations.len() == listing.limit || scanned == SCANNED_MAX {
                 return Listed { operations, next };
@@ -115,7 +116,8 @@ impl Records {
 
     /// Where a list has to look, newest first.
     fn places(&self, listing: &Listing) -> Box<dyn Iterator<Item = Place> + '_> {
-        let (first, last) = (Place::FIRST, listing.after.unwrap_or(Place::BEHIND_ALL));
+        let first = Place::FIRST;
+        let last = listing.after.unwrap_or(Place::BEHIND_ALL);
         match listing.key_digest() {
             Some(key) => {
                 let places = self.keys.range((key, first)..(key, last));

@@ -201,8 +201,8 @@ impl Error {
         }
     }
 
-    /// Whether it is no more than silence: nobody has met an attempt at the operation, or has lost
-    /// one.
+    /// Whether it says nothing of the operation: no attempt at it was met, and the store has lost
+    /// nothing that it was told.
     pub const fn says_nothing(&self) -> bool {
         match self {
             Self::Unavailable(_)

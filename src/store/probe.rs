@@ -37,7 +37,8 @@ pub(super) async fn probe(store: &dyn Store) -> Result<(), Error> {
 pub(super) async fn probe_as(store: &dyn Store, id: [u8; 16]) -> Result<(), Error> {
     let asked = Arc::new(throw_away(id));
     let claim_id = ClaimId::from_random(random()?);
-    let (id, holder) = (asked.id, Arc::<str>::from("probe"));
+    let id = asked.id;
+    let holder = Arc::<str>::from("probe");
     let request = ClaimRequest::new(Arc::clone(&asked), claim_id, Arc::clone(&holder), TERMS);
     let Claimed::Granted { attempt } = store.claim(&request).await? else {
         return Err(unsound("claim"));
@@ -70,11 +71,10 @@ pub(super) fn is_throw_away(operation: &Operation) -> bool {
 
 /// An operation that nobody else asks for.
 fn throw_away(bits: [u8; 16]) -> Asked {
-    let (id, key) = (
-        OperationId::from_bytes(bits),
-        Key { from: KeyKind::Header, parts: vec![hex::encode(bits)] },
-    );
-    let (method, path) = ("PROBE".to_owned(), "/".to_owned());
+    let id = OperationId::from_bytes(bits);
+    let key = Key { from: KeyKind::Header, parts: vec![hex::encode(bits)] };
+    let method = "PROBE".to_owned();
+    let path = "/".to_owned();
     let fingerprint = FingerprintDigest::under(ROUTE).finish();
     Asked { id, route: ROUTE.into(), method, path, key, fingerprint, under: AskedUnder::Enforce }
 }

@@ -113,7 +113,8 @@ impl Lookup {
         };
         let status = response.status();
         if status == StatusCode::NOT_FOUND {
-            let (finding, reason) = (Finding::NotDone, "answered 404".to_owned());
+            let finding = Finding::NotDone;
+            let reason = "answered 404".to_owned();
             return Told { finding, reason, reference: None };
         }
         if !status.is_success() {

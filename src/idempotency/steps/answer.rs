@@ -19,7 +19,9 @@ impl Executor {
     ) {
         let _counted = self.metrics.in_flight_guard();
         let begun = std::mem::take(&mut claim.begun);
-        let (lease, operation, attempt) = (claim.lease(), keyed.asked.id, Some(claim.attempt));
+        let lease = claim.lease();
+        let operation = keyed.asked.id;
+        let attempt = Some(claim.attempt);
         let in_flight = || {
             let retry_after = lease.left();
             Disposition::InFlight { operation, attempt, retry_after, own: true }
@@ -43,8 +45,10 @@ impl Executor {
 
     /// The answer to the sender once nothing of its attempt runs any more.
     pub(super) async fn answer(&self, work: Work<'_>, mut ran: Vec<Ran>) -> Disposition {
-        let (operation, attempt) = (work.keyed.asked.id, work.claim.attempt);
-        let (mut ended, mut lost) = (None, false);
+        let operation = work.keyed.asked.id;
+        let attempt = work.claim.attempt;
+        let mut ended = None;
+        let mut lost = false;
         for advanced in ran.iter().filter_map(|one| one.advanced.as_ref()) {
             match advanced {
                 Advanced::Next { .. } | Advanced::Recorded => {}

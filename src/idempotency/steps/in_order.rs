@@ -11,7 +11,8 @@ use crate::operation::state::Advanced;
 impl Executor {
     /// Runs the step that has begun, and each one that begins with the end of the one before.
     pub(super) async fn in_order(&self, work: Work<'_>, first: Arc<str>) -> Option<Disposition> {
-        let (mut step, mut began_at) = (first, work.claim.asked_at);
+        let mut step = first;
+        let mut began_at = work.claim.asked_at;
         let mut ran = Vec::new();
         loop {
             let one = self.run_leased(work, step, began_at).await?;

@@ -54,7 +54,7 @@ impl Executor {
         began_at: Moment,
     ) -> Option<Ran> {
         let (index, receiver) = work.steps.find(&step)?;
-        let (ending, end) = self.forward_step(work, (index, receiver), began_at).await;
+        let (ending, end) = self.forward_step(work, index, receiver, began_at).await;
         let outcome = ending.outcome;
         let settlement = work.claim.settlement(ending);
         let end_of_step = StepEnd {
@@ -81,7 +81,8 @@ impl Executor {
     async fn forward_step(
         &self,
         work: Work<'_>,
-        (index, receiver): (usize, &Receiver),
+        index: usize,
+        receiver: &Receiver,
         began_at: Moment,
     ) -> (Ending, Forwarded) {
         let policy = &receiver.policy;
@@ -97,7 +98,8 @@ impl Executor {
         let lease = work.claim.lease();
         let ends = Instant::now() + left;
         let bounds = Bounds { ends, lease: Some(&lease), stop: &self.stop };
-        let (room, kept) = (self.budget.reserve_none(), work.handling.policy.body_bytes_max);
+        let room = self.budget.reserve_none();
+        let kept = work.handling.policy.body_bytes_max;
         let judging = Judging {
             outcome: &policy.outcome,
             reference: policy.reference.as_ref(),
@@ -119,8 +121,10 @@ impl Executor {
         work: Work<'_>,
         end: &StepEnd,
     ) -> (Result<Advanced, store::Error>, Moment) {
-        let (lease, failed_once) = (work.claim.lease(), Notify::new());
-        let (operation, attempt) = (end.asked.id, end.attempt);
+        let lease = work.claim.lease();
+        let failed_once = Notify::new();
+        let operation = end.asked.id;
+        let attempt = end.attempt;
         let recording = async {
             let mut sent = self.clock.moment();
             let recorded = Self::insist(&lease, &failed_once, || {

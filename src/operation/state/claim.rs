@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::decide::note;
 use super::lapse::WHEN_UNCERTAIN;
 use super::lookup::{Next, await_lookup, begin, next, refuse};
-use super::{Change, Held, Lease, State, Success, Transition, lapse, steps};
+use super::{Change, Held, Inquiry, Lease, State, Success, Transition, lapse, steps};
 use crate::operation::{
     Asked, AskedUnder, Attempt, AttemptLog, ClaimId, Decision, DecisionKind, KeyKind, Operation,
     Plan, Step, StepState, StoredAnswer, Terms, Timestamp,
@@ -156,8 +156,8 @@ pub enum Claimed {
 }
 
 impl Claimed {
-    /// Whether it only turns somebody away because of another attempt: it is so even if what the
-    /// claim would have noted is not.
+    /// Whether it only turns a copy away because of another attempt. That is right even if the note
+    /// that goes with it could not be written.
     pub const fn turns_away(&self) -> bool {
         match self {
             Self::InFlight { .. } | Self::Uncertain { .. } | Self::Mismatched { .. } => true,
@@ -238,7 +238,8 @@ pub fn claim(
             // uncertain -> uncertain
             Next::Held => (seen.change.max(Change::Lazy), refuse(held, attempt, now)),
             Next::LookUp(step, lease) => {
-                let claimed = begin(held, attempt, request, (step, lease), now);
+                let inquiry = Inquiry { id: request.claim_id, until: now.plus(lease), step };
+                let claimed = begin(held, attempt, inquiry, now);
                 (seen.change.max(Change::Lazy), claimed)
             }
             Next::Awaited(left) => {
@@ -331,7 +332,8 @@ pub(super) fn grant(
     now: Timestamp,
 ) -> Transition<Claimed> {
     if !request.may_grant {
-        let (change, hold_ended) = (Change::None, false);
+        let change = Change::None;
+        let hold_ended = false;
         return Transition { operation: free, change, hold_ended, result: Claimed::Free };
     }
     if let Some(plan) = &request.plan {

@@ -77,8 +77,10 @@ pub fn forget(
             steps::free_all(&mut found.steps);
             // what is remembered is not remembered for longer
             found.state = State::Forgotten { expires_at: found.state.changes_at() };
-            let (by, reason) = (by.to_owned(), reason.to_owned());
-            let (kind, reference) = (DecisionKind::Forgotten, None);
+            let by = by.to_owned();
+            let reason = reason.to_owned();
+            let kind = DecisionKind::Forgotten;
+            let reference = None;
             Decision { at: now, by, kind, reason, reference }
         })
     })
@@ -106,7 +108,8 @@ fn decide(
 
 /// Whether it is in a state that a person may end, and stands as the person saw it.
 fn may_resolve(operation: &Operation, resolution: &Resolution) -> bool {
-    let (latest, state) = (operation.attempts.latest_number(), operation.state.name());
+    let latest = operation.attempts.latest_number();
+    let state = operation.state.name();
     match &operation.state {
         State::Uncertain(_) | State::Failed(_) => {
             resolution.attempt.is_none_or(|seen| seen == latest)
@@ -117,7 +120,8 @@ fn may_resolve(operation: &Operation, resolution: &Resolution) -> bool {
 }
 
 fn apply(operation: &mut Operation, resolution: &Resolution, now: Timestamp) -> DecisionKind {
-    let (claim_id, settled_at) = (None, now);
+    let claim_id = None;
+    let settled_at = now;
     let expires_at = now.plus(resolution.retention);
     match &resolution.verdict {
         Verdict::Succeeded(given) => {

@@ -123,16 +123,10 @@ pub(super) fn refuse(held: &mut Held, attempt: u32, now: Timestamp) -> Claimed {
 }
 
 /// uncertain -> uncertain: the copy may ask the receiver, and nobody else may for as long.
-pub(super) fn begin(
-    held: &mut Held,
-    attempt: u32,
-    request: &ClaimRequest,
-    (step, lease): (Option<Arc<str>>, Duration),
-    now: Timestamp,
-) -> Claimed {
+pub(super) fn begin(held: &mut Held, attempt: u32, inquiry: Inquiry, now: Timestamp) -> Claimed {
     held.hold_until = held.hold_until.max(now.plus(held.hold_for));
-    let (id, until) = (request.claim_id, now.plus(lease));
-    held.lookup = Some(Inquiry { id, until, step: step.clone() });
+    let step = inquiry.step.clone();
+    held.lookup = Some(inquiry);
     Claimed::LookUp { attempt, step }
 }
 
@@ -167,7 +161,7 @@ pub fn conclude(
     };
     note(&mut operation.decisions, decision(conclusion, now));
     if let (Some(step), Some(plan)) = (step, &request.plan) {
-        return steps::conclude(operation, (plan, step), conclusion, now);
+        return steps::conclude(operation, plan, step, conclusion, now);
     }
     let attempt = operation.attempts.latest_number();
     let attempts_max = match request.if_uncertain {
@@ -186,7 +180,8 @@ pub fn conclude(
             return super::claim::grant(Some(operation), request, now);
         }
         Finding::Done => {
-            let (claim_id, expires_at) = (None, now.plus(request.terms.retention));
+            let claim_id = None;
+            let expires_at = now.plus(request.terms.retention);
             let told = Claimed::Succeeded { attempt, answer: answer.clone() };
             operation.state =
                 State::Succeeded(Success { claim_id, settled_at: now, expires_at, answer });
@@ -197,7 +192,8 @@ pub fn conclude(
             refuse(held, attempt, now)
         }
     };
-    let (operation, change) = (Some(operation), Change::Durable);
+    let operation = Some(operation);
+    let change = Change::Durable;
     Transition { operation, change, hold_ended: false, result }
 }
 

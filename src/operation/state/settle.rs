@@ -70,7 +70,9 @@ pub fn settle(
         let mut attempts = AttemptLog::default();
         attempts.push(Attempt::begun(*attempt, *claim_id, holder, now));
         let state = State::Forgotten { expires_at: now };
-        let (asked, decisions, steps) = (Arc::clone(asked), Vec::new(), Vec::new());
+        let asked = Arc::clone(asked);
+        let decisions = Vec::new();
+        let steps = Vec::new();
         let mut operation = Operation { asked, created_at: now, state, attempts, decisions, steps };
         end(&mut operation, settlement, false, now);
         return Transition {
@@ -154,17 +156,22 @@ fn end(operation: &mut Operation, settlement: &Settlement, copy_refused: bool, n
 
 fn log(attempts: &mut AttemptLog, settlement: &Settlement, now: Timestamp) {
     let Settlement { claim_id, attempt, holder, ending, .. } = settlement;
-    log_end(attempts, (*claim_id, *attempt, holder), None, ending, now);
+    let line = Line { claim_id: *claim_id, attempt: *attempt, holder, step: None };
+    log_end(attempts, &line, ending, now);
+}
+
+/// Names one line of the attempt log.
+pub(super) struct Line<'a> {
+    pub(super) claim_id: ClaimId,
+    pub(super) attempt: u32,
+    pub(super) holder: &'a Arc<str>,
+    /// None on a route without steps.
+    pub(super) step: Option<&'a Arc<str>>,
 }
 
 /// Completes the attempt's line in the log; adds one if it never had one.
-pub(super) fn log_end(
-    attempts: &mut AttemptLog,
-    (claim_id, attempt, holder): (ClaimId, u32, &Arc<str>),
-    step: Option<&Arc<str>>,
-    ending: &Ending,
-    now: Timestamp,
-) {
+pub(super) fn log_end(attempts: &mut AttemptLog, line: &Line<'_>, ending: &Ending, now: Timestamp) {
+    let &Line { claim_id, attempt, holder, step } = line;
     let name = step.map(|step| &**step);
     if attempts.of(claim_id, name).is_none() && !attempts.may_have_dropped(attempt) {
         let line = Attempt::begun(attempt, claim_id, holder, now);
@@ -181,7 +188,7 @@ pub(super) fn log_end(
 }
 
 /// `in_flight`, uncertain -> failed, for a claim whose reply never came: nothing was sent under it.
-/// If the claim is no longer current, its lines in the log say so all the same.
+/// Its lines in the log are marked as never sent even if the claim is no longer current.
 ///
 /// Unlike [`settle`] it leaves no trace where the claim has left none.
 pub fn withdraw(

@@ -189,11 +189,14 @@ mod tests {
         line.forward_key = Some("x-dedup".into());
         line.reference = Some("pay_1".to_owned());
         let State::Uncertain(held) = &mut operation.state else { panic!() };
-        let (id, until) = (ClaimId::from_random([3; 16]), Timestamp(9_000));
+        let id = ClaimId::from_random([3; 16]);
+        let until = Timestamp(9_000);
         held.lookup = Some(Inquiry { id, until, step: Some("mail".into()) });
-        let (claim_id, ends_at) = (ClaimId::from_random([2; 16]), Timestamp(61_000));
+        let claim_id = ClaimId::from_random([2; 16]);
+        let ends_at = Timestamp(61_000);
         let answer = Arc::new(StoredAnswer::empty(http::StatusCode::OK));
-        let (reason, since) = (Reason::TimedOut, Timestamp(2_000));
+        let reason = Reason::TimedOut;
+        let since = Timestamp(2_000);
         let held = HeldStep { claim_id, reason, since, ends_at, answer: None };
         let states = [
             StepState::Waiting,

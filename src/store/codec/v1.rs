@@ -66,7 +66,9 @@ struct Attempt {
 impl From<Operation> for crate::operation::Operation {
     fn from(old: Operation) -> Self {
         let Operation { asked, created_at, state, attempts, decisions } = old;
-        let (state, attempts, steps) = (state.into(), attempts.into(), Vec::new());
+        let state = state.into();
+        let attempts = attempts.into();
+        let steps = Vec::new();
         let asked = Arc::new(asked.into());
         Self { asked, created_at, state, attempts, decisions, steps }
     }

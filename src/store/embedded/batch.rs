@@ -31,7 +31,8 @@ struct Row<'a> {
 
 impl<'a> Batch<'a> {
     pub(super) fn new(tables: &'a Tables) -> Self {
-        let (added, removed) = (BTreeSet::new(), BTreeSet::new());
+        let added = BTreeSet::new();
+        let removed = BTreeSet::new();
         Self { tables, rows: Vec::new(), changes: 0, added, removed }
     }
 
@@ -59,7 +60,8 @@ impl<'a> Batch<'a> {
         before: Standing,
         operation: Option<&Operation>,
     ) -> Result<(), Corrupt> {
-        let (tables, after) = (self.tables, Standing::of(operation));
+        let tables = self.tables;
+        let after = Standing::of(operation);
         let key = id.as_bytes();
         match operation {
             Some(operation) => {
@@ -99,7 +101,8 @@ impl<'a> Batch<'a> {
 
     /// Says of an operation that it is not settled, or that it is.
     pub(super) fn mark(&mut self, id: OperationId, mark: Option<Mark>) {
-        let (key, table) = (id.as_bytes(), &self.tables.unsettled);
+        let key = id.as_bytes();
+        let table = &self.tables.unsettled;
         match mark {
             Some(Mark::InFlight) => self.insert(table, key, "f"),
             Some(Mark::Uncertain) => self.insert(table, key, "u"),
@@ -115,8 +118,8 @@ impl<'a> Batch<'a> {
         self.removed.insert(due);
     }
 
-    /// Writes all, with the time it is. It has survived what was set when this returns: the next
-    /// group is written only then, so that no more than one group is unsynced after a loss of power.
+    /// Writes all of it, with the current time. Returns when it is as durable as the settings ask:
+    /// the next group is written only then, so a loss of power leaves at most one group unsynced.
     pub(super) fn commit(self, now: Timestamp) -> Result<(), fjall::Error> {
         let Self { tables, rows, changes, added, removed } = self;
         let mode = match tables.durability {

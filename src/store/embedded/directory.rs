@@ -60,7 +60,7 @@ pub enum OpenError {
         /// The store's directory.
         path: PathBuf,
     },
-    /// A journal holds what was not written like that.
+    /// The bytes of a journal are not those that were written.
     #[error(
         "the journal `{}` is damaged at byte {offset}: operations that were recorded there would be forwarded again; restore the store in `{}`, or start once with `--accept-damaged-store` to go on without what is damaged",
         journal.display(), store.display()

@@ -244,7 +244,8 @@ impl Store for Embedded {
     }
 
     async fn forget(&self, id: OperationId, by: &str, reason: &str) -> Result<Decided, Error> {
-        let (by, reason) = (by.to_owned(), reason.to_owned());
+        let by = by.to_owned();
+        let reason = reason.to_owned();
         self.step(id, move |found, now| state::forget(found, &by, &reason, now)).await
     }
 
@@ -257,7 +258,8 @@ impl Store for Embedded {
     }
 
     async fn list(&self, listing: &Listing) -> Result<Listed, Error> {
-        let (mut listed, mut scanned) = (Listed { operations: Vec::new(), next: None }, 0);
+        let mut listed = Listed { operations: Vec::new(), next: None };
+        let mut scanned = 0;
         let mut rest = listing.clone();
         // In parts, so that the writer comes to others in between.
         loop {

@@ -14,8 +14,10 @@ pub(super) const PART: usize = 200;
 impl Writer {
     /// What is listed among the next [`PART`] records.
     pub(super) fn page(&self, listing: &Listing) -> Result<Listed, Error> {
-        let (now, nothing_changed) = (self.shared.clock.now(), Group::default());
-        let (mut operations, mut next) = (Vec::new(), None);
+        let now = self.shared.clock.now();
+        let nothing_changed = Group::default();
+        let mut operations = Vec::new();
+        let mut next = None;
         let after = listing.after.map(|Place { created_at: at, id }| Dated { at, id });
         let rows: Box<dyn Iterator<Item = _>> = match listing.key_digest() {
             Some(key) => Box::new(self.tables.keyed_before(key, after)),

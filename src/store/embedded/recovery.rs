@@ -11,7 +11,8 @@ const BATCH_MAX: usize = 1024;
 
 /// Abandons everything that is in flight, durably. Gives back how many operations are uncertain.
 pub(super) fn abandon_all(tables: &Tables, now: Timestamp) -> Result<u64, Error> {
-    let (mut uncertain, mut in_flight) = (0, Vec::new());
+    let mut uncertain = 0;
+    let mut in_flight = Vec::new();
     for row in tables.unsettled() {
         match row.map_err(failed)? {
             (_, Mark::Uncertain) => uncertain += 1,
@@ -30,7 +31,8 @@ pub(super) fn abandon_all(tables: &Tables, now: Timestamp) -> Result<u64, Error>
 
 /// Abandons these, and gives back how many of them are uncertain now.
 fn abandon(tables: &Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, Error> {
-    let (mut uncertain, mut batch) = (0, tables.batch());
+    let mut uncertain = 0;
+    let mut batch = tables.batch();
     for &id in ids {
         let found = match tables.read(id) {
             Ok(found) => found,

@@ -1,4 +1,4 @@
-//! Keeps out of the journal's values what the journal is read by.
+//! Keeps the journal's marks and long runs of zeros out of the values in it.
 //!
 //! A record has bodies of others in it, which may hold anything. So that a body is never mistaken
 //! for the end of a group, nor for a sector that was not written, a record with [`ZEROS_MAX`] zeros
@@ -32,7 +32,8 @@ pub(super) fn stuff(record: Vec<u8>) -> Vec<u8> {
     if is_plain {
         return record;
     }
-    let (mut kept, mut run) = (Vec::with_capacity(record.len() + 16), Run::default());
+    let mut kept = Vec::with_capacity(record.len() + 16);
+    let mut run = Run::default();
     kept.push(STUFFED);
     for byte in record {
         kept.push(byte);
@@ -48,7 +49,8 @@ pub(super) fn unstuff(kept: &[u8]) -> Result<Cow<'_, [u8]>, Corrupt> {
     let Some((&STUFFED, stuffed)) = kept.split_first() else {
         return Ok(Cow::Borrowed(kept));
     };
-    let (mut record, mut run) = (Vec::with_capacity(stuffed.len()), Run::default());
+    let mut record = Vec::with_capacity(stuffed.len());
+    let mut run = Run::default();
     let mut bytes = stuffed.iter();
     while let Some(byte) = bytes.next() {
         record.push(*byte);
@@ -59,7 +61,7 @@ pub(super) fn unstuff(kept: &[u8]) -> Result<Cow<'_, [u8]>, Corrupt> {
     Ok(Cow::Owned(record))
 }
 
-/// How much there is of what must not go on.
+/// How long the current run of zeros is, and how much of a mark has come.
 #[derive(Default)]
 struct Run {
     zeros: usize,

@@ -46,7 +46,8 @@ impl Writer {
 
     /// How many records are gone, and whether more are due.
     fn expire_due(&self, limit: usize, group: &mut Group) -> Result<(usize, bool), Error> {
-        let (now, mut removed) = (self.shared.clock.now(), 0);
+        let now = self.shared.clock.now();
+        let mut removed = 0;
         let ran_out = self.in_flight.iter().filter(|(_, found)| found.state.changes_at() <= now);
         let ran_out: Vec<_> = ran_out.map(|(id, _)| *id).collect();
         for id in ran_out.iter().take(limit) {

@@ -48,7 +48,8 @@ impl Writer {
         shared: Arc<Shared>,
         uncertain: u64,
     ) -> Self {
-        let (in_flight, due_from) = (HashMap::new(), Timestamp::default());
+        let in_flight = HashMap::new();
+        let due_from = Timestamp::default();
         Self { tables, commands, shared, in_flight, uncertain, due_from, broken: false }
     }
 

@@ -74,7 +74,8 @@ impl Redis {
 
     /// Does what this program does on a key that nobody else uses.
     async fn missing_permissions(&self) -> Result<Option<Concern>, Error> {
-        let (shard, mut missing) = (Shard::first(), Vec::new());
+        let shard = Shard::first();
+        let mut missing = Vec::new();
         for attempts in attempts(&self.keys, self.replica_acks > 0) {
             let told = attempts.iter().map(|(_, call)| self.servers.call(shard, call));
             for ((name, _), told) in attempts.iter().zip(join_all(told).await) {
@@ -242,9 +243,12 @@ type Attempt = (&'static str, Call);
 
 /// Every command that is used, on a key of its own; and when these are done, those that remove it.
 fn attempts(keys: &Keys, acks: bool) -> [Vec<Attempt>; 2] {
-    let (key, set) = (keys.scratch("hash"), keys.scratch("set"));
-    let (channel, epoch) = (keys.endings(), keys.epoch(Shard::first()));
-    let (key, set) = (key.as_str(), set.as_str());
+    let key = keys.scratch("hash");
+    let set = keys.scratch("set");
+    let channel = keys.endings();
+    let epoch = keys.epoch(Shard::first());
+    let key = key.as_str();
+    let set = set.as_str();
     let mut attempts = vec![
         ("EVALSHA or SCRIPT LOAD", look(key)),
         ("TIME", Call::command("TIME", &[])),

@@ -138,7 +138,8 @@ impl Dialer {
     ) -> Result<(ConnectionAddr, MultiplexedConnection), &'static str> {
         let said = self.seeds.iter().map(|seed| self.said_by(seed, name));
         let mut said: FuturesUnordered<_> = said.collect();
-        let (mut tried, mut why) = (Vec::new(), NO_MASTER);
+        let mut tried = Vec::new();
+        let mut why = NO_MASTER;
         while let Some(said) = said.next().await {
             let Some(address) = said.filter(|address| !tried.contains(address)) else { continue };
             match self.open_master(address.clone()).await {

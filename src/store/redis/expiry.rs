@@ -25,7 +25,8 @@ impl Redis {
         let now = self.time(Shard::first()).await?;
         let start = self.turn.fetch_add(TOGETHER, Ordering::Relaxed);
         let shards: Vec<_> = Shard::all_from(start).collect();
-        let (mut expired, mut left) = (Expired::default(), limit);
+        let mut expired = Expired::default();
+        let mut left = limit;
         for shards in shards.chunks(TOGETHER) {
             let due = shards.iter().map(|shard| self.due(*shard, now, left));
             let mut calls = Vec::new();
@@ -50,8 +51,8 @@ impl Redis {
     pub(super) async fn count_uncertain(&self) -> Result<u64, Error> {
         let now = self.time(Shard::first()).await?.0.to_string();
         let counts = Shard::all().map(|shard| {
-            let (held, leases) =
-                (self.keys.index(shard, Index::Uncertain), self.keys.index(shard, Index::InFlight));
+            let held = self.keys.index(shard, Index::Uncertain);
+            let leases = self.keys.index(shard, Index::InFlight);
             let now = &now;
             async move {
                 let held = Call::command("ZCARD", &[&held]);
@@ -73,7 +74,8 @@ impl Redis {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<OperationId>, Error> {
-        let (now, limit) = (now.0.to_string(), limit.to_string());
+        let now = now.0.to_string();
+        let limit = limit.to_string();
         let ranges = [Index::InFlight, Index::Uncertain, Index::Settled].map(|index| {
             let key = self.keys.index(shard, index);
             let range = [key.as_str(), "-inf", now.as_str(), "LIMIT", "0", limit.as_str()];

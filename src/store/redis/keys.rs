@@ -151,7 +151,8 @@ mod tests {
     /// They are written in stores: another name would be another key.
     #[test]
     fn names_of_keys_are_what_they_were() {
-        let (keys, id) = (Keys::under("onceward"), OperationId::from_bytes([0x41; 16]));
+        let keys = Keys::under("onceward");
+        let id = OperationId::from_bytes([0x41; 16]);
         let shard = Shard::of(id);
         assert_eq!(keys.record(id), "{onceward:1}:op:41414141414141414141414141414141");
         assert_eq!(keys.index(shard, Index::Created), "{onceward:1}:created");

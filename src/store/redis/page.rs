@@ -29,11 +29,13 @@ impl Redis {
             return Ok(Page { at, records: self.records_of(&found).await?, next });
         }
         let mut found = Vec::new();
-        let (mut after, mut scanned) = (listing.after, 0);
+        let mut after = listing.after;
+        let mut scanned = 0;
         let mut batch = 2 * listing.limit.min(SCANNED_MAX).div_ceil(SHARDS) + 4;
         let next = loop {
             let (places, more) = self.places(after, batch).await?;
-            let (mut places, mut is_cut) = (places, false);
+            let mut places = places;
+            let mut is_cut = false;
             if !listing.is_filtered() {
                 is_cut = cut(&mut places, listing.limit - found.len());
             }
@@ -66,7 +68,8 @@ impl Redis {
         key: KeyDigest,
         at: Timestamp,
     ) -> Result<(Vec<OperationId>, Option<Place>), Error> {
-        let (score, limit) = (score_of(key).to_string(), (SCANNED_MAX / SHARDS).to_string());
+        let score = score_of(key).to_string();
+        let limit = (SCANNED_MAX / SHARDS).to_string();
         let members = Shard::all().map(|shard| {
             let index = self.keys.index(shard, Index::Keys);
             let range = [&*index, &score, &score, "LIMIT", "0", &limit];
@@ -114,7 +117,8 @@ impl Redis {
     ) -> Result<(Vec<Place>, bool), Error> {
         let from = after.map_or_else(|| "+inf".to_owned(), |after| after.created_at.0.to_string());
         let batches = Shard::all().map(|shard| {
-            let (key, limit) = (self.keys.index(shard, Index::Created), batch.to_string());
+            let key = self.keys.index(shard, Index::Created);
+            let limit = batch.to_string();
             let range = [&key, from.as_str(), "-inf", "WITHSCORES", "LIMIT", "0", &limit];
             let call = Call::command("ZREVRANGEBYSCORE", &range);
             async move { places(self.servers.call(shard, &call).await?) }

@@ -122,7 +122,8 @@ impl Redis {
     }
 
     fn call_of(&self, swap: &Swap<'_>, guard: Option<Guard>) -> Call {
-        let (shard, mut keys) = (Shard::of(swap.id), vec![self.keys.record(swap.id)]);
+        let shard = Shard::of(swap.id);
+        let mut keys = vec![self.keys.record(swap.id)];
         let (expected, lapsed) = match swap.expected {
             Expected::Nothing => (String::new(), false),
             Expected::Revision { revision, lapsed } => (revision.0.to_string(), lapsed),
@@ -187,7 +188,8 @@ enum Told {
 
 fn told(value: Value) -> Option<Told> {
     let mut parts = parts(value)?.into_iter();
-    let (how, what) = (text(&parts.next()?)?, parts.next()?);
+    let how = text(&parts.next()?)?;
+    let what = parts.next()?;
     if how == "denied" {
         return Some(Told::Denied(text(&what)?));
     }

@@ -114,7 +114,7 @@ impl Servers {
         lost: &mut Option<RedisError>,
     ) -> Result<(Answer, Arc<Node>), Error> {
         let (mut asking, mut hops, mut pauses): (Option<Arc<Node>>, _, _) = (None, 0, 0);
-        // what stopped it first is the cause: that it is sent on and on is what follows from that
+        // the first failure is the cause; redirects that come after it follow from it
         let mut cause: Option<(Arc<Node>, &'static str)> = None;
         loop {
             let node = asking.take();
@@ -123,7 +123,7 @@ impl Servers {
             let sent = node.send(&self.dialer, call, delivery, self.timeout).await;
             if let Err(Lost::Unsent(why)) = &sent {
                 match &cause {
-                    // others say again that it has the keys
+                    // another node has sent the call back to the one that failed
                     Some((first, why)) if Arc::ptr_eq(first, &node) => {
                         return Err(Error::Unavailable(why));
                     }
@@ -174,7 +174,8 @@ impl Servers {
                 };
             }
         };
-        let (kind, moved) = (error.kind(), redirect(&self.dialer, &error, node));
+        let kind = error.kind();
+        let moved = redirect(&self.dialer, &error, node);
         match (self.cluster(), kind, moved) {
             (Some(cluster), ErrorKind::Server(ServerErrorKind::Moved), Some(to)) => {
                 cluster.moved(shard, to);

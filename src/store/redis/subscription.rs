@@ -42,7 +42,8 @@ impl Subscription {
     pub(super) fn begin(&self, servers: &Arc<Servers>, keys: &Keys) {
         let mut listens = self.listens.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*listens, Listens::NotYet) {
-            let (servers, channel) = (Arc::clone(servers), keys.endings());
+            let servers = Arc::clone(servers);
+            let channel = keys.endings();
             let listening = listen(servers, channel, self.endings.clone());
             *listens = Listens::Now(AbortOnDropHandle::new(tokio::spawn(listening)));
         }

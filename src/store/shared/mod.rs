@@ -116,7 +116,7 @@ impl<R: Records> Shared<R> {
         self.step_unless(id, manner, rule, |_| false).await
     }
 
-    /// The same. What `stands` unwritten is told even if the change that comes with it fails.
+    /// The same. A result for which `stands` is true is returned even if its change cannot be written.
     async fn step_unless<T>(
         &self,
         id: OperationId,
@@ -205,7 +205,8 @@ impl<R: Records> Shared<R> {
 
     /// What the server has, unchanged.
     async fn look(&self, look: Swap<'_>) -> Result<Seen, Error> {
-        let (sent, which) = (self.clocks.moment(), self.records.clock_of(look.id));
+        let sent = self.clocks.moment();
+        let which = self.records.clock_of(look.id);
         let seen = match self.records.swap(look).await? {
             Swapped::Done(at) => Seen { at, stored: None },
             Swapped::Refused(seen) => seen,

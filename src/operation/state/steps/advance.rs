@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::decide::note;
-use super::super::settle::{Ending, log_end};
+use super::super::settle::{Ending, Line, log_end};
 use super::super::{Change, Lease, State, Transition, lapse};
 use super::{Asks, Holder, Run, add_missing, begin, decision, ordered, run, stand};
 use crate::operation::{
@@ -70,7 +70,8 @@ pub enum EventEnd {
 pub fn advance(found: Option<Operation>, end: &StepEnd, now: Timestamp) -> Transition<Advanced> {
     let seen = lapse(found, now);
     let Some(mut operation) = seen.operation else {
-        let (operation, change) = (Some(lost(end, now)), Change::Durable);
+        let operation = Some(lost(end, now));
+        let change = Change::Durable;
         let hold_ended = seen.hold_ended;
         return Transition { operation, change, hold_ended, result: Advanced::RecordLost };
     };
@@ -86,18 +87,21 @@ pub fn advance(found: Option<Operation>, end: &StepEnd, now: Timestamp) -> Trans
         begin_once_more(&mut operation, end, now);
         (Change::Durable, outlook(&operation, end, false))
     } else {
-        let (line, step) = ((end.claim_id, end.attempt, &end.holder), Some(&end.step));
-        log_end(&mut operation.attempts, line, step, &end.ending, now);
+        log_end(&mut operation.attempts, &line_of(end), &end.ending, now);
         (seen.change.max(Change::Lazy), Advanced::Superseded)
     };
     Transition { operation: Some(operation), change, hold_ended: false, result }
 }
 
+fn line_of(end: &StepEnd) -> Line<'_> {
+    let StepEnd { claim_id, attempt, holder, step, .. } = end;
+    Line { claim_id: *claim_id, attempt: *attempt, holder, step: Some(step) }
+}
+
 /// Writes the outcome of a step into the record.
 fn settle(operation: &mut Operation, end: &StepEnd, now: Timestamp) {
     let StepEnd { claim_id, ending, .. } = end;
-    let (line, name) = ((end.claim_id, end.attempt, &end.holder), Some(&end.step));
-    log_end(&mut operation.attempts, line, name, ending, now);
+    log_end(&mut operation.attempts, &line_of(end), ending, now);
     let Some(step) = operation.steps.iter_mut().find(|step| step.name == end.step) else { return };
     let (since, ends_at) = match &step.state {
         StepState::InFlight { ends_at, .. } => (None, *ends_at),
@@ -117,7 +121,8 @@ fn settle(operation: &mut Operation, end: &StepEnd, now: Timestamp) {
                 let hold = decision(DecisionKind::Hold, &end.step, ending.reason, now);
                 note(&mut operation.decisions, hold);
             }
-            let (reason, answer) = (ending.reason, ending.answer.clone());
+            let reason = ending.reason;
+            let answer = ending.answer.clone();
             let since = since.unwrap_or(now);
             StepState::Uncertain(HeldStep { claim_id, reason, since, ends_at, answer })
         }
@@ -144,7 +149,7 @@ fn follow(operation: &mut Operation, end: &StepEnd, copy_refused: bool, now: Tim
     // nobody is asked in the middle of an attempt: that is for the next copy
     match run(operation, plan, Asks::Nobody, now) {
         Run::Begin(steps) if goes_on => {
-            begin(operation, plan, &steps, (&holder, *attempt), now);
+            begin(operation, plan.named(&steps), &holder, *attempt, now);
         }
         Run::Begin(_) | Run::LookUp { .. } | Run::Held | Run::Done => {
             stand(operation, Some(plan), &holder, now);
@@ -152,9 +157,9 @@ fn follow(operation: &mut Operation, end: &StepEnd, copy_refused: bool, now: Tim
     }
 }
 
-/// Who reports an end once more has not heard of the step that began with it, and has sent nothing of
-/// that one, even if its lease has run out meanwhile. It begins now: what its holder counts from this
-/// call must not end before.
+/// Begins the next step once more. A holder that reports an end twice has not heard of the step that
+/// began with the first report, so it has sent nothing to that receiver, even if the lease has run
+/// out since. The step's times count from this call, as they do for its holder.
 fn begin_once_more(operation: &mut Operation, end: &StepEnd, now: Timestamp) {
     let StepEnd { claim_id, holder, terms, plan, .. } = end;
     if plan.at_once || operation.state.current_claim() != Some(*claim_id) {
@@ -215,7 +220,9 @@ fn lost(end: &StepEnd, now: Timestamp) -> Operation {
         let is_it = planned.name == end.step;
         before &= !is_it;
         let state = if plan.at_once || is_it {
-            let (reason, since, answer) = (Reason::LeaseLost, now, None);
+            let reason = Reason::LeaseLost;
+            let since = now;
+            let answer = None;
             StepState::Uncertain(HeldStep { claim_id: *claim_id, reason, since, ends_at, answer })
         } else if before {
             let answer = Arc::new(StoredAnswer::empty(http::StatusCode::OK));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::lookup::{self, Conclusion, Finding, refuse};
-use super::super::{Change, Claimed, IfUncertain, State, Transition, claim};
+use super::super::{Change, Claimed, IfUncertain, Inquiry, State, Transition, claim};
 use super::{Asks, Holder, Run, run, stand};
 use crate::operation::{AnswerBody, HeldStep, Operation, Plan, StepState, StoredAnswer, Timestamp};
 
@@ -11,22 +11,26 @@ use crate::operation::{AnswerBody, HeldStep, Operation, Plan, StepState, StoredA
 /// or asks about the next step that may be asked about.
 pub(in crate::operation::state) fn conclude(
     mut operation: Operation,
-    (plan, step): (&Plan, &Arc<str>),
+    plan: &Plan,
+    step: &Arc<str>,
     conclusion: &Conclusion,
     now: Timestamp,
 ) -> Transition<Claimed> {
     let request = &conclusion.request;
     let attempt = operation.attempts.latest_number();
-    let settled = settle(&mut operation, (plan, step), conclusion.finding, now);
+    let settled = settle(&mut operation, plan, step, conclusion.finding, now);
     let next = run(&operation, plan, Asks::Behind(step), now);
-    let (change, hold_ended) = (Change::Durable, false);
+    let change = Change::Durable;
+    let hold_ended = false;
     let State::Uncertain(held) = &mut operation.state else {
         return claim(Some(operation), request, now);
     };
     held.lookup = None;
     if settled {
-        let (claim_id, copy_refused) = (held.claim_id, held.copy_refused);
-        let (name, terms) = (&request.holder, &request.terms);
+        let claim_id = held.claim_id;
+        let copy_refused = held.copy_refused;
+        let name = &request.holder;
+        let terms = &request.terms;
         let holder = Holder { claim_id, name, terms, copy_refused };
         stand(&mut operation, Some(plan), &holder, now);
         if let State::Succeeded(success) = &operation.state {
@@ -38,7 +42,9 @@ pub(in crate::operation::state) fn conclude(
     }
     let result = match next {
         Run::LookUp { step, lease } => {
-            lookup::begin(held, attempt, request, (Some(step), lease), now)
+            let id = request.claim_id;
+            let inquiry = Inquiry { id, until: now.plus(lease), step: Some(step) };
+            lookup::begin(held, attempt, inquiry, now)
         }
         Run::Begin(_) | Run::Held | Run::Done => refuse(held, attempt, now),
     };
@@ -48,7 +54,8 @@ pub(in crate::operation::state) fn conclude(
 /// Whether the finding ends the uncertainty of the step.
 fn settle(
     operation: &mut Operation,
-    (plan, name): (&Plan, &Arc<str>),
+    plan: &Plan,
+    name: &Arc<str>,
     finding: Finding,
     now: Timestamp,
 ) -> bool {

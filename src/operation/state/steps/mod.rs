@@ -44,13 +44,15 @@ pub(super) fn grant(
         free_all(&mut operation.steps);
     }
     add_missing(&mut operation.steps, plan);
-    let (claim_id, name, terms) = (request.claim_id, &request.holder, &request.terms);
+    let claim_id = request.claim_id;
+    let name = &request.holder;
+    let terms = &request.terms;
     let holder = Holder { claim_id, name, terms, copy_refused: false };
     let attempt = operation.attempts.latest_number();
     let result = match run(&operation, plan, Asks::Nobody, now) {
         Run::Begin(steps) => {
             let attempt = attempt.saturating_add(1);
-            begin(&mut operation, plan, &steps, (&holder, attempt), now);
+            begin(&mut operation, plan.named(&steps), &holder, attempt, now);
             Claimed::Begun { attempt, steps }
         }
         // the route's steps have changed since
@@ -65,7 +67,8 @@ pub(super) fn grant(
             }
         }
     };
-    let (operation, change) = (Some(operation), Change::Durable);
+    let operation = Some(operation);
+    let change = Change::Durable;
     Transition { operation, change, hold_ended: false, result }
 }
 
@@ -96,19 +99,20 @@ fn add_missing(steps: &mut Vec<Step>, plan: &Plan) {
 }
 
 /// These steps begin: from now on each of them may have been sent.
-fn begin(
+fn begin<'a>(
     operation: &mut Operation,
-    plan: &Plan,
-    steps: &[Arc<str>],
-    (holder, attempt): (&Holder<'_>, u32),
+    steps: impl Iterator<Item = &'a PlannedStep>,
+    holder: &Holder<'_>,
+    attempt: u32,
     now: Timestamp,
 ) {
     let mut latest = now;
-    for planned in plan.steps.iter().filter(|planned| steps.contains(&planned.name)) {
+    for planned in steps {
         let ends_at = now.plus(planned.attempt_timeout);
         latest = latest.max(ends_at);
         let line = Attempt::begun(attempt, holder.claim_id, holder.name, now);
-        let (step, forward_key) = (Some(Arc::clone(&planned.name)), planned.forward_key.clone());
+        let step = Some(Arc::clone(&planned.name));
+        let forward_key = planned.forward_key.clone();
         operation.attempts.push(Attempt { step, forward_key, ..line });
         if let Some(step) = operation.steps.iter_mut().find(|step| step.name == planned.name) {
             if let StepState::Uncertain(held) = &step.state {
@@ -147,7 +151,8 @@ pub(super) fn stand(
         operation.state = State::InFlight(Lease { ends_at: latest, ..lease.clone() });
         return;
     }
-    let (claim_id, expires_at) = (Some(holder.claim_id), now.plus(holder.terms.retention));
+    let claim_id = Some(holder.claim_id);
+    let expires_at = now.plus(holder.terms.retention);
     operation.state = if let Some(first) = steps.iter().find_map(|step| uncertain(step)) {
         State::Uncertain(hold(first, &steps, holder, now))
     } else if let Some(answer) = answer(&steps, plan) {
@@ -243,7 +248,8 @@ pub(super) fn withdraw(
         State::Uncertain(held) => ("".into(), held.hold_for, held.copy_refused),
         State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => return false,
     };
-    let (lease, attempt_timeout) = (Duration::ZERO, Duration::ZERO);
+    let lease = Duration::ZERO;
+    let attempt_timeout = Duration::ZERO;
     let terms = Terms { lease, attempt_timeout, retention, hold_for };
     let holder = Holder { claim_id, name: &holder, terms: &terms, copy_refused };
     stand(operation, None, &holder, now);
@@ -266,7 +272,8 @@ pub(super) fn resolve(steps: &mut [Step], succeeded: bool) {
 
 /// A decision of the route's about one of the steps.
 fn decision(kind: DecisionKind, step: &str, reason: Reason, at: Timestamp) -> Decision {
-    let (by, reason) = (WHEN_UNCERTAIN.to_owned(), format!("{step}: {reason}"));
+    let by = WHEN_UNCERTAIN.to_owned();
+    let reason = format!("{step}: {reason}");
     Decision { at, by, kind, reason, reference: None }
 }
 

@@ -35,7 +35,9 @@ pub(in crate::operation::state) fn run(
     asks: Asks<'_>,
     now: Timestamp,
 ) -> Run {
-    let (mut to_begin, mut to_ask, mut open) = (Vec::new(), None, false);
+    let mut to_begin = Vec::new();
+    let mut to_ask = None;
+    let mut open = false;
     let (mut may_ask, behind) = match asks {
         Asks::Nobody => (false, None),
         Asks::Everybody => (true, None),

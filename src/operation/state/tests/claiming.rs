@@ -99,7 +99,8 @@ fn a_claim_that_is_sent_twice_does_not_retry_itself() {
 
 #[test]
 fn after_so_many_uncertain_attempts_it_is_held() {
-    let (mut found, mut now) = (uncertain(), at(0));
+    let mut found = uncertain();
+    let mut now = at(0);
     for attempt in 2..=3 {
         now = now.plus(terms().attempt_timeout);
         let done = claim(found, &retrying(u8::try_from(attempt).unwrap(), 3), now);

@@ -119,7 +119,8 @@ fn what_was_not_to_be_held_at_all_is_given_up_by_nobody() {
     let unheld = Terms { hold_for: Duration::ZERO, ..terms() };
     let request = ClaimRequest { terms: unheld, ..request(1) };
     let found = claim(None, &request, T0).operation;
-    let (goes_on, over) = (lapse(found.clone(), at(LEASE)), lapse(found, at(ATTEMPT_TIMEOUT)));
+    let goes_on = lapse(found.clone(), at(LEASE));
+    let over = lapse(found, at(ATTEMPT_TIMEOUT));
     assert_eq!((goes_on.operation.is_some(), goes_on.hold_ended), (true, false));
     assert_eq!((over.operation.is_none(), over.hold_ended), (true, false));
 }

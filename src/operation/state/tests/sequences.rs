@@ -45,7 +45,8 @@ enum Happens {
 }
 
 fn happens() -> impl Strategy<Value = Vec<Happens>> {
-    let (claim, step) = (0_usize..4, 0_usize..3);
+    let claim = 0_usize..4;
+    let step = 0_usize..3;
     let outcome = prop_oneof![
         4 => Just(Outcome::Succeeded),
         2 => Just(Outcome::Failed),
@@ -157,11 +158,13 @@ impl World {
     }
 
     fn happen(&mut self, what: &Happens, number: u8) -> TestCaseResult {
-        let (found, now) = (self.record.take(), self.now);
+        let found = self.record.take();
+        let now = self.now;
         match what {
             Happens::Claim { may_grant, may_look_up } => {
                 let id = claim_of(number);
-                let (may_grant, may_look_up) = (*may_grant, *may_look_up);
+                let may_grant = *may_grant;
+                let may_look_up = *may_look_up;
                 let request = ClaimRequest { may_grant, may_look_up, ..self.request(id) };
                 let done = claim(found, &request, now);
                 self.record = done.operation;
@@ -231,7 +234,8 @@ impl World {
         step: &str,
         outcome: Outcome,
     ) -> TestCaseResult {
-        let (report, was_there) = (self.report(id, attempt, step, outcome), found.is_some());
+        let report = self.report(id, attempt, step, outcome);
+        let was_there = found.is_some();
         let done = advance(found, &report, self.now);
         self.record = done.operation;
         self.ended(&report, &done.result, was_there)
@@ -244,8 +248,10 @@ impl World {
         step: &str,
         finding: Finding,
     ) -> TestCaseResult {
-        let (request, step) = (self.request(id), Some(step.into()));
-        let (reason, reference) = (String::new(), None);
+        let request = self.request(id);
+        let step = Some(step.into());
+        let reason = String::new();
+        let reference = None;
         let conclusion = Conclusion { request, step, finding, reason, reference };
         let done = conclude(found, &conclusion, self.now);
         self.record = done.operation;
@@ -256,7 +262,8 @@ impl World {
     fn report(&self, claim_id: ClaimId, attempt: u32, step: &str, outcome: Outcome) -> StepEnd {
         let Settlement { asked, holder, terms, mut ending, .. } = settlement(0, outcome);
         ending.answer = None;
-        let (plan, step) = (Arc::clone(&self.plan), step.into());
+        let plan = Arc::clone(&self.plan);
+        let step = step.into();
         StepEnd { asked, claim_id, attempt, holder, terms, plan, step, ending }
     }
 
@@ -334,7 +341,9 @@ proptest! {
     fn what_has_succeeded_is_never_run_again_and_the_event_follows_from_its_steps(
         plan in planned(), sequence in happens(),
     ) {
-        let (claims, done, running) = (Vec::new(), HashSet::new(), HashMap::new());
+        let claims = Vec::new();
+        let done = HashSet::new();
+        let running = HashMap::new();
         let mut world = World { plan, now: T0, record: None, claims, latest: 0, done, running };
         for (number, what) in (1_u8..).zip(&sequence) {
             world.happen(what, number)?;

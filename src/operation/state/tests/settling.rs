@@ -33,7 +33,8 @@ fn a_stale_settle_changes_the_log_alone() {
     for found in superseding {
         let done = settle(found.clone(), &settlement(1, Outcome::Uncertain), at(2));
         assert_eq!((done.result, done.change), (Settled::Superseded, Change::Lazy));
-        let (before, after) = (found.unwrap(), done.operation.unwrap());
+        let before = found.unwrap();
+        let after = done.operation.unwrap();
         assert_eq!(before.state, after.state);
         assert_eq!(before.attempts.total(), after.attempts.total());
         assert_eq!(after.attempts.kept().next().unwrap().outcome, Some(Outcome::Uncertain));

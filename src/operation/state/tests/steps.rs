@@ -31,7 +31,8 @@ fn claiming(n: u8, plan: &Arc<Plan>) -> ClaimRequest {
 fn end(n: u8, plan: &Arc<Plan>, step: &str, outcome: Outcome) -> StepEnd {
     let Settlement { asked, claim_id, attempt, holder, terms, mut ending } = settlement(n, outcome);
     ending.answer = (outcome == Outcome::Succeeded).then(|| named_answer(step));
-    let (plan, step) = (Arc::clone(plan), step.into());
+    let plan = Arc::clone(plan);
+    let step = step.into();
     StepEnd { asked, claim_id, attempt, holder, terms, plan, step, ending }
 }
 
@@ -213,7 +214,8 @@ fn asked_about() -> (Arc<Plan>, Option<Operation>) {
 }
 
 fn told(plan: &Arc<Plan>, step: &str, finding: Finding) -> Conclusion {
-    let (request, step) = (claiming(2, plan), Some(step.into()));
+    let request = claiming(2, plan);
+    let step = Some(step.into());
     Conclusion { request, step, finding, reason: "as told".to_owned(), reference: None }
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Examined {
 pub(super) struct Lost {
     pub(super) range: Range<usize>,
     pub(super) kind: LostKind,
-    /// How many records it changed, as far as that can be read of all its groups.
+    /// How many records it changed; none if one of its groups does not say.
     pub(super) changes: Option<u64>,
     /// Operations that it was about, as far as they can be read.
     pub(super) operations: Vec<OperationId>,
@@ -56,7 +56,8 @@ impl Examined {
 /// is told; older ones were synced when they were sealed. `last` is the sequence number before it.
 pub(super) fn examine(bytes: &[u8], newest: Option<Durability>, last: Option<u64>) -> Examined {
     let mut examined = Examined { whole: Vec::new(), lost: Vec::new(), last };
-    let (mut at, mut latest) = (0, None);
+    let mut at = 0;
+    let mut latest = None;
     while at < bytes.len() {
         match group_at(bytes, at, examined.last) {
             Ok(group) => {
@@ -97,13 +98,13 @@ struct Tail<'a> {
 impl Tail<'_> {
     /// Where the next whole group begins.
     fn next_whole(&self, last: Option<u64>) -> Option<usize> {
-        // nothing is whole behind the last end
+        // a whole group ends with a mark, so none begins behind the last mark
         let until = ends_in(self.bytes, self.at..self.bytes.len()).last()?;
         let is_whole = |at: &usize| group_at(self.bytes, *at, last).is_ok();
         (self.at + 1..until).find(is_whole)
     }
 
-    /// Whether nobody can have been told of what is here; and how it came to be so.
+    /// How this part came to be no whole group, if nothing in it can have been acknowledged.
     fn never_synced(&self, may_be_several: bool, next: Option<usize>) -> Option<LostKind> {
         if next.is_some() && !may_be_several {
             return None;
@@ -113,18 +114,19 @@ impl Tail<'_> {
             return Some(LostKind::Unfinished);
         }
         let end = self.fault.end.or(marked).unwrap_or(self.bytes.len());
-        // nothing is written behind a group before it was synced
+        // the next group is written only after this one was synced
         let is_last = may_be_several || end == self.bytes.len();
         (is_last && self.misses_a_sector(end)).then_some(LostKind::Unsynced)
     }
 
-    /// Whether a sector of the group, or what is of it in a sector, is zeros. So is the rest of a
-    /// sector behind an entry, if the sector was written before the entries behind that one were.
+    /// Whether a sector of the group is missing: all bytes that the group has in it are zeros. A
+    /// sector may also have been written while the group was incomplete: then it holds the first
+    /// entries, and zeros behind them.
     fn misses_a_sector(&self, end: usize) -> bool {
         let starts = (self.at / SECTOR * SECTOR..end).step_by(SECTOR);
         let misses_a_whole_one = starts.map(|start| start.max(self.at)).any(|start| {
             let zeros = self.zeros_at(start, end);
-            // of this sector it has a single byte: the tag, which one flipped bit makes a zero
+            // the group has one byte in this sector: its tag, which one flipped bit makes a zero
             let is_tag = start == self.at && zeros == Some(1) && self.is_whole_with_its_tag(end);
             zeros.is_some() && !is_tag
         });
@@ -133,8 +135,7 @@ impl Tail<'_> {
         misses_a_whole_one || rest.is_some_and(|zeros| zeros >= MANY_ZEROS)
     }
 
-    /// How many zeros there are from here to the end of the sector, or of the group, if that is all
-    /// there is.
+    /// The number of bytes from here to the end of the sector or of the group, if all are zeros.
     fn zeros_at(&self, start: usize, end: usize) -> Option<usize> {
         let until = (start / SECTOR * SECTOR + SECTOR).min(end);
         let zeros = self.bytes.get(start..until).filter(|part| !part.is_empty())?;
@@ -150,7 +151,8 @@ impl Tail<'_> {
     }
 
     fn lost(&self, end: usize, kind: LostKind) -> Lost {
-        let (bytes, range) = (self.bytes, self.at..end);
+        let bytes = self.bytes;
+        let range = self.at..end;
         let behind = ends_in(bytes, range.clone()).filter(|at| *at < end);
         let groups = std::iter::once(self.at).chain(behind);
         let changes = groups.map(|at| changes_at(bytes, at).map(u64::from)).sum();

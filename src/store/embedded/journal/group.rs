@@ -27,8 +27,8 @@ const ROW: u8 = 2;
 const END: u8 = 3;
 const CLEAR: u8 = 4;
 
-/// Sequence numbers that are given to other things than groups between two groups, at most. There
-/// are a few for each file that is sorted or merged.
+/// The most sequence numbers that the database uses between two groups: it uses a few for each file
+/// that it sorts or merges.
 const SEQUENCE_GAP_MAX: u64 = 1 << 16;
 
 /// The key of a group's first row, in the table `meta`.
@@ -62,7 +62,7 @@ impl Label {
         bytes
     }
 
-    /// None of a group that an older version has written: it says the time alone.
+    /// None for a group of an older version, which has the time alone.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (time, rest) = bytes.split_first_chunk()?;
         let (sequence_from, rest) = rest.split_first_chunk()?;
@@ -88,9 +88,9 @@ pub(super) struct Group {
 /// Why there is no whole group at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// The part that is not as it must be begins here.
+    /// Where the first wrong part begins.
     pub(super) at: usize,
-    /// All is as it must be up to the end of the bytes.
+    /// The bytes end before the group does, and nothing before their end is wrong.
     pub(super) is_cut: bool,
     /// Where the group must have ended, if its rows tell.
     pub(super) end: Option<usize>,
@@ -111,7 +111,8 @@ pub(super) fn group_at(bytes: &[u8], at: usize, before: Option<u64>) -> Result<G
     let rows = bytes.get(rows_from..reader.at).unwrap_or_default();
     let end_at = reader.at;
     let (checksum, end) = reader.end()?;
-    let (sequence, wrong) = (head.sequence, |at| Fault { at, is_cut: false, end: Some(end) });
+    let sequence = head.sequence;
+    let wrong = |at| Fault { at, is_cut: false, end: Some(end) };
     if checksum != xxh3_64(rows) {
         return Err(wrong(end_at));
     }

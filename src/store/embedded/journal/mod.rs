@@ -65,7 +65,8 @@ impl Journals {
         let io = |source| OpenError::Io { path: store.to_owned(), source };
         let journals = journals(records).map_err(io)?;
         let newest = journals.last().map(|journal| journal.number);
-        let (mut checked, mut last) = (Vec::new(), None);
+        let mut checked = Vec::new();
+        let mut last = None;
         for Journal { path, number } in journals {
             let bytes = content(&path).map_err(io)?;
             let is_newest = newest == Some(number);
@@ -74,7 +75,8 @@ impl Journals {
             if if_damaged == IfDamaged::Refuse
                 && let Some(damage) = examined.damaged().next()
             {
-                let (store, offset) = (store.to_owned(), damage.range.start as u64);
+                let store = store.to_owned();
+                let offset = damage.range.start as u64;
                 return Err(OpenError::DamagedJournal { store, journal: path, offset });
             }
             examined.lost.iter().for_each(|lost| tell(&path, lost));
@@ -120,7 +122,8 @@ const PIECE_BYTES: u64 = 1 << 20;
 /// A journal without the zeros at its end: it is made with room for what will come.
 fn content(path: &Path) -> io::Result<Vec<u8>> {
     let journal = File::open(path)?;
-    let (mut end, mut piece) = (journal.metadata()?.len(), Vec::new());
+    let mut end = journal.metadata()?.len();
+    let mut piece = Vec::new();
     while end > 0 {
         let start = end.saturating_sub(PIECE_BYTES);
         piece.resize(usize::try_from(end - start).map_err(io::Error::other)?, 0);
@@ -167,7 +170,9 @@ const NAMED_MAX: usize = 20;
 
 /// Says what is lost with a part of a journal.
 fn tell(path: &Path, Lost { range, kind, changes, operations }: &Lost) {
-    let (journal, offset, bytes) = (path.display(), range.start, range.len());
+    let journal = path.display();
+    let offset = range.start;
+    let bytes = range.len();
     let changes = changes.map_or_else(|| "unknown".to_owned(), |changes| changes.to_string());
     match kind {
         LostKind::Unfinished => tracing::info!(

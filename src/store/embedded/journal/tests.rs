@@ -59,7 +59,8 @@ fn written(groups: &[&[&[u8]]], durability: Durability) -> Vec<Vec<u8>> {
     let directory = Directory::take(store.path(), IfDamaged::Refuse).unwrap();
     let journal = directory.records().join("0.jnl");
     let tables = Tables::open(directory, durability).unwrap();
-    let (mut images, mut number) = (Vec::new(), 0);
+    let mut images = Vec::new();
+    let mut number = 0;
     for bodies in groups {
         let mut batch = tables.batch();
         for body in *bodies {
@@ -216,7 +217,8 @@ fn a_flipped_bit_anywhere_is_damage_or_loses_nothing() {
     {
         let images = written(groups, Durability::Sync);
         let ends: Vec<_> = images.iter().map(Vec::len).collect();
-        let (whole, mut unseen) = (images.last().unwrap(), 0);
+        let whole = images.last().unwrap();
+        let mut unseen = 0;
         for bit in 0..whole.len() * 8 {
             let mut bytes = whole.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
