@@ -18,6 +18,7 @@ mod captured;
 mod check;
 mod effective;
 mod environment;
+mod event_risk;
 mod file;
 mod inherit;
 mod layer;

@@ -5,11 +5,12 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 
 use super::captured::captured;
+use super::event_risk::{probes, untyped};
 use super::problem::Key;
 use super::risk::Risk;
 use crate::idempotency::{Remember, WhenInFlight};
 use crate::provider::{Content, Facts, Handshake, Provider, preset};
-use crate::proxy::{FingerprintOver, Mode, Place, RouteSettings, WhenKeyMissing};
+use crate::proxy::{Mode, Place, RouteSettings, WhenKeyMissing};
 
 /// What should have been decided, not overlooked.
 pub(super) fn risks(at: &Key, route: &RouteSettings) -> Vec<Risk> {
@@ -68,19 +69,6 @@ pub(super) fn notes(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     .into_iter()
     .flatten()
     .collect()
-}
-
-/// Nobody knows of this sender whether one id of it is one event.
-fn untyped(at: &Key, route: &RouteSettings) -> Option<Risk> {
-    let compared = route.fingerprint.over == FingerprintOver::Auto { untyped_events: true };
-    (compared && route.key.event.kind.optional && route.mode != Mode::Pass).then(|| Risk {
-        code: "event-without-type",
-        key: at.join("key").join("event"),
-        text: "of two events with one id and no type, the second one is refused with 422"
-            .to_owned(),
-        hint: "`key.event.type`, without `?`, names where their type is; a provider knows it"
-            .into(),
-    })
 }
 
 /// Of a sender that is known to sign nothing it is a note: nothing can be done about it.
@@ -306,18 +294,6 @@ fn stale_retries(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<R
             short(tolerance)
         ),
         hint: "make it longer than the retries and shorter than `retention`".into(),
-    })
-}
-
-/// They ask for nothing to be done, as far as HTTP is concerned.
-fn probes(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
-    let passing = route.passing_methods();
-    let verifies = sender.signature.is_some() && !route.secrets.is_empty();
-    (verifies && !passing.is_empty() && route.mode != Mode::Pass).then(|| Risk {
-        code: "methods-unverified",
-        key: at.join("methods"),
-        text: format!("without content, {} are forwarded unverified", passing.join(", ")),
-        hint: "a method that `methods` names is verified and deduplicated".into(),
     })
 }
 

@@ -21,7 +21,7 @@ pub use identify::{Identified, IdentifyError, Identity, InvalidReason, MissingRe
 pub use identify::{RequestView, Rules, Unread, identify, scope};
 pub use json::{Pointer, PointerError};
 pub use route::{Limits, Mode, PathPattern, RefusalBody, RouteSettings, WhenKeyMissing};
-pub use select::{differ_in_reading, misread};
+pub use select::{choose, differ_in_reading, misread};
 pub use selector::{Place, Selector, SelectorError};
 pub use verify::{Opened, Sender};
 
@@ -388,16 +388,4 @@ fn report(route: &Route, refusal: &Refusal) {
         detail,
         "forwarded all the same: the route only observes"
     );
-}
-
-/// The route that would take a request; else the code and the detail of the refusal.
-pub fn choose<'r>(
-    routes: &'r [RouteSettings],
-    parts: &Parts,
-) -> Result<&'r RouteSettings, (&'static str, String)> {
-    let chosen = || {
-        guard::head(parts)?;
-        Ok(Routes::new(routes).select(parts)?.route)
-    };
-    chosen().map_err(|refusal: Refusal| refusal.explained())
 }

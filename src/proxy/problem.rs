@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
 
+use super::identify::KeySource;
 use super::respond::Answer;
 use crate::operation::OperationId;
 use crate::telemetry;
@@ -79,4 +80,17 @@ struct ProblemJson {
     operation: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
+}
+
+/// Why a key is taken to stand for another request, and what helps if it does not.
+pub(super) const fn reused(from: Option<KeySource>) -> &'static str {
+    match from {
+        Some(KeySource::UntypedEvent) => {
+            "this event's id stands for an event with another body; if one id has several events, \
+             `key.event.type` has to say where their type is"
+        }
+        Some(KeySource::Header | KeySource::Event | KeySource::Body) | None => {
+            "this idempotency key stands for a different request"
+        }
+    }
 }

@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 
 use super::guard::{self, GuardError};
 use super::identify::{IdentifyError, KeySource};
-use super::problem::{Problem, mark};
+use super::problem::{Problem, mark, reused};
 use super::route::{RefusalBody, RouteSettings};
 use crate::idempotency::{Disposition, Forwarded};
 use crate::operation::{AnswerBody as StoredBody, OperationId, Reason, StoredAnswer};
@@ -260,19 +260,6 @@ pub(super) fn with(
                 attempt: None,
             };
             problem.answer(D::Refused)
-        }
-    }
-}
-
-/// Why a key is taken to stand for another request, and what helps if it does not.
-const fn reused(from: Option<KeySource>) -> &'static str {
-    match from {
-        Some(KeySource::UntypedEvent) => {
-            "this event's id stands for an event with another body; if one id has several events, \
-             `key.event.type` has to say where their type is"
-        }
-        Some(KeySource::Header | KeySource::Event | KeySource::Body) | None => {
-            "this idempotency key stands for a different request"
         }
     }
 }

@@ -195,6 +195,18 @@ pub fn misread(routes: &[RouteSettings]) -> Vec<&RouteSettings> {
     routes.iter().filter(is_misread).collect()
 }
 
+/// The route that would take a request; else the code and the detail of the refusal.
+pub fn choose<'r>(
+    routes: &'r [RouteSettings],
+    parts: &Parts,
+) -> Result<&'r RouteSettings, (&'static str, String)> {
+    let chosen = || {
+        guard::head(parts)?;
+        Ok(Routes::new(routes).select(parts)?.route)
+    };
+    chosen().map_err(|refusal: Refusal| refusal.explained())
+}
+
 impl<R> Tables<R> {
     fn add(&mut self, host: Option<&str>, path: PathPattern, route: R) {
         let table = match host {
