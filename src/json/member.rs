@@ -238,7 +238,7 @@ mod tests {
         if let Found::Values(values) = found { Some(values.first()?.to_string()) } else { None }
     }
 
-    /// C27: no digit is lost, no spelling is changed.
+    /// No digit is lost, no spelling is changed.
     #[test]
     fn a_value_is_found_as_it_is_written() {
         let forty = "1234567890123456789012345678901234567890";
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// C22: a pointer leads to one place, not to the first member of that name anywhere.
+    /// A pointer leads to one place, not to the first member of that name anywhere.
     #[test]
     fn a_pointer_leads_to_one_place() {
         let body =
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(at("/*", broken.as_bytes()), Found::NotJson);
     }
 
-    /// `faults.md` 3.3, "parser differential": bodies on which parsers disagree.
+    /// Bodies on which parsers disagree.
     #[test]
     fn a_hostile_body_is_read_in_one_way_or_not_at_all() {
         let a = values(&["\"a\""]);
@@ -387,7 +387,8 @@ mod tests {
     #[test]
     fn what_is_not_on_the_way_may_be_deep() {
         let beside = |levels: usize| {
-            let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+            let open = "[".repeat(levels);
+            let close = "]".repeat(levels);
             format!("{{\"x\":{open}{close},\"id\":7}}")
         };
         assert_eq!(at("/id", beside(text::DEPTH_MAX - 1).as_bytes()), values(&["7"]));

@@ -191,7 +191,7 @@ mod tests {
         );
     }
 
-    /// C27, trap 29: what is kept is the text, not what a parser made of it.
+    /// What is kept is the text, not what a parser made of it.
     #[test]
     fn all_else_stays_as_it_is_written() {
         let body = r#"{"n":8202522731445525543,"f":1.0,"e":1e0,"b":2,"a":"\u0041 \" [","x":1}"#;

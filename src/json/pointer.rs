@@ -47,6 +47,11 @@ impl Pointer {
         Self { tokens: names.iter().map(name).collect() }
     }
 
+    /// The pointer to each item of the array of this name.
+    pub(crate) fn of_each(name: &str) -> Self {
+        Self { tokens: vec![Token::Name(name.to_owned()), Token::Each] }
+    }
+
     /// Whether it leads to something in each item of an array.
     pub fn is_of_each(&self) -> bool {
         self.tokens.contains(&Token::Each)

@@ -115,7 +115,9 @@ fn answered(response: http::Response<Incoming>, mut wire: Option<Wire>, home: Ho
     {
         // Half of it: the server counts from when it wrote, and closes when it gets round to it.
         wire.idle_max = wire.idle_max.min(promised / 2);
-        home.standing.promised(home.pool.now());
+        if !wire.idle_max.is_zero() {
+            home.standing.promised(home.pool.now());
+        }
     }
     // The body ends where its last chunk does (RFC 9112, 6.3).
     if head.headers.contains_key(header::TRANSFER_ENCODING) {

@@ -192,7 +192,8 @@ fn strip(headers: &mut HeaderMap, such: impl Fn(&str) -> bool) {
 
 /// Whether a receiver may take a name for `known`: in the manner of CGI, `_` reads as `-`.
 fn reads_as(name: &str, known: &str, as_prefix: bool) -> bool {
-    let (name, known) = (name.as_bytes(), known.as_bytes());
+    let name = name.as_bytes();
+    let known = known.as_bytes();
     let same = |(a, b): (&u8, &u8)| a == b || *a == b'_' && *b == b'-';
     let fits = if as_prefix { name.len() >= known.len() } else { name.len() == known.len() };
     fits && name.iter().zip(known).all(same)

@@ -50,7 +50,7 @@ impl Check {
         let member = |kind, names: &[&str]| Member { at: at(names), kind };
         Ok(Self {
             keys,
-            items: Pointer::along(&[ITEMS, "1"]),
+            items: Pointer::of_each(ITEMS),
             signature: at(&["additionalData", "hmacSignature"]),
             members: vec![
                 member(Kind::Key, &["pspReference"]),
@@ -66,14 +66,16 @@ impl Check {
     }
 
     pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
+        let place = Place::Member(self.signature.to_string());
         match json::find(signed.body, &self.items) {
-            Found::Absent => {}
+            Found::Values(items) if items.len() == 1 => {}
+            // An object has no items, whatever its members are named.
+            Found::Absent => return Err(Refused::Missing(place)),
             Found::NotJson => return Err(Reason::Body("JSON in UTF-8").into()),
             Found::Values(_) | Found::InSomeItems | Found::Ambiguous | Found::TooMany => {
                 return Err(Reason::Body("a notification with exactly one item").into());
             }
         }
-        let place = Place::Member(self.signature.to_string());
         let written = text(signed.body, &self.signature)?;
         let written = written.ok_or_else(|| Refused::Missing(place.clone()))?;
         let decoded = Encoding::Base64.decode(written.as_bytes());

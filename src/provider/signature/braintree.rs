@@ -22,7 +22,8 @@ pub(super) const PAYLOAD: &str = "payload";
 /// for, so that line ends in and behind it do not matter. (The SDKs try it with and without one:
 /// `braintree/braintree_python`, `braintree/webhook_notification_gateway.py`.)
 pub(super) fn carry(signed: &Signed<'_>, carried: &mut Carried) {
-    match form::single(&form::of(signed), "bt_payload") {
+    let Ok(fields) = form::of(signed) else { return };
+    match form::single(&fields, "bt_payload") {
         Ok(None) => {}
         Ok(Some(payload)) => {
             let text: Vec<u8> =
@@ -45,7 +46,7 @@ impl Check {
 
     pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
         let place = Place::Field("bt_signature".to_owned());
-        let fields = form::of(signed);
+        let fields = form::of(signed)?;
         let list = form::single(&fields, "bt_signature")?;
         let list = list.ok_or_else(|| Refused::Missing(place.clone()))?;
         let payload = form::single(&fields, "bt_payload")?;

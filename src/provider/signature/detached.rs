@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use memchr::memmem;
+
 use super::header::{ENTRIES_MAX, entries, lines, signature};
 use super::keys::{Keyring, Numbered};
 use super::part::{Item, Part, TimestampSource, Value};
@@ -189,8 +191,15 @@ impl Check {
         stamp: Option<&'r Stamp<'_>>,
     ) -> Result<Vec<Cow<'r, [u8]>>, Reason> {
         let mut message = Vec::new();
-        for item in &self.settings.signed {
-            let pieces = item.parts().iter().map(|part| piece(part, request, stamp));
+        let signed = &self.settings.signed;
+        for (index, item) in signed.iter().enumerate() {
+            let next = signed.get(index + 1).and_then(|next| next.parts().first());
+            let behind = item.parts().iter().skip(1).map(Some).chain([next]);
+            let pieces = item.parts().iter().zip(behind).map(|(part, behind)| {
+                let piece = piece(part, request, stamp)?;
+                require_end(part, &piece, behind)?;
+                Ok(piece)
+            });
             let pieces: Result<Vec<_>, Reason> = pieces.collect();
             match (item, pieces) {
                 (_, Ok(pieces)) => message.extend(pieces),
@@ -199,6 +208,18 @@ impl Check {
             }
         }
         Ok(message)
+    }
+}
+
+/// Refuses a value that holds the text behind it: with what follows moved into it, or out of it, it
+/// would be another value under the same signature.
+fn require_end(part: &Part, piece: &[u8], behind: Option<&Part>) -> Result<(), Reason> {
+    let (Part::Value(source), Some(Part::Text(end))) = (part, behind) else {
+        return Ok(());
+    };
+    match end.chars().next().filter(|_| memmem::find(piece, end.as_bytes()).is_some()) {
+        Some(first) => Err(Reason::Ambiguous(source.place(), first)),
+        None => Ok(()),
     }
 }
 

@@ -97,7 +97,8 @@ impl Check {
     fn older(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
         let place = Place::Header(OLD);
         let written = signature(signed.headers, &OLD)?;
-        let (method, url) = (signed.method.as_str().as_bytes(), signed.url());
+        let method = signed.method.as_str().as_bytes();
+        let url = signed.url();
         let second = [method, url.as_bytes(), signed.body];
         let covered: &[&[u8]] = match (covered(signed.headers, &VERSION)?, self.version) {
             (b"v1", Version::First) => &[signed.body],

@@ -372,7 +372,8 @@ impl Reader {
 /// received mail are forms.
 fn mailgun(before: &str, tolerance: Option<Duration>) -> Option<Scheme> {
     let at = |name: &str| Source::read(&format!("{before}{name}"));
-    let (timestamp, token) = (at("timestamp")?, at("token")?);
+    let timestamp = at("timestamp")?;
+    let token = at("token")?;
     Some(Scheme::Detached(Detached {
         method: Method::Hmac(Hash::Sha256),
         at: SignatureAt::Value(at("signature")?),

@@ -1,6 +1,7 @@
 //! The request as a check looks at it, with the document that `json:` means.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use http::HeaderName;
 
@@ -17,19 +18,26 @@ pub(super) struct Request<'a> {
     pub(super) signed: Signed<'a>,
     /// The body, or a field of a form. None: there is no such field.
     document: Option<Cow<'a, [u8]>>,
-    /// The fields of the form, if the body is one.
-    fields: Vec<Field>,
+    /// The fields of the form, if the body is one. Most senders write none.
+    fields: OnceLock<Result<Vec<Field>, Reason>>,
 }
 
 impl<'a> Request<'a> {
     /// A request whose JSON text is the body, or the value of this field of a form.
     pub(super) fn new(signed: &Signed<'a>, field: Option<&str>) -> Result<Self, Reason> {
-        let fields = form::of(signed);
-        let document = match field {
-            None => Some(Cow::Borrowed(signed.body)),
-            Some(name) => form::single(&fields, name)?.map(|text| Cow::Owned(text.to_vec())),
+        let request = Self {
+            signed: *signed,
+            document: Some(Cow::Borrowed(signed.body)),
+            fields: OnceLock::new(),
         };
-        Ok(Self { signed: *signed, document, fields })
+        let Some(name) = field else { return Ok(request) };
+        let document = request.field(name)?.map(|text| Cow::Owned(text.to_vec()));
+        Ok(Self { document, ..request })
+    }
+
+    fn field(&self, name: &str) -> Result<Option<&[u8]>, Reason> {
+        let fields = self.fields.get_or_init(|| form::of(&self.signed));
+        form::single(fields.as_ref().map_err(Clone::clone)?, name)
     }
 
     /// What stands there.
@@ -41,12 +49,12 @@ impl<'a> Request<'a> {
         match source {
             Source::Header(name) => self.header(name),
             Source::Query(name) => {
-                let fields = form::fields(self.signed.query().as_bytes());
+                let fields = form::fields(self.signed.query().as_bytes())?;
                 let found = form::only(&fields, name, Place::Parameter(name.clone()))?;
                 Ok(bytes(found.map(|text| Cow::Owned(text.to_vec()))))
             }
             Source::Field(name) => {
-                let found = form::single(&self.fields, name)?;
+                let found = self.field(name)?;
                 Ok(found.map_or(Value::Absent, |text| Value::Bytes(text.into())))
             }
             Source::Member(pointer) => self.member(pointer),

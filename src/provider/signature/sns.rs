@@ -74,7 +74,8 @@ impl Check {
         }
         certificates.confirm(url.as_bytes());
         let timestamp = message.text("Timestamp")?;
-        let (format, place) = (TimestampFormat::Rfc3339, member("Timestamp"));
+        let format = TimestampFormat::Rfc3339;
+        let place = member("Timestamp");
         format.check(timestamp.as_bytes(), &place, signed, self.tolerance)?;
         Ok(*secret)
     }
@@ -102,6 +103,9 @@ impl Message<'_> {
     }
 
     /// Names and values, each with a line end, sorted by name. Which they are depends on the type.
+    ///
+    /// Only the message may hold line ends. In another value they could be those between values: a
+    /// subject and the line of its name would fit behind the id as a part of it.
     fn signed_text(&self) -> Result<String, Reason> {
         let names: &[&str] = match self.text("Type")?.as_str() {
             "Notification" => &["Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"],
@@ -117,6 +121,9 @@ impl Message<'_> {
                 "Message" => Some(self.optional(name)?.unwrap_or_default()),
                 _ => Some(self.text(name)?),
             };
+            if *name != "Message" && value.as_ref().is_some_and(|value| value.contains('\n')) {
+                return Err(Reason::Unreadable(member(name)));
+            }
             for line in value.iter().flat_map(|value| [*name, value.as_str()]) {
                 text.push_str(line);
                 text.push('\n');

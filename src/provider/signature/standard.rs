@@ -70,7 +70,8 @@ impl Check {
             return Err(Reason::Ambiguous(Place::Header(names.id), '.').into());
         }
         let place = Place::Header(names.signature);
-        let (shared, public) = (signatures(list, b"v1,"), signatures(list, b"v1a,"));
+        let shared = signatures(list, b"v1,");
+        let public = signatures(list, b"v1a,");
         if shared.len() + public.len() > ENTRIES_MAX {
             return Err(Reason::TooMany(place).into());
         }
@@ -102,7 +103,8 @@ impl Names {
     /// The family whose signature is there; without any signature, the one whose id is.
     fn of(signed: &Signed<'_>) -> Self {
         let has = |name: &HeaderName| signed.headers.contains_key(name);
-        let (standard, svix) = (Self::STANDARD, Self::SVIX);
+        let standard = Self::STANDARD;
+        let svix = Self::SVIX;
         let is_svix = if has(&standard.signature) || has(&svix.signature) {
             !has(&standard.signature)
         } else {

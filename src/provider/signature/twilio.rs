@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, header};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -67,24 +67,24 @@ fn hash(headers: &HeaderMap) -> Result<Hash, Reason> {
 /// What stands behind the URL. Refuses a body that neither it nor the URL would cover.
 fn covered_fields(signed: &Signed<'_>) -> Result<Vec<u8>, Reason> {
     let place = Place::Parameter(DIGEST.to_owned());
-    let parameters = form::fields(signed.query().as_bytes());
+    let parameters = form::fields(signed.query().as_bytes())?;
     if let Some(digest) = form::only(&parameters, DIGEST, place.clone())? {
         let digest = Encoding::Hex.decode(digest);
         let digest = digest.ok_or_else(|| Reason::Undecodable(place.clone(), Encoding::Hex))?;
         let is_body: bool = Sha256::digest(signed.body).as_slice().ct_eq(&digest).into();
         return if is_body { Ok(Vec::new()) } else { Err(Reason::Digest(place)) };
     }
-    if !signed.body.is_empty() && !is_form(signed) {
+    if !signed.body.is_empty() && !is_form(signed)? {
         return Err(Reason::Body("a form, and its digest is not in the URL"));
     }
     // Sorted by name, then by value, each pair once: as Twilio's own libraries do.
-    let fields: BTreeSet<form::Field> = form::fields(signed.body).into_iter().collect();
+    let fields: BTreeSet<form::Field> = form::fields(signed.body)?.into_iter().collect();
     Ok(fields.into_iter().flat_map(|(name, value)| [name, value]).flatten().collect())
 }
 
-fn is_form(signed: &Signed<'_>) -> bool {
-    let value = signed.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    value.is_some_and(|value| form::is(value, "application/x-www-form-urlencoded"))
+fn is_form(signed: &Signed<'_>) -> Result<bool, Reason> {
+    let value = single(signed.headers, &header::CONTENT_TYPE)?;
+    Ok(value.is_some_and(|value| form::is(value, "application/x-www-form-urlencoded")))
 }
 
 /// The URL as it is, without its port, and with that of its scheme: Twilio signs one of them, and

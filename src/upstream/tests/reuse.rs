@@ -14,14 +14,26 @@ async fn exchanged(upstream: &Upstream, listener: &TcpListener, head: &str) -> T
     tokio::join!(answered, exchanges(upstream)).0
 }
 
+const PROMISE: &str = "keep-alive: timeout=600\r\n";
+
+fn upstream_at(listener: &TcpListener) -> Upstream {
+    let clock = Clock::manual(crate::operation::Timestamp(0));
+    upstream(&Told::of([listener.local_addr().unwrap()]), &clock)
+}
+
+/// Whether the next exchange leaves a connection that is used again.
+async fn reuses(upstream: &Upstream, listener: &TcpListener) -> bool {
+    let _open = exchanged(upstream, listener, PROMISE).await;
+    upstream.connect().await.unwrap().is_reused()
+}
+
 /// Between the look at an idle connection and its use there is time for a close.
 #[tokio::test]
 async fn a_connection_that_is_closed_after_it_was_taken_hands_the_request_back_at_once() {
     for resets in [false, true] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let told = Told::of([listener.local_addr().unwrap()]);
-        let upstream = upstream(&told, &Clock::system());
-        let stream = exchanged(&upstream, &listener, "keep-alive: timeout=600\r\n").await;
+        let upstream = upstream_at(&listener);
+        let stream = exchanged(&upstream, &listener, PROMISE).await;
         let taken = upstream.connect().await.unwrap();
         assert!(taken.is_reused());
         if resets {
@@ -38,7 +50,47 @@ async fn a_connection_that_is_closed_after_it_was_taken_hands_the_request_back_a
         let (sent, written) = ended.expect("it does not wait for anything").unwrap();
         assert!(matches!(sent, Sent::HandedBack(_)), "{sent:?}");
         assert!(!written);
+        assert!(!reuses(&upstream, &listener).await, "the address was seen to close");
     }
+}
+
+#[tokio::test]
+async fn an_address_that_closes_instead_of_an_answer_is_not_used_again_for_a_while() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let upstream = upstream_at(&listener);
+    let mut stream = exchanged(&upstream, &listener, PROMISE).await;
+    let taken = upstream.connect().await.unwrap();
+    assert!(taken.is_reused());
+    let progress = Progress::default();
+    let closes = async move {
+        let _request = stream.read(&mut [0; 1024]).await.unwrap();
+        drop(stream);
+    };
+    let sent = tokio::join!(closes, taken.send(request(), &progress)).1;
+    assert!(matches!(sent, Sent::Unanswered(Reason::ConnectionLost)), "{sent:?}");
+    assert!(!reuses(&upstream, &listener).await);
+}
+
+/// It promised to keep the connection open, and its close came with the answer.
+#[tokio::test]
+async fn an_address_that_closes_behind_an_answer_is_not_used_again_for_a_while() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let upstream = upstream_at(&listener);
+    let closes = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        answers(&mut stream, PROMISE).await;
+    };
+    tokio::join!(closes, exchanges(&upstream));
+    assert!(!reuses(&upstream, &listener).await);
+}
+
+#[tokio::test]
+async fn a_close_that_is_found_between_two_exchanges_counts() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let upstream = upstream_at(&listener);
+    drop(exchanged(&upstream, &listener, PROMISE).await);
+    upstream.close_idle();
+    assert!(!reuses(&upstream, &listener).await);
 }
 
 #[tokio::test]
@@ -64,23 +116,32 @@ async fn an_address_that_was_seen_to_close_is_not_used_again_for_a_while() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let clock = Clock::manual(crate::operation::Timestamp(0));
     let upstream = upstream(&Told::of([listener.local_addr().unwrap()]), &clock);
-    let promise = "keep-alive: timeout=600\r\n";
     for pause in [1, 2, 4] {
-        drop(exchanged(&upstream, &listener, promise).await);
+        drop(exchanged(&upstream, &listener, PROMISE).await);
         // It was idle, and is found closed.
         let instead = upstream.connect().await.unwrap();
         assert!(!instead.is_reused());
         drop((instead, listener.accept().await.unwrap()));
         for _second in 0..pause {
-            let _open = exchanged(&upstream, &listener, promise).await;
+            let _open = exchanged(&upstream, &listener, PROMISE).await;
             let next = upstream.connect().await.unwrap();
             assert!(!next.is_reused(), "after a close, for {pause} s");
             drop((next, listener.accept().await.unwrap()));
             clock.advance(Duration::from_secs(1));
         }
-        let _open = exchanged(&upstream, &listener, promise).await;
+        let _open = exchanged(&upstream, &listener, PROMISE).await;
         assert!(upstream.connect().await.unwrap().is_reused(), "after {pause} s");
     }
+}
+
+/// The next answer says nothing of how long its connection stays open.
+#[tokio::test]
+async fn a_server_that_keeps_nothing_open_promises_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let upstream = upstream(&Told::of([listener.local_addr().unwrap()]), &Clock::system());
+    let _first = exchanged(&upstream, &listener, "keep-alive: timeout=0\r\n").await;
+    let _second = exchanged(&upstream, &listener, "").await;
+    assert!(!upstream.connect().await.unwrap().is_reused());
 }
 
 #[tokio::test]

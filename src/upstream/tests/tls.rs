@@ -88,6 +88,20 @@ async fn what_tls_sent_of_a_write_that_failed_counts_as_written() {
     }
 }
 
+/// The end of an answer that ends with its connection would not be known from its loss.
+#[tokio::test]
+async fn an_end_behind_a_write_that_failed_is_a_reset() {
+    let (here, there) = duplex(1024);
+    drop(there);
+    let socket = Closing { stream: here, takes: Arc::new(Mutex::new(Some(0))) };
+    let mut stream = Witnessed::new(Stream::Plain(socket), false);
+    assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0);
+    stream.write_all(b"request").await.unwrap();
+    assert_eq!(stream.witness().written(), 0);
+    let ended = stream.read(&mut [0; 8]).await.unwrap_err();
+    assert_eq!(ended.kind(), io::ErrorKind::ConnectionReset);
+}
+
 /// Reads this, then an alert.
 #[derive(Debug)]
 struct Alerts {

@@ -3,7 +3,7 @@
 use super::{HELD, answered, is_held, standing};
 use crate::support::{Act, Answer, Onceward, Receiver, event};
 
-/// The status table without configuration: trap 20.
+/// The status table without configuration.
 #[tokio::test]
 async fn any_status_but_a_2xx_is_a_failure_and_the_next_copy_is_a_new_attempt() {
     let receiver = Receiver::that(|seen, copies| {
@@ -53,9 +53,8 @@ async fn any_2xx_is_a_success_and_is_replayed_as_it_was() {
     receiver.was_called(8);
 }
 
-/// C57.
 #[tokio::test]
-async fn a_503_is_passed_on_with_its_retry_after_and_frees_the_operation_c57() {
+async fn a_503_is_passed_on_with_its_retry_after_and_frees_the_operation() {
     let receiver = Receiver::that(|_, copies| match copies {
         0 => Answer::new(503, "later").header("retry-after", "7").into(),
         _ => Answer::new(200, "A").into(),
@@ -75,9 +74,8 @@ async fn a_503_is_passed_on_with_its_retry_after_and_frees_the_operation_c57() {
     receiver.was_called(2);
 }
 
-/// C69, trap 41.
 #[tokio::test]
-async fn a_redirect_is_passed_on_and_never_followed_c69() {
+async fn a_redirect_is_passed_on_and_never_followed() {
     let elsewhere = Receiver::that_answers(200, "followed").await;
     let other_host = format!("{}/login", elsewhere.url());
     let locations = ["/login".to_owned(), other_host];
@@ -108,7 +106,7 @@ async fn a_redirect_is_passed_on_and_never_followed_c69() {
     elsewhere.was_called(0);
 }
 
-/// C59: a gateway behind us does not know either.
+/// A gateway behind us does not know either.
 #[tokio::test]
 async fn a_504_is_the_upstreams_own_answer_and_uncertain() {
     let receiver = Receiver::that_answers(504, "a gateway gave up").await;
@@ -124,9 +122,9 @@ async fn a_504_is_the_upstreams_own_answer_and_uncertain() {
     receiver.was_called(1);
 }
 
-/// C60: on some routes a refusal is the durable outcome.
+/// On some routes a refusal is the durable outcome.
 #[tokio::test]
-async fn the_statuses_of_a_route_decide_c60() {
+async fn the_statuses_of_a_route_decide() {
     let receiver = Receiver::that(|seen, _| {
         Answer::new(seen.header("x-status").unwrap().parse().unwrap(), "{\"taken\":true}").into()
     })
@@ -207,7 +205,6 @@ async fn an_answer_that_ends_with_its_connection_is_complete() {
     }
 }
 
-/// Trap 19.
 #[tokio::test]
 async fn a_chunked_answer_is_complete_with_its_last_chunk_and_its_trailers_end_there() {
     let chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\

@@ -26,7 +26,6 @@ fn raw(bytes: impl Into<Vec<u8>>) -> Act {
     Act::Raw(bytes.into())
 }
 
-/// F41.
 #[tokio::test]
 async fn a_close_without_an_answer_is_uncertain() {
     breaks(Act::Close, "connection-lost", None).await;
@@ -54,26 +53,22 @@ async fn retry_after_is_the_time_to_the_attempts_end_or_else_half_a_minute() {
     }
 }
 
-/// F41.
 #[tokio::test]
 async fn a_reset_without_an_answer_is_uncertain() {
     breaks(Act::Reset, "connection-lost", None).await;
 }
 
-/// F42.
 #[tokio::test]
 async fn a_head_that_breaks_off_is_uncertain() {
     breaks(raw("HTTP/1.1 200 OK\r\ncontent-le"), "connection-lost", None).await;
 }
 
-/// C66.
 #[tokio::test]
 async fn a_body_shorter_than_its_length_is_uncertain_and_never_a_success() {
     let short = format!("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{}", "x".repeat(40));
     breaks(raw(short), "answer-broke-off", Some(200)).await;
 }
 
-/// C66.
 #[tokio::test]
 async fn a_body_without_its_last_chunk_is_uncertain_and_never_a_success() {
     let cut = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n";
@@ -86,33 +81,29 @@ async fn a_chunk_without_a_size_is_uncertain() {
     breaks(raw(bad), "answer-body-malformed", Some(200)).await;
 }
 
-/// C66. Even a failure is only one if it came whole.
+/// Even a failure is only one if it came whole.
 #[tokio::test]
 async fn a_failure_that_breaks_off_is_uncertain() {
     let short = "HTTP/1.1 500 Oh\r\ncontent-length: 100\r\n\r\nshort";
     breaks(raw(short), "answer-broke-off", Some(500)).await;
 }
 
-/// F45.
 #[tokio::test]
 async fn garbage_is_uncertain() {
     breaks(raw("\u{16}\u{3}\u{1}garbage\r\n\r\n"), "not-http", None).await;
 }
 
-/// F45.
 #[tokio::test]
 async fn an_answer_without_a_head_is_uncertain() {
     breaks(raw("<html>HTTP/0.9 is not spoken here</html>\r\n"), "not-http", None).await;
 }
 
-/// F45.
 #[tokio::test]
 async fn two_lengths_are_uncertain() {
     let two = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nabc";
     breaks(raw(two), "not-http", None).await;
 }
 
-/// F45.
 #[tokio::test]
 async fn a_head_without_end_is_uncertain_and_bounded() {
     let line = format!("x-long: {}\r\n", "x".repeat(1000));
@@ -151,7 +142,6 @@ async fn a_long_head_counts_up_to_the_limits_and_beyond_them_is_uncertain() {
     }
 }
 
-/// F45.
 #[tokio::test]
 async fn another_protocol_that_nobody_asked_for_is_uncertain() {
     let switch =
@@ -199,13 +189,16 @@ async fn a_reset_at_once_is_uncertain_or_never_sent_and_nothing_between() {
     }
 }
 
-/// C59, C76: at `attempt_timeout` the attempt is over, whatever the receiver does later.
+/// At `attempt_timeout` the attempt is over, whatever the receiver does later.
 #[tokio::test]
 async fn an_answer_after_the_attempts_end_settles_nothing() {
-    let (closed, go_on) = (Gate::default(), Gate::default());
-    let (says, waits) = (closed.clone(), go_on.clone());
+    let closed = Gate::default();
+    let go_on = Gate::default();
+    let says = closed.clone();
+    let waits = go_on.clone();
     let receiver = BareReceiver::that(move |mut bare| {
-        let (says, waits) = (says.clone(), waits.clone());
+        let says = says.clone();
+        let waits = waits.clone();
         async move {
             bare.reads_request().await.unwrap();
             bare.is_closed().await;
@@ -234,7 +227,7 @@ async fn an_answer_after_the_attempts_end_settles_nothing() {
     receiver.was_called(1);
 }
 
-/// F44: the time is that of the whole answer, not of each byte.
+/// The time is that of the whole answer, not of each byte.
 #[tokio::test]
 async fn an_answer_that_drips_ends_with_the_attempt() {
     let head = "HTTP/1.1 200 OK\r\n";
@@ -266,7 +259,7 @@ async fn an_answer_that_drips_ends_with_the_attempt() {
     }
 }
 
-/// F45: interim answers without end do not keep an attempt alive.
+/// Interim answers without end do not keep an attempt alive.
 #[tokio::test]
 async fn interim_answers_without_end_end_with_the_attempt() {
     let receiver = BareReceiver::that(|mut bare| async move {
@@ -288,7 +281,7 @@ async fn interim_answers_without_end_end_with_the_attempt() {
     receiver.was_called(1);
 }
 
-/// F46: an answer counts if it is complete, however much of the request was read.
+/// An answer counts if it is complete, however much of the request was read.
 #[tokio::test]
 async fn an_answer_before_the_whole_request_was_read_counts() {
     for (status, outcome) in [(200, "succeeded"), (413, "failed")] {

@@ -18,9 +18,8 @@ async fn is_stopped(onceward: &Onceward, meanwhile: impl FnOnce()) {
     onceward.signal(Signal::CONT);
 }
 
-/// C73 under `hold`.
 #[tokio::test]
-async fn a_late_settle_counts_after_a_copy_has_seen_it_uncertain_c73() {
+async fn a_late_settle_counts_after_a_copy_has_seen_it_uncertain() {
     let gate = Gate::default();
     let waits = gate.clone();
     let receiver = Receiver::that(move |_, _| {
@@ -50,9 +49,9 @@ async fn a_late_settle_counts_after_a_copy_has_seen_it_uncertain_c73() {
     receiver.was_called(1);
 }
 
-/// C73: the answer came while nobody could read it.
+/// The answer came while nobody could read it.
 #[tokio::test]
-async fn an_answer_that_came_while_the_process_was_stopped_counts_c73() {
+async fn an_answer_that_came_while_the_process_was_stopped_counts() {
     for (status, outcome) in [(200, "succeeded"), (500, "failed")] {
         let gate = Gate::default();
         let waits = gate.clone();

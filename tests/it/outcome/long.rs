@@ -5,9 +5,8 @@ use crate::support::{Act, Answer, Bare, BareReceiver, Gate, Onceward, Receiver, 
 
 const LIMIT: &str = "[defaults.replay]\nbody_bytes_max = \"1KiB\"";
 
-/// C67.
 #[tokio::test]
-async fn a_long_success_is_given_whole_and_remembered_without_its_body_c67() {
+async fn a_long_success_is_given_whole_and_remembered_without_its_body() {
     let body: Vec<u8> = (0..1 << 20).map(|n: u32| n.to_le_bytes()[1]).collect();
     let whole = body.clone();
     let receiver = Receiver::that(move |_, _| Answer::new(200, whole.clone()).into()).await;
@@ -56,9 +55,9 @@ async fn receiver_that_begins(status: u16, breaks_off: bool) -> (BareReceiver, G
     (receiver, gate)
 }
 
-/// C67: as soon as the limit is passed nothing can undo it.
+/// As soon as the limit is passed nothing can undo it.
 #[tokio::test]
-async fn a_long_success_is_one_before_its_end_and_stays_one_when_it_breaks_off_c67() {
+async fn a_long_success_is_one_before_its_end_and_stays_one_when_it_breaks_off() {
     for breaks_off in [false, true] {
         let (receiver, gate) = receiver_that_begins(201, breaks_off).await;
         let onceward = Onceward::in_front_of_url(&receiver.url()).defaults(LIMIT).start().await;
@@ -139,7 +138,7 @@ async fn a_long_failure_that_breaks_off_is_uncertain() {
     receiver.was_called(1);
 }
 
-/// C59: the end of the attempt is that of a long answer too.
+/// The end of the attempt is that of a long answer too.
 #[tokio::test]
 async fn a_long_failure_that_never_ends_is_uncertain() {
     let (receiver, _closed) = receiver_that_begins(500, false).await;

@@ -8,7 +8,6 @@ use tokio::net::{TcpListener, TcpSocket};
 use super::{HELD, answered, never_sent, standing, uncertain};
 use crate::support::{Answer, BareReceiver, Gate, Onceward, Receiver, event};
 
-/// F40.
 #[tokio::test]
 async fn a_refused_connection_is_a_failure_and_frees_the_operation_at_once() {
     // A port that is bound is nobody else's, and refuses until somebody listens.
@@ -32,7 +31,7 @@ async fn a_refused_connection_is_a_failure_and_frees_the_operation_at_once() {
     receiver.was_called(1);
 }
 
-/// F40. A label of a name has 63 bytes at most, so no server has to be asked.
+/// A label of a name has 63 bytes at most, so no server has to be asked.
 #[tokio::test]
 async fn a_name_that_does_not_resolve_is_a_failure() {
     let url = format!("http://{}.invalid", "a".repeat(64));
@@ -45,7 +44,7 @@ async fn a_name_that_does_not_resolve_is_a_failure() {
     }
 }
 
-/// F40. Connects and never shakes hands: nobody accepts.
+/// Connects and never shakes hands: nobody accepts.
 #[tokio::test]
 async fn a_connection_that_takes_too_long_is_a_failure() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -71,7 +70,7 @@ async fn an_attempt_that_ends_before_it_is_connected_is_a_failure() {
     assert_eq!(standing(&onceward, &reply).await, never_sent(1, "timed-out"));
 }
 
-/// C115. The idle connection has been closed: that is seen before a byte is written, and the
+/// The idle connection has been closed: that is seen before a byte is written, and the
 /// request goes out on a new one within the same attempt.
 #[tokio::test]
 async fn a_request_for_a_connection_that_has_died_goes_out_on_a_new_one() {

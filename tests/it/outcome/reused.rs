@@ -11,9 +11,9 @@ fn kept_open(answer: Answer) -> Answer {
     answer.header("keep-alive", "timeout=600")
 }
 
-/// C114: a client that repeats a request on a dead connection would count two here.
+/// A client that repeats a request on a dead connection would count two here.
 #[tokio::test]
-async fn a_request_read_whole_on_a_reused_connection_that_dies_is_not_sent_again_c114() {
+async fn a_request_read_whole_on_a_reused_connection_that_dies_is_not_sent_again() {
     let receiver = Receiver::that(|seen, _| match seen.header("x-second") {
         None => kept_open(Answer::new(200, "first")).into(),
         Some("close") => Act::Close,
@@ -35,11 +35,11 @@ async fn a_request_read_whole_on_a_reused_connection_that_dies_is_not_sent_again
     }
 }
 
-/// C115: the receiver closes its connections around the moment at which they are used again.
+/// The receiver closes its connections around the moment at which they are used again.
 /// What dies before a byte was written goes out on another one, unseen; what dies after is
 /// uncertain; nothing is sent twice.
 #[tokio::test]
-async fn connections_that_close_while_they_are_taken_cause_no_duplicate_c115() {
+async fn connections_that_close_while_they_are_taken_cause_no_duplicate() {
     let receiver = Receiver::that(|seen, _| {
         let pause = Duration::from_micros(seen.connection as u64 % 20 * 150);
         // It lies: an address that says nothing would be found out before it is trusted.
@@ -73,9 +73,9 @@ async fn connections_that_close_while_they_are_taken_cause_no_duplicate_c115() {
     assert!(times.values().all(|times| *times == 1), "{times:?}");
 }
 
-/// C115: without idle connections there is nothing that can die so.
+/// Without idle connections there is nothing that can die so.
 #[tokio::test]
-async fn without_keepalive_each_event_has_a_connection_of_its_own_c115() {
+async fn without_keepalive_each_event_has_a_connection_of_its_own() {
     let receiver = Receiver::that_answers(200, "ok").await;
     let onceward = Onceward::in_front_of(&receiver).defaults("keepalive = \"0s\"").start().await;
     for round in 0..30 {
@@ -85,9 +85,8 @@ async fn without_keepalive_each_event_has_a_connection_of_its_own_c115() {
     assert_eq!(connections, (0..30).collect::<Vec<_>>());
 }
 
-/// F48.
 #[tokio::test]
-async fn a_second_answer_is_nobodys_f48() {
+async fn a_second_answer_is_nobodys() {
     let receiver = Receiver::that(|seen, _| match seen.connection {
         0 => {
             let one = kept_open(Answer::new(200, "one"));
@@ -110,9 +109,8 @@ async fn a_second_answer_is_nobodys_f48() {
     receiver.was_called(2);
 }
 
-/// F48.
 #[tokio::test]
-async fn bytes_after_an_answer_do_not_begin_the_next_one_f48() {
+async fn bytes_after_an_answer_do_not_begin_the_next_one() {
     let receiver = Receiver::that(|seen, _| match seen.connection {
         0 => {
             let more = [kept_open(Answer::new(200, "one")).raw(), b"HTTP/1.1 2".into()].concat();
@@ -131,9 +129,9 @@ async fn bytes_after_an_answer_do_not_begin_the_next_one_f48() {
     receiver.was_called(2);
 }
 
-/// F48: what comes on an idle connection, a while after its answer.
+/// What comes on an idle connection, a while after its answer.
 #[tokio::test]
-async fn an_answer_to_nothing_on_an_idle_connection_is_nobodys_f48() {
+async fn an_answer_to_nothing_on_an_idle_connection_is_nobodys() {
     use crate::support::{BareReceiver, Gate};
     let written = Gate::default();
     let says = written.clone();

@@ -93,7 +93,7 @@ async fn an_upstream_with_a_trusted_certificate_is_spoken_to_over_tls() {
     receiver.was_called(2);
 }
 
-/// F41 above TLS: what counts is what was handed to TLS, not what it wrote for its handshake.
+/// What counts is what was handed to TLS, not what it wrote for its handshake.
 #[tokio::test]
 async fn a_close_after_the_request_is_uncertain_over_tls_too() {
     let receiver = Receiver::that(|_, _| Act::Close).await;
@@ -110,7 +110,6 @@ async fn a_close_after_the_request_is_uncertain_over_tls_too() {
     receiver.was_called(1);
 }
 
-/// F40.
 #[tokio::test]
 async fn a_certificate_that_is_not_trusted_is_a_failure() {
     let receiver = Receiver::that_answers(200, "ok").await;
@@ -124,7 +123,6 @@ async fn a_certificate_that_is_not_trusted_is_a_failure() {
     receiver.was_called(0);
 }
 
-/// F40.
 #[tokio::test]
 async fn a_certificate_for_another_name_is_a_failure() {
     let receiver = Receiver::that_answers(200, "ok").await;
@@ -137,7 +135,6 @@ async fn a_certificate_for_another_name_is_a_failure() {
     receiver.was_called(0);
 }
 
-/// F40.
 #[tokio::test]
 async fn an_upstream_that_speaks_no_tls_is_a_failure() {
     let receiver = BareReceiver::that(|mut bare| async move {

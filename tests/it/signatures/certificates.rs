@@ -73,7 +73,8 @@ impl Signed {
 /// The preset of PayPal: a resent event has a new transmission and a new signature.
 #[tokio::test]
 async fn paypal_sends_again_with_another_transmission() {
-    let (signed, receiver) = (Signed::paypal(), Receiver::that_answers(200, "ok").await);
+    let signed = Signed::paypal();
+    let receiver = Receiver::that_answers(200, "ok").await;
     let proxy = signed.proxy("paypal", &receiver);
     proxy.sends(signed.event("event")).await.is_executed(200);
     proxy.sends(signed.event("retry")).await.is_replayed(200);
@@ -100,7 +101,8 @@ async fn paypal_sends_again_with_another_transmission() {
 /// The preset of SNS: the key is what is signed; the header of the subscription is not.
 #[tokio::test]
 async fn sns_sends_one_message_whatever_its_unsigned_headers_say() {
-    let (signed, receiver) = (Signed::sns(), Receiver::that_answers(200, "ok").await);
+    let signed = Signed::sns();
+    let receiver = Receiver::that_answers(200, "ok").await;
     let proxy = signed.proxy("sns", &receiver);
     let to = |id: &str, subscription: &str| signed.to_subscription(id, subscription);
     proxy.sends(to("notification-v1", "arn:s1")).await.is_executed(200);
@@ -117,7 +119,8 @@ async fn sns_sends_one_message_whatever_its_unsigned_headers_say() {
 /// The handshake of SNS: signed, and it has no key.
 #[tokio::test]
 async fn sns_asks_for_a_confirmation_as_often_as_it_likes() {
-    let (signed, receiver) = (Signed::sns(), Receiver::that_answers(200, "ok").await);
+    let signed = Signed::sns();
+    let receiver = Receiver::that_answers(200, "ok").await;
     let proxy = signed.proxy("sns", &receiver);
     for (number, id) in ["confirmation-v1", "confirmation-v1", "confirmation-v2"].iter().enumerate()
     {
@@ -141,7 +144,8 @@ async fn sns_asks_for_a_confirmation_as_often_as_it_likes() {
 /// A certificate that cannot be fetched proves nothing: the sender is to come back.
 #[tokio::test]
 async fn without_a_certificate_nothing_is_decided() {
-    let (signed, receiver) = (Signed::sns(), Receiver::that_answers(200, "ok").await);
+    let signed = Signed::sns();
+    let receiver = Receiver::that_answers(200, "ok").await;
     let builder = Onceward::in_front_of(&receiver).variable("THE_SECRET", &signed.secret);
     let onceward = builder.routes(&super::hooks("sns")).start().await;
     // There is no such region, so there is no such host.

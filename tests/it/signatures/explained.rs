@@ -11,7 +11,8 @@ const ROUTE: &str = "provider = \"stripe\"\nsecrets = [{ env = \"THE_SECRET\" }]
 
 fn explain(route: &str, event: &Event, arguments: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
-    let (config, request) = (directory.path().join("c.toml"), directory.path().join("r.http"));
+    let config = directory.path().join("c.toml");
+    let request = directory.path().join("r.http");
     let toml =
         format!("[routes.hooks]\npath = \"/hooks\"\nupstream = \"http://127.0.0.1:1\"\n{route}\n");
     std::fs::write(&config, toml).unwrap();

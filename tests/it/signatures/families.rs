@@ -10,7 +10,8 @@ const STANDARD: &str = "provider = \"own\"\nsecrets = [{ env = \"THE_SECRET\" }]
     [providers.own.signature]\nscheme = \"standard-webhooks\"\ntolerance = \"5m\"\n";
 
 fn signed(family: &str, id: &str) -> Event {
-    let (event, at) = (event("evt_1"), signing::now());
+    let event = event("evt_1");
+    let at = signing::now();
     let signature = signing::standard(SECRET, id, at, &event.body);
     let event = event.header(&format!("{family}-id"), id);
     let event = event.header(&format!("{family}-timestamp"), &at.to_string());

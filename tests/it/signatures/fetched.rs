@@ -82,8 +82,10 @@ fn names(directory: &TempDir) -> PathBuf {
 /// The machine's own store of authorities counts, beside that of the web.
 #[tokio::test]
 async fn a_certificate_is_fetched_from_a_host_that_the_machine_trusts() {
-    let (messages, receiver) = (Messages::sns(), Receiver::that_answers(200, "ok").await);
-    let (authority, stranger) = (Authority::new(), Authority::new());
+    let messages = Messages::sns();
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let authority = Authority::new();
+    let stranger = Authority::new();
     let directory = TempDir::new().unwrap();
     let library = names(&directory);
     let host = Host::that_serves(&authority, messages.certificate_pem.clone()).await;

@@ -27,7 +27,7 @@ async fn starts(receiver: &Receiver, when_in_flight: &str) -> Onceward {
     builder.routes(&route).start().await
 }
 
-/// C49: before, while and after the real event is forwarded, also where copies wait.
+/// Before, while and after the real event is forwarded, also where copies wait.
 #[tokio::test]
 async fn a_forged_copy_changes_nothing_before_during_and_after_the_real_event() {
     for when_in_flight in ["refuse", "wait"] {
@@ -63,7 +63,7 @@ async fn a_forged_copy_changes_nothing_before_during_and_after_the_real_event() 
     }
 }
 
-/// C49: the same where its first attempt has failed.
+/// The same where its first attempt has failed.
 #[tokio::test]
 async fn a_forged_copy_of_a_failed_event_makes_no_attempt() {
     let receiver = Receiver::that_answers(500, "no").await;

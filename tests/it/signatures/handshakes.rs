@@ -111,14 +111,14 @@ async fn that_counts() -> Receiver {
     .await
 }
 
-/// C53, C54
 #[tokio::test]
 async fn a_handshake_passes_untouched_each_time_it_comes() {
     let receiver = that_counts().await;
     let (onceward, _secrets) = with_senders(&receiver, &providers()).await;
     for handshake in &HANDSHAKES {
         for _ in 0..2 {
-            let (event, before) = (handshake.sent(), receiver.count());
+            let event = handshake.sent();
+            let before = receiver.count();
             let what = format!("{}: {}", handshake.provider, handshake.text);
             let reply = onceward.sends(event.clone().header("onceward-verified", "me")).await;
             assert_eq!(reply.status, 200, "{what}: {}", reply.text());
@@ -187,7 +187,7 @@ async fn what_is_more_than_an_unsigned_handshake_needs_a_signature() {
     assert_eq!(onceward.metric(CLAIMS).await, 0.0);
 }
 
-/// C53: senders probe with what no preset describes. It is forwarded, and vouched for by nobody.
+/// Senders probe with what no preset describes. It is forwarded, and vouched for by nobody.
 #[tokio::test]
 async fn what_asks_for_nothing_to_be_done_passes_unsigned() {
     let receiver = that_counts().await;
@@ -207,7 +207,7 @@ async fn what_asks_for_nothing_to_be_done_passes_unsigned() {
     assert_eq!(onceward.metric(CLAIMS).await, 0.0);
 }
 
-/// C54: each token is answered by the upstream itself.
+/// Each token is answered by the upstream itself.
 #[tokio::test]
 async fn each_validation_token_is_answered_afresh() {
     let receiver = Receiver::that(|seen, _| -> Act {

@@ -54,13 +54,14 @@ async fn behind_a_public_url(receiver: &Receiver) -> Onceward {
     builder.server(&format!("public_url = \"{PUBLIC}\"")).routes(&routes).start().await
 }
 
-/// C45, C46: scheme, host, prefix and query are those that the sender knows.
+/// Scheme, host, prefix and query are those that the sender knows.
 #[tokio::test]
 async fn the_url_is_the_public_one_with_the_path_and_query_as_they_came() {
     let receiver = Receiver::that_answers(200, "ok").await;
     let onceward = behind_a_public_url(&receiver).await;
     for provider in PROVIDERS {
-        let (before, path) = (receiver.count(), format!("/in/{provider}"));
+        let before = receiver.count();
+        let path = format!("/in/{provider}");
         let query = format!("{path}?x=1&y=a%20b+c");
         onceward.sends(signed(provider, "E1", PUBLIC, &path)).await.is_executed(200);
         onceward.sends(signed(provider, "E2", PUBLIC, &query)).await.is_executed(200);
@@ -76,7 +77,7 @@ async fn the_url_is_the_public_one_with_the_path_and_query_as_they_came() {
     }
 }
 
-/// C45, C46: who writes `Host` does not choose what is checked.
+/// Who writes `Host` does not choose what is checked.
 #[tokio::test]
 async fn a_signature_over_any_other_url_is_invalid_whatever_host_says() {
     let receiver = Receiver::that_answers(200, "ok").await;
@@ -111,7 +112,7 @@ async fn a_signature_over_any_other_url_is_invalid_whatever_host_says() {
     receiver.was_called(PROVIDERS.len());
 }
 
-/// C45: what stands in for `Host` in HTTP/2 chooses nothing either.
+/// What stands in for `Host` in HTTP/2 chooses nothing either.
 #[tokio::test]
 async fn over_http2_the_url_is_the_public_one_too() {
     let receiver = Receiver::that_answers(200, "ok").await;

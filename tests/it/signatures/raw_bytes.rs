@@ -23,7 +23,7 @@ async fn shop(receiver: &Receiver) -> Onceward {
     builder.routes(&hooks("shopify")).start().await
 }
 
-/// C41: nothing is parsed and written again on the way.
+/// Nothing is parsed and written again on the way.
 #[tokio::test]
 async fn an_upstream_can_check_the_same_bytes_again() {
     let receiver = Receiver::that_answers(200, "ok").await;
@@ -53,7 +53,7 @@ async fn an_upstream_can_check_the_same_bytes_again() {
     receiver.was_called(bodies.len());
 }
 
-/// C42: what is compressed is checked, keyed and forwarded as it came; nothing is inflated.
+/// What is compressed is checked, keyed and forwarded as it came; nothing is inflated.
 #[tokio::test]
 async fn a_compressed_body_is_signed_as_it_is_on_the_wire() {
     let receiver = Receiver::that_answers(200, "ok").await;
@@ -74,7 +74,7 @@ async fn a_compressed_body_is_signed_as_it_is_on_the_wire() {
     receiver.was_called(3);
 }
 
-/// C42: a key that would have to be inflated first is none.
+/// A key that would have to be inflated first is none.
 #[tokio::test]
 async fn a_key_inside_a_compressed_body_is_missing() {
     let receiver = Receiver::that_answers(200, "ok").await;

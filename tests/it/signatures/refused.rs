@@ -65,7 +65,8 @@ const SIGNERS: [Signer; 4] = [
 impl Signer {
     /// What must not be believed, and why it is not.
     fn forgeries(&self, genuine: &Event) -> Vec<(&'static str, &'static str, Event)> {
-        let (header, now) = (self.header, signing::now());
+        let header = self.header;
+        let now = signing::now();
         let genuine_value = genuine.value(header);
         let other = (self.signed)(SECRET, event("evt_2"), now).value(header);
         let with_other_body = {
@@ -99,7 +100,6 @@ impl Signer {
     }
 }
 
-/// C48
 #[tokio::test]
 async fn a_signature_that_is_not_right_is_401_and_reaches_nobody() {
     for signer in &SIGNERS {
@@ -110,7 +110,8 @@ async fn a_signature_that_is_not_right_is_401_and_reaches_nobody() {
         let forgeries = signer.forgeries(&genuine);
         let mut counted = 0.0;
         for (what, code, forged) in forgeries {
-            let (provider, body) = (signer.provider, forged.body.clone());
+            let provider = signer.provider;
+            let body = forged.body.clone();
             let reply = onceward.sends(forged).await;
             assert_eq!(reply.status, 401, "{provider}, {what}: {}", reply.text());
             reply.is_refused(401, code);

@@ -16,7 +16,6 @@ fn with_signature(id: &str, signature: &Signature<'_>) -> Event {
     event.header("stripe-signature", &signature)
 }
 
-/// C47
 #[tokio::test]
 async fn while_a_secret_is_rotated_either_one_is_right() {
     let receiver = Receiver::that_answers(200, "ok").await;
@@ -33,7 +32,7 @@ async fn while_a_secret_is_rotated_either_one_is_right() {
     receiver.was_called(2);
 }
 
-/// C47: one right signature is enough, wherever it stands and whatever stands beside it.
+/// One right signature is enough, wherever it stands and whatever stands beside it.
 #[tokio::test]
 async fn one_right_signature_among_others_is_enough() {
     let receiver = Receiver::that_answers(200, "ok").await;
@@ -44,11 +43,13 @@ async fn one_right_signature_among_others_is_enough() {
     let zeros = "0".repeat(64);
     let right: [(&str, &Signature<'_>); 2] = [
         ("evt_1", &|at, body| {
-            let (old, new) = (v1("old", at, body), v1("new", at, body));
+            let old = v1("old", at, body);
+            let new = v1("new", at, body);
             format!("t={at},v1=zz-not-hex,v1={old},v0={zeros},v1={new}")
         }),
         ("evt_2", &|at, body| {
-            let (old, new) = (v1("old", at, body), v1("new", at, body));
+            let old = v1("old", at, body);
+            let new = v1("new", at, body);
             format!("t={at},v1={new},v1={old},v1=,v9={zeros}")
         }),
     ];
@@ -69,16 +70,18 @@ async fn one_right_signature_among_others_is_enough() {
     receiver.was_called(2);
 }
 
-/// C47
 #[tokio::test]
 async fn a_list_of_standard_webhooks_holds_signatures_of_both_secrets() {
     let receiver = Receiver::that_answers(200, "ok").await;
-    let (old, new) = ("whsec_b2xkIHNlY3JldA==", "whsec_bmV3IHNlY3JldA==");
+    let old = "whsec_b2xkIHNlY3JldA==";
+    let new = "whsec_bmV3IHNlY3JldA==";
     let route = "provider = \"standard-webhooks\"\nsecrets = [{ env = \"NEW_SECRET\" }]\n";
     let builder = Onceward::in_front_of(&receiver).routes(route).variable("NEW_SECRET", new);
     let onceward = builder.start().await;
     for (number, order) in [[old, new], [new, old]].into_iter().enumerate() {
-        let (id, at, event) = (format!("msg_{number}"), signing::now(), event("evt_1"));
+        let id = format!("msg_{number}");
+        let at = signing::now();
+        let event = event("evt_1");
         let [one, two] = order.map(|secret| signing::standard(secret, &id, at, &event.body));
         let event = event.header("webhook-id", &id).header("webhook-timestamp", &at.to_string());
         let list = format!("v1,AAA= {one} {two}");
@@ -87,7 +90,7 @@ async fn a_list_of_standard_webhooks_holds_signatures_of_both_secrets() {
     receiver.was_called(2);
 }
 
-/// C48: not to verify is something that a route has to say, and the upstream sees it.
+/// Not to verify is something that a route has to say, and the upstream sees it.
 #[tokio::test]
 async fn a_route_that_says_so_takes_any_signature_and_vouches_for_none() {
     let receiver = Receiver::that_answers(200, "ok").await;
@@ -130,7 +133,7 @@ async fn only_the_proxy_says_whose_signature_it_has_checked() {
     receiver.was_called(4);
 }
 
-/// C19: two endpoints of one account, each with its own secret.
+/// Two endpoints of one account, each with its own secret.
 #[tokio::test]
 async fn one_event_for_two_endpoints_is_forwarded_by_both_and_their_secrets_are_apart() {
     let receiver = Receiver::that_answers(200, "ok").await;

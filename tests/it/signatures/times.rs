@@ -46,7 +46,7 @@ async fn a_timestamp_may_be_as_far_from_now_as_the_tolerance_and_no_further() {
     }
 }
 
-/// C50: an attempt that takes longer than the tolerance is the sender's all the same, and its
+/// An attempt that takes longer than the tolerance is the sender's all the same, and its
 /// upstream is told so. A later copy has to be fresh, also of an event that is known.
 #[tokio::test]
 async fn an_event_is_checked_once_when_it_arrives() {
@@ -66,7 +66,7 @@ async fn an_event_is_checked_once_when_it_arrives() {
     receiver.was_called(1);
 }
 
-/// C50: an upstream that finds an event too old has failed to do it. That answer is no outcome for
+/// An upstream that finds an event too old has failed to do it. That answer is no outcome for
 /// good: the sender's next copy, signed anew, is a new attempt.
 #[tokio::test]
 async fn an_upstream_that_refuses_an_old_signature_gets_the_next_copy() {

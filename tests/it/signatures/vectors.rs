@@ -157,7 +157,8 @@ impl Vector {
     }
 
     fn explained(&self, directory: &Path) -> Value {
-        let (config, request) = (directory.join("onceward.toml"), directory.join("captured.http"));
+        let config = directory.join("onceward.toml");
+        let request = directory.join("captured.http");
         std::fs::write(&config, self.toml("http://127.0.0.1:1")).unwrap();
         std::fs::write(&request, self.event().raw()).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_onceward"));
@@ -176,7 +177,7 @@ impl Vector {
     }
 }
 
-/// C41, C45, C47, C48: what is valid is forwarded and vouched for; what is not reaches neither the
+/// What is valid is forwarded and vouched for; what is not reaches neither the
 /// receiver nor the store.
 #[tokio::test]
 async fn every_vector_gets_its_verdict_from_the_running_proxy() {
@@ -184,9 +185,11 @@ async fn every_vector_gets_its_verdict_from_the_running_proxy() {
     let receiver = Receiver::that_answers(200, "ok").await;
     for vector in VECTORS.iter() {
         let clock = Clock::manual(Timestamp(vector.now() * 1000));
-        let (toml, secret) = (vector.toml(&receiver.url()), [("THE_SECRET", vector.secret())]);
+        let toml = vector.toml(&receiver.url());
+        let secret = [("THE_SECRET", vector.secret())];
         let proxy = Inside::with(&toml, &secret, clock, vector.certificates());
-        let (event, before) = (vector.event(), receiver.count());
+        let event = vector.event();
+        let before = receiver.count();
         let reply = proxy.sends(event.clone()).await;
         let id = &vector.id;
         if vector.expect == "valid" {
@@ -210,7 +213,8 @@ fn every_vector_gets_its_verdict_from_explain() {
     let directory = tempfile::tempdir().unwrap();
     for vector in VECTORS.iter() {
         let explained = vector.explained(directory.path());
-        let (id, signature) = (&vector.id, &explained["signature"]);
+        let id = &vector.id;
+        let signature = &explained["signature"];
         assert_eq!(signature["verdict"], vector.verdict(), "{id}: {explained}");
         assert_eq!(signature["reason"].is_null(), vector.expect == "valid", "{id}: {explained}");
         let disposition = if vector.expect == "valid" { "executed" } else { "refused" };

@@ -136,7 +136,8 @@ impl Certificates {
     }
 
     fn with(clock: Clock, fetcher: Fetcher, trusted: BTreeMap<String, Arc<Certificate>>) -> Self {
-        let (cache, confirmed) = (Cache::new(CERTIFICATES_MAX), Cache::new(CERTIFICATES_MAX));
+        let cache = Cache::new(CERTIFICATES_MAX);
+        let confirmed = Cache::new(CERTIFICATES_MAX);
         Self(Arc::new(Shared { fetcher, clock, cache, confirmed, trusted }))
     }
 
@@ -208,7 +209,8 @@ impl Certificates {
 
     /// Fetches it while nobody waits for it.
     fn refresh(&self, rule: &'static Rule, url: &str, now: Timestamp) {
-        let (certificates, url) = (self.clone(), url.to_owned());
+        let certificates = self.clone();
+        let url = url.to_owned();
         tokio::spawn(async move {
             let fetched = certificates.fetched(rule, &url, now);
             match tokio::time::timeout(DEADLINE, fetched).await {

@@ -95,7 +95,8 @@ impl Path {
 /// which anybody may have a bucket.
 fn is_region(label: &str) -> bool {
     let mut parts = label.split('-');
-    let (first, last) = (parts.next(), parts.next_back());
+    let first = parts.next();
+    let last = parts.next_back();
     let letters = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase());
     let mut words = parts.peekable();
     REGION_BYTES.contains(&label.len())

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -48,12 +49,12 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), der }
     }
 
-    /// A certificate and its key, in PEM.
-    fn issue(&self, names: &[&str], years: (i32, i32)) -> (String, String) {
+    /// A certificate from one January to another, and its key, in PEM.
+    fn issue(&self, names: &[&str], years: Range<i32>) -> (String, String) {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
-        params.not_before = rcgen::date_time_ymd(years.0, 1, 1);
-        params.not_after = rcgen::date_time_ymd(years.1, 1, 1);
+        params.not_before = rcgen::date_time_ymd(years.start, 1, 1);
+        params.not_after = rcgen::date_time_ymd(years.end, 1, 1);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         (certificate.pem(), key.serialize_pem())
@@ -69,7 +70,7 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         let between = Self { issuer: Issuer::new(params, key), der: certificate.der().clone() };
-        between.issue(names, (2020, 2040)).0 + &certificate.pem()
+        between.issue(names, 2020..2040).0 + &certificate.pem()
     }
 }
 
@@ -89,7 +90,7 @@ impl Drop for Server {
 
 impl Server {
     async fn start(authority: &Authority, answer: String) -> Self {
-        let (chain, key) = authority.issue(&[HOST, SNS_HOST], (2020, 2040));
+        let (chain, key) = authority.issue(&[HOST, SNS_HOST], 2020..2040);
         let chain = vec![CertificateDer::from_pem_slice(chain.as_bytes()).unwrap()];
         let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -103,12 +104,15 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let served = Arc::new(AtomicUsize::new(0));
         let let_through = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
-        let (count, gate) = (Arc::clone(&served), Arc::clone(&let_through));
+        let count = Arc::clone(&served);
+        let gate = Arc::clone(&let_through);
         let task = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                let (acceptor, answer) = (acceptor.clone(), answer.clone());
-                let (count, gate) = (Arc::clone(&count), Arc::clone(&gate));
+                let acceptor = acceptor.clone();
+                let answer = answer.clone();
+                let count = Arc::clone(&count);
+                let gate = Arc::clone(&gate);
                 tokio::spawn(async move {
                     let mut stream = acceptor.accept(stream).await.unwrap();
                     let mut head = Vec::new();
@@ -162,7 +166,7 @@ async fn asked(server: &Server, times: usize) {
 #[tokio::test]
 async fn a_certificate_is_fetched_once_and_again_after_a_day() {
     let authority = Authority::new();
-    let (pem, _) = authority.issue(&["messageverificationcerts.paypal.com"], (2020, 2040));
+    let (pem, _) = authority.issue(&["messageverificationcerts.paypal.com"], 2020..2040);
     let server = Server::start(&authority, ok(&pem)).await;
     let clock = Clock::manual(NOW);
     let certificates = server.certificates(&authority, clock.clone());
@@ -182,7 +186,7 @@ async fn a_certificate_is_fetched_once_and_again_after_a_day() {
 #[tokio::test]
 async fn an_old_certificate_is_used_while_it_is_fetched_again() {
     let authority = Authority::new();
-    let (pem, _) = authority.issue(&["a.paypal.com"], (2020, 2040));
+    let (pem, _) = authority.issue(&["a.paypal.com"], 2020..2040);
     let server = Server::start(&authority, ok(&pem)).await;
     let clock = Clock::manual(NOW);
     let certificates = server.certificates(&authority, clock.clone());
@@ -204,11 +208,30 @@ async fn an_old_certificate_is_used_while_it_is_fetched_again() {
     assert_eq!(ended, Err(CertificateError::Untrusted("it has expired")));
 }
 
+/// Before it ends there is time to find the next one.
+#[tokio::test]
+async fn a_certificate_is_fetched_again_an_hour_before_it_ends() {
+    let authority = Authority::new();
+    let (pem, _) = authority.issue(&["a.paypal.com"], 2020..2031);
+    let server = Server::start(&authority, ok(&pem)).await;
+    let clock = Clock::manual(NOW);
+    let certificates = server.certificates(&authority, clock.clone());
+    let end = rcgen::date_time_ymd(2031, 1, 1).unix_timestamp().unsigned_abs() * 1000;
+    let before = Timestamp(end - 90 * 60 * 1000);
+    assert!(certificates.get(&PAYPAL, URL, before).await.is_ok());
+    clock.advance(Duration::from_millis(30 * 60 * 1000 - 1));
+    assert!(certificates.get(&PAYPAL, URL, before).await.is_ok());
+    assert_eq!(server.served(), 1);
+    clock.advance(Duration::from_millis(1));
+    assert!(certificates.get(&PAYPAL, URL, before).await.is_ok());
+    asked(&server, 2).await;
+}
+
 /// URLs that somebody makes up wait for each other, and never before one that is known.
 #[tokio::test]
 async fn made_up_urls_take_no_room_of_those_by_which_messages_were_signed() {
     let authority = Authority::new();
-    let (pem, _) = authority.issue(&["sns.amazonaws.com"], (2020, 2040));
+    let (pem, _) = authority.issue(&["sns.amazonaws.com"], 2020..2040);
     let silent = Server::start(&authority, ok(&pem)).await;
     silent.let_through.forget_permits(Semaphore::MAX_PERMITS);
     let genuine = Server::start(&authority, ok(&pem)).await;
@@ -238,7 +261,7 @@ async fn made_up_urls_take_no_room_of_those_by_which_messages_were_signed() {
 #[tokio::test]
 async fn copies_at_the_same_moment_share_one_fetch() {
     let authority = Authority::new();
-    let (pem, _) = authority.issue(&["a.paypal.com"], (2020, 2040));
+    let (pem, _) = authority.issue(&["a.paypal.com"], 2020..2040);
     let server = Server::start(&authority, ok(&pem)).await;
     server.let_through.forget_permits(Semaphore::MAX_PERMITS);
     let certificates = server.certificates(&authority, Clock::manual(NOW));
@@ -258,7 +281,7 @@ async fn copies_at_the_same_moment_share_one_fetch() {
 #[tokio::test]
 async fn a_fetch_that_is_dropped_leaves_nobody_waiting() {
     let authority = Authority::new();
-    let (pem, _) = authority.issue(&["a.paypal.com"], (2020, 2040));
+    let (pem, _) = authority.issue(&["a.paypal.com"], 2020..2040);
     let server = Server::start(&authority, ok(&pem)).await;
     server.let_through.forget_permits(Semaphore::MAX_PERMITS);
     let certificates = server.certificates(&authority, Clock::manual(NOW));
@@ -287,17 +310,17 @@ async fn only_a_certificate_of_paypals_in_force_is_trusted() {
     let theirs = "it is not for the sender's name";
     let both = ["a.paypal.com", "evil.test"];
     for (pem, expected) in [
-        (authority.issue(&["paypal.com"], (2020, 2040)).0, Ok(())),
-        (authority.issue(&["evil.test"], (2020, 2040)).0, untrusted(theirs)),
-        (authority.issue(&["evilpaypal.com"], (2020, 2040)).0, untrusted(theirs)),
-        (authority.issue(&["a.paypal.com.evil.test"], (2020, 2040)).0, untrusted(theirs)),
-        (authority.issue(&both, (2020, 2040)).0, untrusted(theirs)),
-        (authority.issue(&[], (2020, 2040)).0, untrusted(theirs)),
-        (authority.issue(&["a.paypal.com"], (2015, 2017)).0, untrusted("it has expired")),
-        (authority.issue(&["a.paypal.com"], (2035, 2040)).0, untrusted("it is not valid yet")),
+        (authority.issue(&["paypal.com"], 2020..2040).0, Ok(())),
+        (authority.issue(&["evil.test"], 2020..2040).0, untrusted(theirs)),
+        (authority.issue(&["evilpaypal.com"], 2020..2040).0, untrusted(theirs)),
+        (authority.issue(&["a.paypal.com.evil.test"], 2020..2040).0, untrusted(theirs)),
+        (authority.issue(&both, 2020..2040).0, untrusted(theirs)),
+        (authority.issue(&[], 2020..2040).0, untrusted(theirs)),
+        (authority.issue(&["a.paypal.com"], 2015..2017).0, untrusted("it has expired")),
+        (authority.issue(&["a.paypal.com"], 2035..2040).0, untrusted("it is not valid yet")),
         // Who signed it is not to be known.
-        (stranger.issue(&["a.paypal.com"], (2020, 2040)).0, Ok(())),
-        (stranger.issue(&["a.paypal.com"], (2015, 2017)).0, untrusted("it has expired")),
+        (stranger.issue(&["a.paypal.com"], 2020..2040).0, Ok(())),
+        (stranger.issue(&["a.paypal.com"], 2015..2017).0, untrusted("it has expired")),
         (stranger.chain(&["a.paypal.com"]), untrusted("nobody we trust has signed it")),
         (authority.chain(&["a.paypal.com"]), Ok(())),
     ] {
@@ -309,7 +332,7 @@ async fn only_a_certificate_of_paypals_in_force_is_trusted() {
 async fn what_is_no_certificate_is_refused() {
     let authority = Authority::new();
     let not = |what| Err(CertificateError::NotACertificate(what));
-    let (_, key) = authority.issue(&[], (2020, 2040));
+    let (_, key) = authority.issue(&[], 2020..2040);
     for (answer, expected) in [
         (ok(""), not("no certificate")),
         (ok("<html>"), not("no certificate")),
@@ -357,7 +380,7 @@ async fn a_failure_is_not_kept() {
 #[tokio::test]
 async fn a_server_that_cannot_prove_its_name_is_not_believed() {
     let authority = Authority::new();
-    let (pem, _) = authority.issue(&["a.paypal.com"], (2020, 2040));
+    let (pem, _) = authority.issue(&["a.paypal.com"], 2020..2040);
     let server = Server::start(&Authority::new(), ok(&pem)).await;
     let certificates = server.certificates(&authority, Clock::manual(NOW));
     let result = certificates.get(&PAYPAL, URL, NOW).await.map(|_| ());
@@ -367,13 +390,25 @@ async fn a_server_that_cannot_prove_its_name_is_not_believed() {
 #[tokio::test]
 async fn sns_sends_its_certificate_without_a_chain() {
     let authority = Authority::new();
-    let (pem, _) = Authority::new().issue(&["sns.amazonaws.com"], (2020, 2040));
+    let (pem, _) = Authority::new().issue(&["sns.amazonaws.com"], 2020..2040);
     let server = Server::start(&authority, ok(&pem)).await;
     let certificates = server.certificates(&authority, Clock::manual(NOW));
     assert!(certificates.get(&SNS, SNS_URL, NOW).await.is_ok());
     // What is good enough for one sender is not for another.
     let result = certificates.get(&PAYPAL, SNS_URL, NOW).await.map(|_| ());
     assert_eq!(result, Err(CertificateError::Url("PayPal")));
+}
+
+#[tokio::test]
+async fn a_certificate_of_sns_is_in_force() {
+    let authority = Authority::new();
+    for (years, why) in [(2015..2017, "it has expired"), (2035..2040, "it is not valid yet")] {
+        let (pem, _) = authority.issue(&["sns.amazonaws.com"], years);
+        let server = Server::start(&authority, ok(&pem)).await;
+        let certificates = server.certificates(&authority, Clock::manual(NOW));
+        let result = certificates.get(&SNS, SNS_URL, NOW).await.map(|_| ());
+        assert_eq!(result, Err(CertificateError::Untrusted(why)));
+    }
 }
 
 #[tokio::test(start_paused = true)]

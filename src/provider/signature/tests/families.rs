@@ -124,7 +124,8 @@ fn braintrees_key_is_the_payload_and_nothing_else_of_the_form() {
     let tag = hex::encode(ring::hmac::sign(&key, payload.as_bytes()).as_ref());
     let expected = text(&hex::encode(sha2::Sha256::digest(b"<x></x>")));
     let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-    let (with, without) = (encoded(payload), encoded(payload.trim_end()));
+    let with = encoded(payload);
+    let without = encoded(payload.trim_end());
     for form in [
         format!("bt_signature=a%7C{tag}&bt_payload={with}"),
         // Without its last line end, in another order, with a field and a pair of keys more.

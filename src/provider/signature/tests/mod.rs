@@ -5,6 +5,7 @@ mod lists;
 mod properties;
 mod schemes;
 mod settings;
+mod sns;
 mod times;
 mod vectors;
 mod ways;

@@ -59,7 +59,8 @@ impl Kind {
             | Self::Recurly
             | Self::Square => hmac_sha256(text.as_bytes(), &[before.as_bytes(), body].concat()),
         };
-        let (url, now) = (request.url.clone(), "1700000000");
+        let url = request.url.clone();
+        let now = "1700000000";
         match self {
             Self::GitHub => {
                 request.header("X-Hub-Signature-256", format!("sha256={}", hex::encode(tag(""))))

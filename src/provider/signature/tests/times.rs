@@ -26,7 +26,6 @@ fn stale_beyond(tolerance: u64, by: u64, ahead: bool) -> Refused {
     Refused::Stale { by: Duration::from_secs(by), distance, ahead }
 }
 
-/// C50
 #[test]
 fn a_timestamp_may_be_as_far_away_as_the_tolerance_either_way() {
     let now = 1_700_000_000;

@@ -148,7 +148,8 @@ fn a_valid_vector_is_invalid_with_another_body_or_secret() {
             "adyen" | "adyen-platform" => format!("{secret}00").replace("00", "01"),
             _ => format!("{secret}x"),
         };
-        let (settings, secrets) = (&SENDERS[vector.sender()], [Secret::new(other)]);
+        let settings = &SENDERS[vector.sender()];
+        let secrets = [Secret::new(other)];
         let within = Some(Duration::MAX);
         let verifier = Verifier::new(settings, &secrets, within, &CERTIFICATES).unwrap();
         assert!(request.verify(&verifier).is_err(), "{}", vector.id);

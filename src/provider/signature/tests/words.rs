@@ -52,6 +52,10 @@ fn a_part_of_the_query_is_signed_and_left_out_where_it_is_absent() {
     ] {
         assert!(matches!(sent(target, request_id, all), Err(Refused::Invalid(_))), "{target}");
     }
+    // The same text, divided in another way.
+    let moved = sent("/in?data.id=123456;request-id:r-1", None, all);
+    let data_id = Place::Parameter("data.id".to_owned());
+    assert_eq!(moved, Err(Reason::Ambiguous(data_id, ';').into()));
     let stale = sent("/in?data.id=1", None, "id:1;ts:1600000000;");
     assert!(matches!(stale, Err(Refused::Stale { .. })), "{stale:?}");
     assert!(!SENDERS["mercadopago"].covers_body());
@@ -65,7 +69,8 @@ fn a_list_may_hold_two_pairs_of_timestamp_and_signature() {
     let result = |value: &str| {
         Request::new("{}").header("Persona-Signature", value).from("persona", &["secret"])
     };
-    let (old, new) = (pair("old", 1_700_000_000), pair("secret", 1_700_000_000));
+    let old = pair("old", 1_700_000_000);
+    let new = pair("secret", 1_700_000_000);
     assert_eq!(result(&new), valid(0));
     assert_eq!(result(&format!("{old} {new}")), valid(0));
     assert_eq!(result(&format!("{new} {old}")), valid(0));
