@@ -39,7 +39,7 @@ WORKDIR /var/lib/onceward
 # second and needs `[admin] token`.
 EXPOSE 8080 8081
 
-# Drains, 65 s at most (`shutdown_timeout`), and records what is left: `docker stop --time 75`, and
+# Drains, 65 s at most (`shutdown_timeout`), and records what is left: `docker stop -t 75`, and
 # `terminationGracePeriodSeconds: 75` in Kubernetes, give it the time. Killed sooner, it leaves what is
 # in flight uncertain.
 STOPSIGNAL SIGTERM

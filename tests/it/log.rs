@@ -1,5 +1,7 @@
 //! What is written down of each request.
 
+use std::net::SocketAddr;
+
 use serde_json::{Value, json};
 
 use crate::support::{Event, Onceward, Receiver, event};
@@ -48,4 +50,32 @@ async fn every_request_has_one_line_in_the_log() {
         }),
     ];
     assert_eq!(lines, expected);
+}
+
+/// Whoever reads the log looks for an address, not for Rust's way to write that there is one.
+#[tokio::test]
+async fn a_peer_in_the_log_is_a_plain_address() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let onceward = Onceward::in_front_of(&receiver)
+        .admin("token = { env = \"ADMIN_TOKEN\" }")
+        .variable("ADMIN_TOKEN", "the-token-of-this-test")
+        .limits("header_lines_max = 16")
+        .variable("ONCEWARD_LOG", "debug")
+        .start()
+        .await;
+    let wrong = onceward.get_admin_with("/api/stats", &[("authorization", "Bearer wrong")]).await;
+    assert_eq!(wrong.status, 401);
+    onceward.logs("its token is wrong").await;
+    let many =
+        (0..17).fold(event("evt_1"), |event, number| event.header(&format!("x-{number}"), ""));
+    assert_eq!(onceward.sends(many).await.status, 431);
+    onceward.logs("refused before it was read").await;
+
+    let peers: Vec<Value> =
+        onceward.log().iter_mut().filter_map(|line| line.as_object_mut()?.remove("peer")).collect();
+    assert!(peers.len() >= 2, "{peers:?}");
+    for peer in peers {
+        let text = peer.as_str().unwrap();
+        assert!(text.parse::<SocketAddr>().is_ok(), "{text}");
+    }
 }

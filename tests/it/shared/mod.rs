@@ -5,6 +5,7 @@ mod emptied;
 mod faults;
 mod memory;
 mod races;
+mod rolling;
 mod server;
 mod takeover;
 mod unknown;

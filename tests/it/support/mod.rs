@@ -21,7 +21,7 @@ pub use bare::{Bare, BareReceiver};
 pub use disk::Fault;
 pub use event::{Event, event};
 pub use inside::Inside;
-pub use onceward::{Builder, Onceward};
+pub use onceward::{Builder, Onceward, client, send};
 pub use postgres::{PASSWORD, PgBouncer, PostgresServer, give};
 pub use raw::RawSender;
 pub use receiver::{Act, Answer, Gate, Receiver, Seen};

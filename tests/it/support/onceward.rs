@@ -352,7 +352,7 @@ impl Drop for Onceward {
 }
 
 /// A sender that does nothing by itself.
-pub(super) fn client() -> reqwest::Client {
+pub fn client() -> reqwest::Client {
     // It is installed once for each process.
     let _there_is_one = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
@@ -363,7 +363,7 @@ pub(super) fn client() -> reqwest::Client {
         .unwrap()
 }
 
-pub(super) async fn send(
+pub async fn send(
     client: &reqwest::Client,
     address: SocketAddr,
     event: Event,

@@ -5,7 +5,7 @@ mod closing;
 mod early;
 mod install;
 mod keeping;
-mod server;
+pub mod server;
 
 use futures_util::future::join_all;
 

@@ -89,14 +89,20 @@ impl Server {
     }
 
     pub async fn nginx() -> Self {
-        let files = TempDir::new().unwrap();
         let port = free_port();
+        let server =
+            format!("server {{ listen 127.0.0.1:{port}; location / {{ return 200 ok; }} }}");
+        Self::nginx_with(port, &server).await
+    }
+
+    /// nginx with these directives in its block `http`, one of which has it listen on this port.
+    pub async fn nginx_with(port: u16, http: &str) -> Self {
+        let files = TempDir::new().unwrap();
         let conf = format!(
             "daemon off; error_log stderr crit; pid nginx.pid; worker_processes 1;\n\
              events {{ }}\nhttp {{ access_log off; client_body_temp_path body;\n\
              proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi;\n\
-             scgi_temp_path scgi;\n\
-             server {{ listen 127.0.0.1:{port}; location / {{ return 200 ok; }} }} }}\n"
+             scgi_temp_path scgi;\n{http}\n}}\n"
         );
         std::fs::write(files.path().join("nginx.conf"), conf).unwrap();
         let path = std::env::var("PATH").unwrap_or_default();
