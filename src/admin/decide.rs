@@ -131,9 +131,10 @@ fn verdict(asked: &ResolveJson) -> Result<(Verdict, StateName), Problem> {
 /// The answer that every later copy gets.
 fn answer(status: u16, body: &str) -> Result<StoredAnswer, Problem> {
     let status = StatusCode::from_u16(status).ok();
+    // A sender takes a 4xx or 5xx for a failure, and would come again for the whole retention.
     let status = status
-        .filter(|status| (200..=599).contains(&status.as_u16()))
-        .ok_or_else(|| mistake("`status` must be a number from 200 to 599"))?;
+        .filter(|status| (200..=399).contains(&status.as_u16()))
+        .ok_or_else(|| mistake("`status` must be that of a success: a number from 200 to 399"))?;
     if body.is_empty() {
         return Ok(StoredAnswer::empty(status));
     }
@@ -249,8 +250,9 @@ mod tests {
 
     #[test]
     fn an_answer_that_cannot_be_given_is_refused() {
-        for status in [0, 99, 100, 101, 199, 600, 1000] {
-            assert_eq!(refused(status, ""), "`status` must be a number from 200 to 599");
+        for status in [0, 99, 100, 101, 199, 400, 500, 599, 600, 1000] {
+            let expected = "`status` must be that of a success: a number from 200 to 399";
+            assert_eq!(refused(status, ""), expected);
         }
         for status in [204, 205, 304] {
             assert!(answer(status, "").is_ok());

@@ -78,7 +78,7 @@ pub(super) fn read(check: &mut Check<'_>, key: &Key, raw: RawSecret) -> Option<S
 fn from_variable(check: &mut Check<'_>, key: &Key, name: &str) -> Option<Secret> {
     let found = match check.sources.environment.get(name) {
         None => "is not set",
-        Some("") => "is empty",
+        Some(value) if value.trim().is_empty() => "is empty",
         Some(value) => return Some(Secret::new(value.to_owned())),
     };
     let found = if is_plainly_a_name(name) {
@@ -117,7 +117,7 @@ fn from_file(check: &mut Check<'_>, key: &Key, path: &Path) -> Option<Secret> {
     let found = match file::read_small(path) {
         Err(error) => format!("one that cannot be read: {}", error.kind()),
         Ok(text) => match without_newline(&text) {
-            "" => "one that is empty".to_owned(),
+            secret if secret.trim().is_empty() => "one that is empty".to_owned(),
             secret => return Some(Secret::new(secret.to_owned())),
         },
     };

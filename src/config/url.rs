@@ -119,14 +119,19 @@ fn is_reachable(authority: &Authority) -> bool {
     proxy::canonical_host(host).is_ok() && port_exists
 }
 
-/// Begins with `/`, and means the same to everybody: no dot segment, plain or percent-encoded.
+/// Begins with `/`, and means the same to everybody: no dot segment, plain or percent-encoded, no
+/// empty segment inside, and no `%` that escapes nothing.
 fn is_plain_path(path: &str) -> bool {
     let dotted = path.split('/').any(|segment| {
         let segment = segment.to_ascii_lowercase().replace("%2e", ".");
         segment == "." || segment == ".."
     });
+    let escapes = path.split('%').skip(1).all(|rest| {
+        rest.get(..2).is_some_and(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    });
     let parsed = path.parse::<PathAndQuery>();
-    path.starts_with('/') && !dotted && parsed.is_ok_and(|parsed| parsed.path() == path)
+    let plain = path.starts_with('/') && !path.contains("//") && !dotted && escapes;
+    plain && parsed.is_ok_and(|parsed| parsed.path() == path)
 }
 
 #[cfg(test)]
@@ -153,6 +158,11 @@ mod tests {
             "/a/../b",
             "/a/.",
             "/a/%2E%2e/b",
+            "//a",
+            "/a//b",
+            "/a%",
+            "/a%2",
+            "/a%zz",
             "/a b",
             "/é\n",
             "http://host/",
@@ -188,6 +198,8 @@ mod tests {
             "http://host/#f",
             "http://host#f",
             "http://host/a/../b",
+            "http://host/%zz",
+            "http://host//a",
             "http://ho st",
             "http://[fe80::1%25lo]:9",
             "http://[::g]:9",

@@ -25,11 +25,12 @@ fn a_secret_comes_from_a_variable_or_a_file_without_its_last_newline() {
 fn a_secret_that_is_not_there_is_a_problem() {
     let token = |token: &str| {
         let written = Written::beside_a_route(&format!("[admin]\ntoken = {token}"));
-        written.variable("EMPTY", "").problems()
+        written.variable("EMPTY", "").variable("BLANK", " \n").problems()
     };
     let all = [
         token("{ env = \"UNSET\" }"),
         token("{ env = \"EMPTY\" }"),
+        token("{ env = \"BLANK\" }"),
         token("{ file = \"/does/not/exist\" }"),
         token("{ file = \"/dev/null\" }"),
         token("{ file = \"/\" }"),
@@ -41,6 +42,8 @@ fn a_secret_that_is_not_there_is_a_problem() {
       onceward.toml:2: `admin.token.env`: expected the name of a variable that holds the secret, found `UNSET`, which is not set
     the configuration has 1 problem
       onceward.toml:2: `admin.token.env`: expected the name of a variable that holds the secret, found `EMPTY`, which is empty
+    the configuration has 1 problem
+      onceward.toml:2: `admin.token.env`: expected the name of a variable that holds the secret, found `BLANK`, which is empty
     the configuration has 1 problem
       onceward.toml:2: `admin.token.file`: expected the path of a file that holds the secret, found one that cannot be read: entity not found
     the configuration has 1 problem

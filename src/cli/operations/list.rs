@@ -22,6 +22,7 @@ pub(super) struct Args {
     filter: Filter,
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 50, conflicts_with = "all")]
+    #[arg(value_parser = at_least_one)]
     limit: usize,
     /// All there are
     #[arg(long)]
@@ -44,6 +45,11 @@ pub(super) struct Filter {
     /// Those created before this time, or so long ago: `2026-11-29T12:00:00Z`, `90m`, `48h`
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) before: Option<jiff::Timestamp>,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "expected a number of at least 1".to_owned())
 }
 
 /// A point in time, or how long ago it was.
@@ -113,7 +119,7 @@ impl Pages {
         query.extend(filter.state.clone().map(|state| ("state", state)));
         query.extend(filter.key.clone().map(|key| ("key", key)));
         query.extend(filter.before.map(|before| ("before", before.to_string())));
-        Self { query, cursor: None, left: limit, begun: false, ended: limit == Some(0) }
+        Self { query, cursor: None, left: limit, begun: false, ended: false }
     }
 
     /// Whether the limit has cut it off.

@@ -202,6 +202,7 @@ async fn wrong_usage_exits_with_2_and_calls_nobody() {
         &["list", "--state", "held"],
         &["list", "--before", "yesterday"],
         &["list", "--limit", "5", "--all"],
+        &["list", "--limit", "0"],
         &["forget", &id, "--yes"],
         &resolve,
         &[&resolve[..], &["--outcome", "uncertain"]].concat(),
