@@ -140,12 +140,21 @@ mod tests {
 
     #[test]
     fn what_is_written_for_a_sender_needs_its_secret_and_nothing_else() {
-        // A text, hexadecimal, base64, and what these senders give out.
+        // A text, hexadecimal, base64, and what these senders give out: Wise a public RSA key.
         let secrets = [
             "00112233445566778899aabbccddeeff",
             "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
             "arn:aws:sns:us-east-1:123456789012:topic",
             "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g==",
+            "-----BEGIN PUBLIC KEY-----\n\
+             MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAtWHt+ekFUiMk2OwKOZk+\n\
+             0yEru/YhSFJmm4+i7Y3RtP9SIyNupI1K4uCgDt6BzL2KYGT9RG6JFf1tQqG0E+zn\n\
+             bkBgkiuIcNkl+IpO2KdpqiJc6PbOuMpgstWuVRrk8EQaaEukqTDAEsk9IfK83/Ip\n\
+             8LSzguWGZ95EVgdSOEFptAQrlPlv8vPn3t7PcTWe34QSgZP6J+TXFLZKuelBY+g1\n\
+             e0pqVXcDszBwCtGr4KVmsSYkcT9JfuwLN0OICZRvgZhFTis1py8SRr1JSjFtw2UW\n\
+             mbwA7RPdVbjjkDURgSP+3KTcntAQeOROHiQ0t3/gJG9uDLThm3wUnIVOz+QxDngU\n\
+             rwIDAQAB\n\
+             -----END PUBLIC KEY-----",
         ];
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("onceward.toml");

@@ -114,7 +114,8 @@ fn known(preset: &Preset) -> Result<Value, Error> {
 /// What stands above the settings, but for the title.
 fn about(preset: &Preset) -> Vec<String> {
     let lines = preset.toml.lines().map_while(|line| line.strip_prefix('#'));
-    let mut lines: Vec<String> = lines.skip(2).map(|line| format!("  {}", line.trim())).collect();
+    let indented = |line: &str| format!("  {}", line.trim()).trim_end().to_owned();
+    let mut lines: Vec<String> = lines.skip(2).map(indented).collect();
     if !lines.is_empty() {
         lines.push(String::new());
     }
