@@ -247,6 +247,28 @@ fn what_the_reference_shows_of_senders_is_right() {
     }
 }
 
+/// The examples of the page on senders of one's own can be copied, and mean what it says.
+#[test]
+fn what_the_page_of_senders_shows_is_right() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("src/docs/senders.md")).unwrap();
+    let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split_once("```").unwrap().0);
+    let senders: Vec<_> = blocks
+        .map(|block| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), block).unwrap();
+            let secrets = ["ACME", "SHOPIFY"]
+                .map(|sender| (format!("{sender}_WEBHOOK_SECRET"), "a long secret".to_owned()));
+            let config = Config::from_file(file.path(), secrets).unwrap();
+            config.routes[0].provider.as_ref().unwrap().signature.clone().unwrap()
+        })
+        .collect();
+    let accepted: Vec<Vec<&str>> = senders.iter().map(|it| it.accepts().collect()).collect();
+    assert_eq!(accepted, [vec!["timed", "plain"], vec!["shopify"]]);
+    assert!(senders[0].carries("id") && senders[0].covers("id"));
+    assert_eq!(senders[0].tolerance(), Some(Duration::from_mins(5)));
+}
+
 /// A page for each sender says what its preset says. `UPDATE_DOCS=1 cargo test --test documents`
 /// writes them.
 #[test]

@@ -11,6 +11,7 @@ use http::{HeaderMap, StatusCode, header};
 use super::Admin;
 use crate::clock::{Clock, Moment};
 use crate::store::{Concern, Store};
+use crate::telemetry::ClockSkew;
 
 /// How long it is told again what a probe has found. A probe writes, and anybody may ask.
 const PROBE_KEPT_FOR: Duration = Duration::from_secs(1);
@@ -84,7 +85,9 @@ pub(super) async fn ready(State(admin): State<Admin>) -> (StatusCode, String) {
     // What is not safe is no reason to send senders away. The log has the rest of it, which names
     // servers, users and tables.
     let concerns = admin.0.health.concerns();
-    let warnings = concerns.iter().map(|code| format!("warning: {code}\n"));
+    let clock = admin.0.metrics.clock_is_suspected().then_some(ClockSkew::CONCERN);
+    let warnings = concerns.iter().copied().chain(clock);
+    let warnings = warnings.map(|code| format!("warning: {code}\n"));
     (StatusCode::OK, format!("ready\n{}", warnings.collect::<String>()))
 }
 
@@ -158,6 +161,25 @@ mod tests {
         assert!(health.latest.try_lock().is_err(), "the probe goes on");
         assert_eq!(health.probed().await, Ok(()));
         assert_eq!(probes(&*store, &clock).await, 1);
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_seems_wrong_is_a_warning() {
+        let clock = Clock::manual(Timestamp(0));
+        let metrics = Arc::new(Metrics::new());
+        let admin = Admin::new(Parties {
+            store: Arc::new(Memory::new(clock.clone())),
+            metrics: Arc::clone(&metrics),
+            clock,
+            token: None,
+            retentions: Retentions { routes: HashMap::new(), otherwise: Duration::ZERO },
+        });
+        let told = async || ready(State(admin.clone())).await;
+        let skew = metrics.clock_skew("hooks");
+        skew.set(400);
+        assert_eq!(told().await, (StatusCode::OK, "ready\nwarning: clock-skew\n".to_owned()));
+        skew.set(0);
+        assert_eq!(told().await, (StatusCode::OK, "ready\n".to_owned()));
     }
 
     /// Whoever asks has no token.

@@ -13,6 +13,7 @@ mod route;
 mod select;
 mod selector;
 mod service;
+mod skew;
 mod verify;
 
 pub use host::{HostError, canonical_host};
@@ -122,6 +123,7 @@ impl Proxy {
                     None => handling,
                 };
                 let sender = Sender::of(&settings, &certificates)?;
+                let sender = sender.map(|sender| sender.watched(&settings.name, &metrics));
                 Ok(Arc::new(Route { settings, handling: Arc::new(handling), sender }))
             })
             .collect();

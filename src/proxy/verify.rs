@@ -8,11 +8,13 @@ use http::{HeaderValue, Method};
 use super::identify;
 use super::respond::Refusal;
 use super::route::RouteSettings;
+use super::skew::SkewWatch;
 use crate::operation::Timestamp;
 use crate::provider::signature::{
-    Carried, Certificates, Refused, SecretError, Signed, Verified, Verifier,
+    Carried, Certificates, Refused, SecretError, Settings, Signed, Verified, Verifier,
 };
 use crate::provider::{Arrived, Provider};
+use crate::telemetry::Metrics;
 
 /// Who sends to a route, and how that is checked.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub struct Sender {
     provider: Arc<Provider>,
     /// None: it is not checked.
     verifier: Option<Verifier>,
+    /// None: nobody looks at what its signatures say of the clock.
+    skew: Option<SkewWatch>,
     /// The methods of events.
     methods: Vec<Method>,
     /// What the upstream is told.
@@ -59,11 +63,22 @@ impl Sender {
         let name = provider.name.chars().filter(char::is_ascii_graphic).collect::<String>();
         Ok(Some(Self {
             verifier: verifier.transpose()?,
+            skew: None,
             name: HeaderValue::from_str(&name).unwrap_or(HeaderValue::from_static("")),
             methods: route.methods.clone(),
             public_url: public_url.map(|url| url.to_string().trim_end_matches('/').to_owned()),
             provider,
         }))
+    }
+
+    /// From now on its signatures show in the metrics and in the log whether the clock seems to be
+    /// wrong, if they have a time.
+    pub(super) fn watched(mut self, route: &Arc<str>, metrics: &Metrics) -> Self {
+        let signature = self.provider.signature.as_ref().filter(|_| self.verifier.is_some());
+        if signature.is_some_and(Settings::has_timestamp) {
+            self.skew = Some(SkewWatch::new(Arc::clone(route), metrics.clock_skew(route)));
+        }
+        self
     }
 
     /// Checks who sent a request, and whether it is an event. An unsigned handshake has to be the
@@ -94,7 +109,11 @@ impl Sender {
             }
             (Some(verifier), _) => verifier,
         };
-        let Verified { carried, .. } = verifier.verify(&self.signed(head, body, now)).await?;
+        let checked = verifier.verify(&self.signed(head, body, now)).await;
+        if let Some(skew) = &self.skew {
+            skew.saw(&checked);
+        }
+        let Verified { carried, .. } = checked?;
         Ok(Opened { verified: Some(self.name.clone()), handshake, carried })
     }
 

@@ -12,6 +12,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::clock_skew::{ClockSkew, ClockSkews};
 use super::labels::{Disposition, Limit, StoreCall};
 use crate::operation::Outcome;
 use crate::operation::state::Finding;
@@ -27,6 +28,7 @@ pub struct Metrics {
     lookups: Family<Lookups, Counter>,
     limits: Family<Limits, Counter>,
     concerns: Family<Concerns, Gauge>,
+    clock_skews: ClockSkews,
     store: [Histogram; StoreCall::ALL.len()],
     attempt_duration: Histogram,
     request_duration: Histogram,
@@ -117,6 +119,7 @@ impl Metrics {
             lookups: Family::default(),
             limits: Family::default(),
             concerns: Family::default(),
+            clock_skews: ClockSkews::default(),
             store: calls,
             attempt_duration: durations(),
             request_duration: durations(),
@@ -154,6 +157,8 @@ impl Metrics {
         all.register_with_unit("store_duration", "Calls to the store", Unit::Seconds, store);
         let help = "1 while the store is not safe in this respect";
         all.register("store_concerns", help, self.concerns.clone());
+        let help = "By how many seconds the clock seems to be ahead of the senders'; 0: not at all";
+        all.register("clock_skew_suspected", help, self.clock_skews.seconds.clone());
         let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         all.register("build", "The program", version);
     }
@@ -211,6 +216,16 @@ impl Metrics {
     /// The store is, or is no longer, unsafe in some respect.
     pub fn store_concern(&self, concern: &'static str, is_so: bool) {
         self.concerns.get_or_create(&Concerns { concern }).set(i64::from(is_so));
+    }
+
+    /// What a route shows of the clock.
+    pub fn clock_skew(&self, route: &str) -> ClockSkew {
+        self.clock_skews.of(route)
+    }
+
+    /// Whether the clock seems to be wrong to any route.
+    pub fn clock_is_suspected(&self) -> bool {
+        self.clock_skews.are_suspected()
     }
 
     /// A call to the store took this long.

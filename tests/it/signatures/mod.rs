@@ -15,6 +15,7 @@ mod rotation;
 #[expect(dead_code, reason = "what is right for a sample is asked elsewhere")]
 mod samples;
 mod senders;
+mod skew;
 mod times;
 mod vectors;
 
