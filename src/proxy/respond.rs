@@ -127,7 +127,7 @@ impl Refusal {
             }
             Self::Signature(refused) => {
                 let (status, code, title) = match refused {
-                    Refused::Missing(_) | Refused::NoEvent => {
+                    Refused::Missing(_) | Refused::Empty(_) | Refused::NoEvent => {
                         (S::UNAUTHORIZED, "signature-missing", "signature missing")
                     }
                     Refused::Invalid(_) => {

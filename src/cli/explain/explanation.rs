@@ -96,9 +96,9 @@ impl Sent {
             Err(why) => {
                 let (detail, verdict) = (why.to_string(), why.name());
                 let (verdict, code) = match why {
-                    signature::Refused::Missing(_) | signature::Refused::NoEvent => {
-                        (verdict, "signature-missing")
-                    }
+                    signature::Refused::Missing(_)
+                    | signature::Refused::Empty(_)
+                    | signature::Refused::NoEvent => (verdict, "signature-missing"),
                     signature::Refused::Invalid(_) => (verdict, "signature-invalid"),
                     signature::Refused::Stale { .. } => (verdict, "signature-stale"),
                     signature::Refused::Undecided(_) => (NOT_CHECKED, "signature-undecided"),

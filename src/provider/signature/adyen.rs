@@ -78,6 +78,9 @@ impl Check {
         }
         let written = text(signed.body, &self.signature)?;
         let written = written.ok_or_else(|| Refused::Missing(place.clone()))?;
+        if written.is_empty() {
+            return Err(Refused::Empty(place));
+        }
         let decoded = Encoding::Base64.decode(written.as_bytes());
         let signatures =
             [decoded.ok_or_else(|| Reason::Undecodable(place.clone(), Encoding::Base64))?];
@@ -107,11 +110,11 @@ impl Member {
     }
 }
 
-/// A text that is not empty.
+/// A text, be it an empty one.
 fn text<'b>(body: &'b [u8], at: &Pointer) -> Result<Option<Cow<'b, str>>, Reason> {
     match scalar(body, at)? {
         None | Some(Scalar::Null) => Ok(None),
-        Some(Scalar::Text(text)) => Ok((!text.is_empty()).then_some(text)),
+        Some(Scalar::Text(text)) => Ok(Some(text)),
         Some(Scalar::Literal(_) | Scalar::Composite | Scalar::NotText) => {
             Err(Reason::Unreadable(Place::Member(at.to_string())))
         }

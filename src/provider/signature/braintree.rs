@@ -48,7 +48,8 @@ impl Check {
         let place = Place::Field("bt_signature".to_owned());
         let fields = form::of(signed)?;
         let list = form::single(&fields, "bt_signature")?;
-        let list = list.ok_or_else(|| Refused::Missing(place.clone()))?;
+        let list = list
+            .ok_or_else(|| Refused::without(place.clone(), form::has(&fields, "bt_signature")))?;
         let payload = form::single(&fields, "bt_payload")?;
         let payload =
             payload.ok_or_else(|| Reason::Absent(Place::Field("bt_payload".to_owned())))?;

@@ -89,7 +89,6 @@ impl Check {
 
     /// What stands where signatures do: each line of a header that may be repeated, else one value.
     fn values<'r>(&self, request: &'r Request<'_>) -> Result<Vec<Cow<'r, [u8]>>, Refused> {
-        let missing = || Refused::Missing(self.place());
         match &self.settings.at {
             SignatureAt::Headers(names) => {
                 let headers = request.signed.headers;
@@ -100,17 +99,20 @@ impl Check {
                     } else {
                         match signature(headers, name) {
                             Ok(value) => values.push(Cow::Borrowed(value)),
-                            Err(Refused::Missing(_)) => {}
+                            Err(Refused::Missing(_) | Refused::Empty(_)) => {}
                             Err(refused) => return Err(refused),
                         }
                     }
                 }
-                if values.is_empty() { Err(missing()) } else { Ok(values) }
+                let is_there = || names.iter().any(|name| headers.contains_key(name));
+                let without = || Refused::without(self.place(), is_there());
+                if values.is_empty() { Err(without()) } else { Ok(values) }
             }
             SignatureAt::Value(source) => match request.text(source) {
-                Ok(found) => Ok(vec![found.ok_or_else(missing)?]),
+                Ok(Some(found)) => Ok(vec![found]),
+                Ok(None) => Err(Refused::without(self.place(), request.has(source))),
                 // A body of another kind is signed in another way, or not at all.
-                Err(Reason::Body(_)) => Err(missing()),
+                Err(Reason::Body(_)) => Err(Refused::Missing(self.place())),
                 Err(reason) => Err(reason.into()),
             },
         }

@@ -62,6 +62,11 @@ pub(super) fn fields(form: &[u8]) -> Result<Vec<Field>, Reason> {
     Ok(pairs.map(field).collect())
 }
 
+/// Whether there is such a field, be it an empty one.
+pub(super) fn has(fields: &[Field], name: &str) -> bool {
+    fields.iter().any(|(found, _)| found == name.as_bytes())
+}
+
 /// The value of a field. None if there is no such field or it is empty.
 pub(super) fn single<'a>(fields: &'a [Field], name: &str) -> Result<Option<&'a [u8]>, Reason> {
     only(fields, name, Place::Field(name.to_owned()))

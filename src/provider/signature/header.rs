@@ -27,7 +27,8 @@ pub(super) fn signature<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
 ) -> Result<&'a [u8], Refused> {
-    single(headers, name)?.ok_or_else(|| Refused::Missing(Place::Header(name.clone())))
+    let without = || Refused::without(Place::Header(name.clone()), headers.contains_key(name));
+    single(headers, name)?.ok_or_else(without)
 }
 
 /// The value of a header that the signature covers.

@@ -36,8 +36,11 @@ impl<'a> Request<'a> {
     }
 
     fn field(&self, name: &str) -> Result<Option<&[u8]>, Reason> {
-        let fields = self.fields.get_or_init(|| form::of(&self.signed));
-        form::single(fields.as_ref().map_err(Clone::clone)?, name)
+        form::single(self.fields().as_ref().map_err(Clone::clone)?, name)
+    }
+
+    fn fields(&self) -> &Result<Vec<Field>, Reason> {
+        self.fields.get_or_init(|| form::of(&self.signed))
     }
 
     /// What stands there.
@@ -79,6 +82,24 @@ impl<'a> Request<'a> {
             Found::NotJson => Ok(Value::Unreadable),
             Found::Ambiguous | Found::InSomeItems | Found::TooMany => {
                 Err(Reason::Repeated(Place::Member(pointer.to_string())))
+            }
+        }
+    }
+
+    /// Whether something stands there, be it an empty text.
+    pub(super) fn has(&self, source: &Source) -> bool {
+        match source {
+            Source::Header(name) => self.signed.headers.contains_key(name),
+            Source::Query(name) => {
+                let fields = form::fields(self.signed.query().as_bytes());
+                fields.is_ok_and(|fields| form::has(&fields, name))
+            }
+            Source::Field(name) => {
+                self.fields().as_ref().is_ok_and(|fields| form::has(fields, name))
+            }
+            Source::Member(pointer) => {
+                let found = self.member(pointer);
+                !matches!(found, Ok(Value::Absent | Value::Json(Scalar::Null) | Value::Unreadable))
             }
         }
     }

@@ -13,7 +13,7 @@ use super::prefix::Prefix;
 use super::request::Request;
 use super::timestamp::TimestampFormat;
 use super::verdict::Place;
-use super::{Signed, braintree, standard};
+use super::{Signed, braintree, standard, twilio};
 use crate::secret::Secret;
 
 /// How a sender signs. Made by [`super::Written::settings`].
@@ -136,6 +136,21 @@ impl Scheme {
         }
     }
 
+    /// The values that the scheme itself carries, all of them signed.
+    fn own_values(&self) -> &'static [&'static str] {
+        match self {
+            Self::StandardWebhooks { .. } => &[standard::ID],
+            Self::Braintree => &[braintree::PAYLOAD],
+            Self::Twilio => &[twilio::SIGNED, twilio::MESSAGE],
+            Self::Detached(_)
+            | Self::Token(_)
+            | Self::HubSpot { .. }
+            | Self::PayPal { .. }
+            | Self::Sns { .. }
+            | Self::AdyenItems => &[],
+        }
+    }
+
     fn needs_public_url(&self) -> bool {
         match self {
             Self::Detached(detached) => {
@@ -211,12 +226,12 @@ impl Way {
         match &self.scheme {
             Scheme::StandardWebhooks { .. } => standard::carry(signed, &mut carried),
             Scheme::Braintree => braintree::carry(signed, &mut carried),
+            Scheme::Twilio => twilio::carry(signed, &mut carried),
             Scheme::Detached(_)
             | Scheme::Token(_)
             | Scheme::HubSpot { .. }
             | Scheme::PayPal { .. }
             | Scheme::Sns { .. }
-            | Scheme::Twilio
             | Scheme::AdyenItems => {}
         }
         carried
@@ -242,17 +257,7 @@ impl Way {
         };
         match self.carries.iter().find(|(own, _)| own == name) {
             Some((_, sources)) => sources.iter().all(signs),
-            None => match &self.scheme {
-                Scheme::StandardWebhooks { .. } => name == standard::ID,
-                Scheme::Braintree => name == braintree::PAYLOAD,
-                Scheme::Detached(_)
-                | Scheme::Token(_)
-                | Scheme::HubSpot { .. }
-                | Scheme::PayPal { .. }
-                | Scheme::Sns { .. }
-                | Scheme::Twilio
-                | Scheme::AdyenItems => false,
-            },
+            None => self.scheme.own_values().contains(&name),
         }
     }
 }
@@ -303,8 +308,7 @@ impl Settings {
     pub fn carries(&self, name: &str) -> bool {
         self.ways.iter().any(|way| {
             way.carries.iter().any(|(own, _)| own == name)
-                || matches!(way.scheme, Scheme::StandardWebhooks { .. }) && name == standard::ID
-                || matches!(way.scheme, Scheme::Braintree) && name == braintree::PAYLOAD
+                || way.scheme.own_values().contains(&name)
         })
     }
 

@@ -57,7 +57,9 @@ impl Check {
         }
         let message = Message(Request::new(signed, None)?);
         let written = message.optional("Signature")?;
-        let written = written.ok_or_else(|| Refused::Missing(place.clone()))?;
+        let own = Source::Member(Pointer::along(&["Signature"]));
+        let without = || Refused::without(place.clone(), message.0.has(&own));
+        let written = written.ok_or_else(without)?;
         let decoded = Encoding::Base64.decode(written.as_bytes());
         let signature =
             decoded.ok_or_else(|| Reason::Undecodable(place.clone(), Encoding::Base64))?;

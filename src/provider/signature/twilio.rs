@@ -7,9 +7,11 @@
 use std::collections::BTreeSet;
 
 use http::{HeaderMap, HeaderName, header};
+use memchr::memmem;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use super::carried::Carried;
 use super::encoding::Encoding;
 use super::header::{signature, single};
 use super::keys::{Hash, Keyring, Method, Numbered, SecretForm};
@@ -23,8 +25,35 @@ pub(super) struct Check {
     sha256: Keyring,
 }
 
+/// By which a key selects the digest of all that is signed.
+pub(super) const SIGNED: &str = "signed";
+/// The same digest, in requests that tell of a message.
+pub(super) const MESSAGE: &str = "message";
+
+const MESSAGE_FIELD: &[u8] = b"MessageSid";
 const DIGEST: &str = "bodySHA256";
 const SETTINGS: HeaderName = HeaderName::from_static("x-twilio-webhooks-signature-settings");
+
+/// Adds the digest of what is signed: of the path, the query and behind them the fields as Twilio
+/// joins them. Fields may be reordered, repeated, encoded otherwise or, since nothing separates
+/// them, divided at other places under one signature, so that neither the body nor any field of it
+/// tells one request from another. Whether there is a message is looked up in the signed text too.
+///
+/// The start of the URL is the operator's and the same for all requests of a route, so it is left
+/// out: Twilio signs it with a port and without.
+pub(super) fn carry(signed: &Signed<'_>, carried: &mut Carried) {
+    // A body that nothing covers is never verified.
+    let Ok(covered) = covered(signed) else {
+        return;
+    };
+    let text = [signed.target.as_bytes(), covered.fields.as_slice()].concat();
+    let digest = hex::encode(Sha256::digest(&text));
+    carried.insert(SIGNED, digest.as_bytes());
+    let tells_of_message = |text: &[u8]| memmem::find(text, MESSAGE_FIELD).is_some();
+    if tells_of_message(&text) || covered.by_digest && tells_of_message(signed.body) {
+        carried.insert(MESSAGE, digest.as_bytes());
+    }
+}
 
 impl Check {
     pub(super) fn new(secrets: &[Numbered<'_>]) -> Result<Self, SecretError> {
@@ -43,7 +72,7 @@ impl Check {
             Hash::Sha256 => &self.sha256,
             Hash::Sha1 | Hash::Sha512 => &self.sha1,
         };
-        let fields = covered_fields(signed)?;
+        let fields = covered(signed)?.fields;
         let found = urls(signed)
             .iter()
             .fold(None, |found, url| found.or(keys.find(&[url.as_bytes(), &fields], &signatures)));
@@ -64,22 +93,32 @@ fn hash(headers: &HeaderMap) -> Result<Hash, Reason> {
     }
 }
 
-/// What stands behind the URL. Refuses a body that neither it nor the URL would cover.
-fn covered_fields(signed: &Signed<'_>) -> Result<Vec<u8>, Reason> {
+/// How a body is covered.
+struct Covered {
+    /// What stands behind the URL.
+    fields: Vec<u8>,
+    /// Whether the URL has the digest of the body, byte for byte.
+    by_digest: bool,
+}
+
+/// Refuses a body that neither its fields nor a digest in the URL would cover.
+fn covered(signed: &Signed<'_>) -> Result<Covered, Reason> {
     let place = Place::Parameter(DIGEST.to_owned());
     let parameters = form::fields(signed.query().as_bytes())?;
     if let Some(digest) = form::only(&parameters, DIGEST, place.clone())? {
         let digest = Encoding::Hex.decode(digest);
         let digest = digest.ok_or_else(|| Reason::Undecodable(place.clone(), Encoding::Hex))?;
         let is_body: bool = Sha256::digest(signed.body).as_slice().ct_eq(&digest).into();
-        return if is_body { Ok(Vec::new()) } else { Err(Reason::Digest(place)) };
+        let covered = Covered { fields: Vec::new(), by_digest: true };
+        return if is_body { Ok(covered) } else { Err(Reason::Digest(place)) };
     }
     if !signed.body.is_empty() && !is_form(signed)? {
         return Err(Reason::Body("a form, and its digest is not in the URL"));
     }
     // Sorted by name, then by value, each pair once: as Twilio's own libraries do.
     let fields: BTreeSet<form::Field> = form::fields(signed.body)?.into_iter().collect();
-    Ok(fields.into_iter().flat_map(|(name, value)| [name, value]).flatten().collect())
+    let fields = fields.into_iter().flat_map(|(name, value)| [name, value]).flatten().collect();
+    Ok(Covered { fields, by_digest: false })
 }
 
 fn is_form(signed: &Signed<'_>) -> Result<bool, Reason> {

@@ -22,9 +22,13 @@ pub struct Verified {
 /// The request is not known to be genuine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// There is no signature, or an empty one.
+    /// There is no signature.
     #[error("{0} is missing")]
     Missing(Place),
+    /// Where it should be there is nothing but space. To a sender that signs in several ways this
+    /// is a signature that is wrong: another one does not make up for it.
+    #[error("{0} is empty")]
+    Empty(Place),
     /// Requests of its method are no events: they pass unverified, but only without content.
     #[error(
         "a request of this method is no event here, and goes on unverified without content only"
@@ -135,10 +139,15 @@ impl fmt::Display for Place {
 }
 
 impl Refused {
+    /// Why there is no signature in this place.
+    pub(super) const fn without(place: Place, is_there: bool) -> Self {
+        if is_there { Self::Empty(place) } else { Self::Missing(place) }
+    }
+
     /// One word for it: `missing`, `invalid`, `stale` or `undecided`.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Missing(_) | Self::NoEvent => "missing",
+            Self::Missing(_) | Self::Empty(_) | Self::NoEvent => "missing",
             Self::Invalid(_) => "invalid",
             Self::Stale { .. } => "stale",
             Self::Undecided(_) => "undecided",
@@ -156,7 +165,11 @@ impl Refused {
                 let millis = i64::try_from(distance.as_millis()).unwrap_or(i64::MAX);
                 Some(if *ahead { millis } else { -millis })
             }
-            Self::Missing(_) | Self::NoEvent | Self::Invalid(_) | Self::Undecided(_) => None,
+            Self::Missing(_)
+            | Self::Empty(_)
+            | Self::NoEvent
+            | Self::Invalid(_)
+            | Self::Undecided(_) => None,
         }
     }
 }

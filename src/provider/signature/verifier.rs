@@ -109,7 +109,7 @@ impl Verifier {
                 Err(refused @ (Refused::Missing(_) | Refused::NoEvent)) => {
                     missing = missing.or(Some(refused));
                 }
-                Err(reason @ Refused::Invalid(_)) => {
+                Err(reason @ (Refused::Invalid(_) | Refused::Empty(_))) => {
                     wrong = wrong.or(Some(Wrong { way, reason }));
                 }
                 Err(refused @ (Refused::Stale { .. } | Refused::Undecided(_))) => {

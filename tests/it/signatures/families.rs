@@ -1,5 +1,7 @@
 //! What identifies is what was signed: through the running proxy.
 
+use sha2::{Digest as _, Sha256};
+
 use crate::support::{Event, Onceward, Receiver, event, signing};
 
 const SECRET: &str = "whsec_dGhlIHNlY3JldA==";
@@ -31,6 +33,83 @@ async fn a_captured_request_has_the_key_that_was_signed() {
     onceward.sends(dressed).await.is_refused(400, "key-invalid");
     onceward.sends(signed("webhook", "msg_2")).await.is_executed(200);
     receiver.was_called(2);
+}
+
+/// One signature, and all the bodies that it fits: in another order, encoded otherwise, with pairs
+/// repeated, and divided at other places.
+#[tokio::test]
+async fn every_body_under_one_signature_of_twilio_is_one_operation() {
+    const FORM: &str = "application/x-www-form-urlencoded";
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let builder = Onceward::in_front_of(&receiver).routes(&super::hooks("twilio"));
+    let builder = builder.server("public_url = \"https://h.example\"");
+    let onceward = builder.variable("THE_SECRET", "secret").start().await;
+    let genuine = "AccountSid=AC&MessageSid=SM1";
+    let tag = signing::twilio("secret", "https://h.example/hooks", genuine.as_bytes());
+    let posts = |body: &str| {
+        let event = Event::bytes(body).header("content-type", FORM);
+        event.header("x-twilio-signature", &tag)
+    };
+    let token = "i-twilio-idempotency-token";
+    onceward.sends(posts(genuine)).await.is_executed(200);
+    onceward.sends(posts(genuine).header(token, "t-1")).await.is_executed(200);
+    for body in [
+        genuine,
+        "MessageSid=SM1&AccountSid=AC",
+        "AccountSid=AC&MessageSid=SM1&",
+        "AccountSid=AC&&MessageSid=SM1",
+        "Account%53id=AC&MessageSid=SM1",
+        "AccountSid=AC&MessageSid=SM1&MessageSid=SM1",
+        "AccountSid=ACMessageSidSM1",
+        "AccountSidACMessageSidSM1",
+    ] {
+        onceward.sends(posts(body)).await.is_replayed(200);
+        onceward.sends(posts(body).header(token, "t-1")).await.is_replayed(200);
+    }
+    receiver.was_called(2);
+}
+
+/// With its own token, which is right, beside it.
+#[tokio::test]
+async fn an_empty_signature_of_gitlab_is_not_rescued_by_a_token() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let route = "provider = \"gitlab\"\n\
+        secrets = [{ env = \"THE_SECRET\" }, { env = \"THE_TOKEN\" }]\n";
+    let builder = Onceward::in_front_of(&receiver).routes(route);
+    let builder = builder.variable("THE_SECRET", SECRET).variable("THE_TOKEN", "a token!");
+    let onceward = builder.start().await;
+    let sends = |id: &str| {
+        let event = event("evt").header("x-gitlab-token", "a token!");
+        event.header("x-gitlab-event", "Push Hook").header("idempotency-key", id)
+    };
+    onceward.sends(sends("1")).await.is_executed(200);
+    for empty in ["", "  "] {
+        let empty = sends("2").header("webhook-signature", empty);
+        onceward.sends(empty).await.is_refused(401, "signature-missing");
+    }
+    receiver.was_called(1);
+}
+
+/// An older version, which is right and accepted, beside an empty third one.
+#[tokio::test]
+async fn an_empty_third_signature_of_hubspot_is_not_rescued_by_an_older_one() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let own = "provider = \"own\"\nsecrets = [{ env = \"THE_SECRET\" }]\n\
+        public_url = \"https://h.example\"\n\
+        [providers.own.key]\nheader = []\nevent = { id = \"json:/id\" }\n\
+        [providers.own.signature]\nscheme = \"hubspot\"\naccept = [\"v1\", \"v2\", \"v3\"]\n";
+    let builder = Onceward::in_front_of(&receiver).routes(own);
+    let onceward = builder.variable("THE_SECRET", "secret").start().await;
+    let signed = |id: &str| {
+        let event = event(id);
+        let tag = Sha256::digest([b"secret", event.body.as_slice()].concat());
+        let event = event.header("x-hubspot-signature-version", "v1");
+        event.header("x-hubspot-signature", &hex::encode(tag))
+    };
+    onceward.sends(signed("1")).await.is_executed(200);
+    let empty = signed("2").header("x-hubspot-signature-v3", "");
+    onceward.sends(empty).await.is_refused(401, "signature-missing");
+    receiver.was_called(1);
 }
 
 /// The start of the URL is ours alone; a query that holds one is a query.

@@ -1,5 +1,7 @@
 //! One family of headers for one request: the key is what was signed.
 
+use sha2::Digest;
+
 use super::{Request, base64, hmac_sha256, valid, verifier};
 use crate::provider::signature::{Carried, CarriedValue, Unusable};
 
@@ -115,7 +117,6 @@ fn shopifys_key_is_of_the_same_headers_as_its_signature() {
 
 #[test]
 fn braintrees_key_is_the_payload_and_nothing_else_of_the_form() {
-    use sha1::Digest;
     let key = ring::hmac::Key::new(
         ring::hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
         &sha1::Sha1::digest(b"private"),
@@ -139,10 +140,58 @@ fn braintrees_key_is_the_payload_and_nothing_else_of_the_form() {
     }
 }
 
+/// Nothing stands between the fields that Twilio signs, and their order is not kept.
+#[test]
+fn twilios_key_is_what_is_signed_however_its_fields_are_written() {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, b"secret");
+    let keys = |method: &str, target: &str, text: &str, body: &str| {
+        let url = format!("https://hooks.example.test{target}");
+        let tag = ring::hmac::sign(&key, format!("{url}{text}").as_bytes());
+        let mut request = Request::new(body)
+            .header("X-Twilio-Signature", base64(tag.as_ref()))
+            .header("Content-Type", "application/x-www-form-urlencoded");
+        request.method = method.parse().unwrap();
+        request.url = url;
+        let [verified, unverified] = carried(&request, "twilio", "secret");
+        assert_eq!(verified, unverified, "{body}");
+        ["signed", "message"].map(|name| get(&verified, name))
+    };
+    let digest = |signed: &str| text(&hex::encode(sha2::Sha256::digest(signed)));
+    let both = digest("/tw?AccountSidACMessageSidSM1");
+    for body in [
+        "AccountSid=AC&MessageSid=SM1",
+        "MessageSid=SM1&AccountSid=AC",
+        "AccountSid=AC&MessageSid=SM1&",
+        "AccountSid=AC&&MessageSid=SM1",
+        "Account%53id=AC&MessageSid=SM1",
+        "AccountSid=AC&MessageSid=SM1&MessageSid=SM1",
+        "AccountSid=ACMessageSidSM1",
+        "AccountSidACMessageSidSM1",
+    ] {
+        let found = keys("POST", "/tw?", "AccountSidACMessageSidSM1", body);
+        assert_eq!(found, [both.clone(), both.clone()], "{body}");
+    }
+    // The fields as part of the URL, and of what is signed, at once.
+    let found = keys("GET", "/tw?AccountSidACMessageSidSM1", "", "");
+    assert_eq!(found, [both.clone(), both.clone()]);
+    let get = digest("/tw?MessageSid=SM1&MessageStatus=sent");
+    let found = keys("GET", "/tw?MessageSid=SM1&MessageStatus=sent", "", "");
+    assert_eq!(found, [get.clone(), get]);
+    let other = keys("POST", "/tw?", "AccountSidACMessageSidSM2", "AccountSid=AC&MessageSid=SM2");
+    assert!(other[0] != both && other[0] == other[1]);
+    // A call: it tells of no message, and only a token names it.
+    assert_eq!(keys("POST", "/tw", "CallSidCA", "CallSid=CA"), [digest("/twCallSidCA"), None]);
+    // The URL has the digest of the body.
+    let target = format!("/tw?bodySHA256={}", hex::encode(sha2::Sha256::digest("MessageSid=SM1")));
+    let found = keys("POST", &target, "", "MessageSid=SM1");
+    assert_eq!(found, [digest(&target), digest(&target)]);
+}
+
 #[test]
 fn what_is_signed_and_what_is_not_is_known() {
     let covers = |sender: &str, name: &str| super::SENDERS[sender].covers(name);
     assert!(covers("standard-webhooks", "id") && covers("braintree", "payload"));
+    assert!(covers("twilio", "signed") && covers("twilio", "message"));
     // Where it is absent, it is left out of what is signed, and the key has none.
     assert!(covers("mercadopago", "id"));
     assert!(!covers("gitlab", "id") && !covers("shopify", "id") && !covers("stripe", "id"));

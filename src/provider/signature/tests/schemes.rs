@@ -227,7 +227,7 @@ fn braintree_signs_for_several_pairs_of_keys() {
     assert_eq!(result(&format!("a|{}", tag("else"))), Err(mismatch.into()));
     let undecodable = Reason::Undecodable(field.clone(), Encoding::Hex);
     assert_eq!(result(&right), Err(undecodable.into()));
-    assert_eq!(result(""), Err(Refused::Missing(field)));
+    assert_eq!(result(""), Err(Refused::Empty(field)));
 }
 
 fn adyen_item(secret: &[u8], reference: &str) -> String {

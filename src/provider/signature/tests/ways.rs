@@ -141,3 +141,66 @@ fn a_token_may_stand_in_two_places() {
     let nothing = Request::new("{}").verify(&verifier);
     assert_eq!(nothing, Err(Refused::Missing(header("x-a"))));
 }
+
+/// Present and empty is present and wrong: whoever stands in between emptied it, or whoever sends.
+#[test]
+fn an_empty_signature_is_rescued_by_no_weaker_one() {
+    let token = "otherwise = { scheme = \"token\", header = \"X-Token\" }";
+    let request = |body: &str| Request::new(body).header("X-Token", "secret");
+    let by_header = "header = \"X-Sig\"\nseparator = \",\"";
+    let tables = [by_header, "header = [\"X-Sig\", \"X-Sig-2\"]"];
+    for table in tables.map(|at| format!("scheme = \"hmac\"\n{at}\n{token}")) {
+        let verifier = with_table(&table, &["secret"]);
+        assert_eq!(request("{}").verify(&verifier), valid(0));
+        for blank in ["", "  "] {
+            let empty = request("{}").header("X-Sig", blank).verify(&verifier);
+            assert_eq!(empty, Err(Refused::Empty(header("x-sig"))), "{table}");
+        }
+    }
+    let adyen = "{\"notificationItems\":[{\"NotificationRequestItem\":\
+                 {\"additionalData\":{\"hmacSignature\":\"\"}}}]}";
+    for (scheme, secret, body) in [
+        ("adyen-items", "AB", adyen),
+        ("braintree", "secret", "bt_signature=&bt_payload=x"),
+        ("mailgun", "secret", "{\"signature\":{\"signature\":\"\"}}"),
+        ("twilio", "secret", "a=1"),
+        ("standard-webhooks", "c2VjcmV0", "{}"),
+    ] {
+        let verifier = with_table(&format!("scheme = \"{scheme}\"\n{token}"), &[secret]);
+        let right = Request::new(body).header("X-Token", secret);
+        let right = right.header("X-Twilio-Signature", "").header("svix-signature", " ");
+        let empty = right.verify(&verifier);
+        assert!(matches!(empty, Err(Refused::Empty(_))), "{scheme}: {empty:?}");
+        let without = Request::new("{}").header("X-Token", secret);
+        assert_eq!(without.verify(&verifier), valid(0), "{scheme}");
+    }
+}
+
+#[test]
+fn an_empty_signature_of_hubspots_third_version_is_rescued_by_no_older_one() {
+    let all = "scheme = \"hubspot\"\ntolerance = \"5m\"\naccept = [\"v3\", \"v2\", \"v1\"]";
+    let all = with_table(all, &["secret"]);
+    let first = hubspot_old(Request::new("{}"), "v1", "{}");
+    assert_eq!(first.verify(&all), valid(0));
+    let empty = first.header("X-HubSpot-Signature-v3", "").verify(&all);
+    assert_eq!(empty, Err(Refused::Empty(header("x-hubspot-signature-v3"))));
+}
+
+#[test]
+fn an_empty_signature_of_a_preset_is_rescued_by_no_weaker_one() {
+    let signing = format!("whsec_{}", base64(b"secret"));
+    let token = Request::new("{}").header("X-Gitlab-Token", "a token!");
+    let secrets = [signing.as_str(), "a token!"];
+    assert_eq!(token.from("gitlab", &secrets), valid(1));
+    let empty = token.header("webhook-signature", "").from("gitlab", &secrets);
+    assert_eq!(empty, Err(Refused::Empty(header("webhook-signature"))));
+    let hash = Request::new("{}").header("verif-hash", "secret");
+    assert_eq!(hash.from("flutterwave", &["secret"]), valid(0));
+    let empty = hash.header("flutterwave-signature", " ").from("flutterwave", &["secret"]);
+    assert_eq!(empty, Err(Refused::Empty(header("flutterwave-signature"))));
+    let tag = base64(&hmac_sha256(b"secret", b"{}"));
+    let older = Request::new("{}").header("X-Shopify-Hmac-Sha256", tag);
+    assert_eq!(older.from("shopify", &["secret"]), valid(0));
+    let empty = older.header("Shopify-Hmac-Sha256", "").from("shopify", &["secret"]);
+    assert_eq!(empty, Err(Refused::Empty(header("shopify-hmac-sha256"))));
+}
