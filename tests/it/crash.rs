@@ -255,6 +255,38 @@ async fn without_the_records_that_it_had_it_does_not_start() {
     assert!(says.contains("are gone"), "{says}");
 }
 
+/// An empty store in place of one that remembered would forward everything again.
+#[tokio::test]
+async fn without_a_part_of_its_store_it_does_not_start_until_that_is_accepted() {
+    let journal = "a journal is missing";
+    let all = "all records are lost with what is missing";
+    let receiver = receiver().await;
+    let builder = Onceward::in_front_of(&receiver).expects_log(journal).expects_log(all);
+    let mut onceward = builder.expects_log("the damaged records are kept").start().await;
+    let event = planned("answers", 0, 1).remove(0);
+    onceward.sends(event.clone()).await.is_executed(201);
+    for (part, says_then) in [("records/0.jnl", journal), ("records/keyspaces/1", all)] {
+        onceward.is_killed().await;
+        let part = onceward.directory().join("store").join(part);
+        if part.is_dir() { std::fs::remove_dir_all(&part) } else { std::fs::remove_file(&part) }
+            .unwrap();
+        let output = timeout(Duration::from_secs(20), onceward.another().output()).await;
+        let output = output.unwrap().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let says = String::from_utf8(output.stderr).unwrap();
+        for part in [part.to_str().unwrap(), "is missing", "`--accept-damaged-store`"] {
+            assert!(says.contains(part), "{says}");
+        }
+        onceward.starts_again_with(&["--accept-damaged-store"]).await;
+        onceward.logs(says_then).await;
+        onceward.sends(event.clone()).await.is_executed(201);
+        onceward.is_killed().await;
+        onceward.starts_again().await;
+        onceward.sends(event.clone()).await.is_replayed(201);
+    }
+    receiver.was_called(3);
+}
+
 /// What the log says of a group whose sync never came.
 const UNSYNCED: &str = "changes that had not been synced when the machine stopped are dropped";
 

@@ -146,6 +146,7 @@ impl<'a> Batch<'a> {
         for row in &added {
             writes.insert(&tables.due, row.to_bytes(), "");
         }
-        writes.commit()
+        writes.commit()?;
+        tables.note_group()
     }
 }

@@ -1,19 +1,22 @@
 //! The directory of an embedded store: whose it is, and in which format.
 //!
 //! ```text
-//! lock      held by the process that has the store open
-//! format    names us, and the format of what is beside it
-//! records/  the database
+//! lock              held by the process that has the store open
+//! format            names us, and the format of what is beside it
+//! records/          the database, and in it what it must contain, see `contents`
+//! records.damaged/  one that was incomplete, put aside when that was accepted
 //! ```
 //!
 //! `records/` gets its name when it is complete, so that a crash while it is made leaves nothing
 //! that could be taken for a store.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use super::contents::Contents;
 use super::{IfDamaged, tables};
 
 /// The whole content of `format`.
@@ -46,10 +49,21 @@ pub enum OpenError {
         found: String,
     },
     /// A store was here, and its records are not.
-    #[error("the records of the store in `{}` are gone; to begin with an empty one, remove the directory", path.display())]
+    #[error("the records of the store in `{}` are gone; restore them, or, to begin with an empty one, remove the directory or start once with `--accept-damaged-store`", path.display())]
     RecordsGone {
         /// The store's directory.
         path: PathBuf,
+    },
+    /// A file or folder of the database is not there.
+    #[error(
+        "`{}` is missing: operations that were recorded there would be forwarded again; restore the store in `{}`, or start once with `--accept-damaged-store` to go on without them",
+        missing.display(), store.display()
+    )]
+    Missing {
+        /// The store's directory.
+        store: PathBuf,
+        /// The file or folder.
+        missing: PathBuf,
     },
     /// Records were cut off that had been acknowledged.
     #[error(
@@ -132,11 +146,59 @@ impl Directory {
             } else if path.join("records.new").try_exists().map_err(io)? {
                 // The format is written down when they are complete.
                 taken.publish_records().map_err(io)?;
+            } else if if_damaged == IfDamaged::Accept {
+                taken.begin_anew(&taken.records())?;
             } else {
                 return Err(OpenError::RecordsGone { path: path.to_owned() });
             }
         }
         Ok(taken)
+    }
+
+    /// What the database must contain, as far as it says. One that lacks a table is an error, or is
+    /// put aside: the database would delete what it could not make sense of any more.
+    pub(super) fn contents(&self, if_damaged: IfDamaged) -> Result<Option<Contents>, OpenError> {
+        let io = |source| OpenError::Io { path: self.path.clone(), source };
+        let records = self.records();
+        let contents = match Contents::read(&records) {
+            Err(error)
+                if error.kind() == io::ErrorKind::InvalidData
+                    && if_damaged == IfDamaged::Accept =>
+            {
+                tracing::error!(%error, "the list of what the store contains is left out");
+                None
+            }
+            read => read.map_err(io)?,
+        };
+        let Some(missing) = Contents::missing(contents.as_ref(), &records).map_err(io)? else {
+            return Ok(contents);
+        };
+        if if_damaged == IfDamaged::Refuse {
+            return Err(OpenError::Missing { store: self.path.clone(), missing });
+        }
+        self.begin_anew(&missing)?;
+        Contents::read(&self.records()).map_err(io)
+    }
+
+    /// Puts the database aside, if there is one, and an empty one in its place.
+    fn begin_anew(&self, missing: &Path) -> Result<(), OpenError> {
+        let io = |source| OpenError::Io { path: self.path.clone(), source };
+        self.make_unfinished()?;
+        let aside = self.path.join("records.damaged");
+        if self.records().try_exists().map_err(io)? {
+            if aside.try_exists().map_err(io)? {
+                fs::remove_dir_all(&aside).map_err(io)?;
+            }
+            fs::rename(self.records(), &aside).map_err(io)?;
+            tracing::warn!(records = %aside.display(), "the damaged records are kept as they were");
+        }
+        self.publish_records().map_err(io)?;
+        tracing::error!(
+            store = %self.path.display(),
+            missing = %missing.display(),
+            "all records are lost with what is missing; all their operations may run again"
+        );
+        Ok(())
     }
 
     /// Where the database is.
@@ -175,6 +237,18 @@ impl Directory {
     /// An empty database, all of it or nothing.
     fn make_records(&self) -> Result<(), OpenError> {
         let io = |source| OpenError::Io { path: self.path.clone(), source };
+        self.make_unfinished()?;
+        self.write_format().map_err(io)?;
+        self.publish_records().map_err(io)?;
+        // the directory's own entry may be new as well; a parent that we may not read, or that was
+        // there before, is not ours to sync
+        let _best_effort = self.path.parent().map(sync_directory);
+        Ok(())
+    }
+
+    /// An empty database that does not have its name yet.
+    fn make_unfinished(&self) -> Result<(), OpenError> {
+        let io = |source| OpenError::Io { path: self.path.clone(), source };
         let unfinished = self.path.join("records.new");
         if unfinished.try_exists().map_err(io)? {
             fs::remove_dir_all(&unfinished).map_err(io)?;
@@ -183,12 +257,8 @@ impl Directory {
             path: self.path.clone(),
             source: Box::new(source),
         })?;
-        self.write_format().map_err(io)?;
-        self.publish_records().map_err(io)?;
-        // the directory's own entry may be new as well; a parent that we may not read, or that was
-        // there before, is not ours to sync
-        let _best_effort = self.path.parent().map(sync_directory);
-        Ok(())
+        let contents = Contents::of(&unfinished, &BTreeSet::new());
+        contents.and_then(|contents| contents.write(&unfinished)).map_err(io)
     }
 
     fn publish_records(&self) -> io::Result<()> {

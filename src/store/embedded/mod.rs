@@ -6,6 +6,7 @@
 
 mod batch;
 mod cache;
+mod contents;
 mod directory;
 mod group;
 mod journal;
@@ -110,9 +111,13 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
         |source| OpenError::Database { path: settings.path.clone(), source: Box::new(source) };
     let io = |source| OpenError::Io { path: settings.path.clone(), source };
     let Settings { path, durability, if_damaged } = settings;
-    let journals = Journals::check(path, &directory.records(), *durability, *if_damaged)?;
+    let contents = directory.contents(*if_damaged)?;
+    let contents = contents.as_ref();
+    let records = directory.records();
+    let journals = Journals::check(path, &records, contents, *durability, *if_damaged)?;
+    let used = journals.used();
     // The database asserts what it reads: bytes that it did not write may end it in a panic.
-    let opened = catch_unwind(AssertUnwindSafe(|| Tables::open(directory, settings.durability)));
+    let opened = catch_unwind(AssertUnwindSafe(|| Tables::open(directory, *durability, &used)));
     let tables = opened.map_err(|_| OpenError::Database {
         path: settings.path.clone(),
         source: Box::new(Unreadable),

@@ -14,11 +14,14 @@
 //! than that: the record decides. `unsettled` says at start what is not settled without reading
 //! every record. Records are kept as `stuffing` says.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use super::batch::Batch;
+use super::contents::Contents;
 use super::directory::Directory;
 use super::journal::LABEL_KEY;
 use super::stuffing::unstuff;
@@ -152,6 +155,8 @@ pub(super) struct Tables {
     pub(super) keys: Keyspace,
     pub(super) meta: Keyspace,
     pub(super) durability: Durability,
+    /// As it is written down.
+    contents: RefCell<Contents>,
     // let go of last, when the database is closed
     directory: Directory,
 }
@@ -187,8 +192,16 @@ fn open_database(path: &Path) -> Result<(Database, [Keyspace; 6]), fjall::Error>
 }
 
 impl Tables {
-    pub(super) fn open(directory: Directory, durability: Durability) -> Result<Self, fjall::Error> {
+    /// Opens the database and writes down what it contains. `used` are journals that hold a group.
+    pub(super) fn open(
+        directory: Directory,
+        durability: Durability,
+        used: &BTreeSet<u64>,
+    ) -> Result<Self, fjall::Error> {
         let (database, tables) = open_database(&directory.records())?;
+        let contents = Contents::of(&directory.records(), used)?;
+        contents.write(&directory.records())?;
+        let contents = RefCell::new(contents);
         let [operations, unsettled, due, created, meta, keys] = tables;
         Ok(Self {
             database,
@@ -199,6 +212,7 @@ impl Tables {
             keys,
             meta,
             durability,
+            contents,
             directory,
         })
     }
@@ -274,6 +288,18 @@ impl Tables {
 
     pub(super) fn batch(&self) -> Batch<'_> {
         Batch::new(self)
+    }
+
+    /// Writes down which journal a group was written to, before anybody is told of the group. It is
+    /// on disk before that is.
+    pub(super) fn note_group(&self) -> Result<(), fjall::Error> {
+        let records = self.directory.records();
+        let mut contents = self.contents.borrow_mut();
+        if contents.note_group(&records)? {
+            self.sync()?;
+            contents.write(&records)?;
+        }
+        Ok(())
     }
 
     /// Everything that was written is on disk when this returns.

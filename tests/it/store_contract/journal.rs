@@ -18,7 +18,7 @@ use super::support::{answer, attempted, copy_of, end_of, granted, order};
 const JOURNAL: &str = "records/0.jnl";
 const SECTOR: usize = 512;
 
-fn open(path: &Path, if_damaged: IfDamaged) -> Result<Arc<Embedded>, OpenError> {
+pub(super) fn open(path: &Path, if_damaged: IfDamaged) -> Result<Arc<Embedded>, OpenError> {
     let settings = Settings { path: path.to_owned(), durability: Durability::Sync, if_damaged };
     embedded::open(&settings, Clock::manual(START)).map(Arc::new)
 }

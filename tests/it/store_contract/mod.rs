@@ -16,6 +16,7 @@ mod lasting;
 mod listing;
 mod looking_up;
 mod memory;
+mod missing;
 mod model;
 mod postgres;
 mod redis;

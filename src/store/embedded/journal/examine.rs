@@ -50,6 +50,18 @@ impl Examined {
     pub(super) fn damaged(&self) -> impl Iterator<Item = &Lost> {
         self.lost.iter().filter(|lost| lost.kind == LostKind::Damaged)
     }
+
+    /// Groups were synced in it. If there is none, that is not what a crash leaves.
+    pub(super) fn has_held_groups(&mut self) {
+        if !self.whole.is_empty() {
+            return;
+        }
+        self.lost.iter_mut().for_each(|lost| lost.kind = LostKind::Damaged);
+        if self.lost.is_empty() {
+            let kind = LostKind::Damaged;
+            self.lost.push(Lost { range: 0..0, kind, changes: None, operations: Vec::new() });
+        }
+    }
 }
 
 /// Examines the bytes of a journal, without the zeros at its end. The newest one is as durable as it

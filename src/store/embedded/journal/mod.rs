@@ -18,13 +18,15 @@
 //! A missing sector cannot be mistaken for anything else: no group has as many zeros in a row (see
 //! `stuffing`), and a flipped bit does not make them. Bytes that are wrong in any other way were
 //! written, so they may have been acknowledged: then the store does not open, unless it is told to
-//! go on without them.
+//! go on without them. The same is true of a journal that is not there, or without a single group,
+//! although one is noted in it (see `contents`).
 
 mod examine;
 mod group;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
@@ -33,6 +35,7 @@ use std::path::{Path, PathBuf};
 pub(super) use self::group::{END_MARK, LABEL_KEY, Label};
 
 use self::examine::{Examined, Lost, LostKind, examine};
+use super::contents::{Contents, FIRST_JOURNAL};
 use super::directory::{OpenError, sync_directory};
 use super::{Durability, IfDamaged};
 
@@ -43,6 +46,7 @@ pub(super) struct Journals(Vec<Checked>);
 #[derive(Debug)]
 struct Checked {
     path: PathBuf,
+    number: u64,
     end: u64,
 }
 
@@ -59,18 +63,31 @@ impl Journals {
     pub(super) fn check(
         store: &Path,
         records: &Path,
+        contents: Option<&Contents>,
         durability: Durability,
         if_damaged: IfDamaged,
     ) -> Result<Self, OpenError> {
         let io = |source| OpenError::Io { path: store.to_owned(), source };
         let journals = journals(records).map_err(io)?;
+        if let Some(missing) = missing(&journals, contents).map(|number| path(records, number)) {
+            if if_damaged == IfDamaged::Refuse {
+                return Err(OpenError::Missing { store: store.to_owned(), missing });
+            }
+            tracing::error!(
+                journal = %missing.display(),
+                "a journal is missing; the operations in it may run again"
+            );
+        }
         let newest = journals.last().map(|journal| journal.number);
         let mut checked = Vec::new();
         let mut last = None;
         for Journal { path, number } in journals {
             let bytes = content(&path).map_err(io)?;
             let is_newest = newest == Some(number);
-            let examined = examine(&bytes, is_newest.then_some(durability), last);
+            let mut examined = examine(&bytes, is_newest.then_some(durability), last);
+            if !may_be_empty(number, is_newest, contents) {
+                examined.has_held_groups();
+            }
             last = examined.last;
             if if_damaged == IfDamaged::Refuse
                 && let Some(damage) = examined.damaged().next()
@@ -81,15 +98,20 @@ impl Journals {
             }
             examined.lost.iter().for_each(|lost| tell(&path, lost));
             let end = mend(store, &path, &bytes, &examined).map_err(io)?;
-            checked.push(Checked { path, end });
+            checked.push(Checked { path, number, end });
         }
         Ok(Self(checked))
+    }
+
+    /// Those that hold a group.
+    pub(super) fn used(&self) -> BTreeSet<u64> {
+        self.0.iter().filter(|journal| journal.end > 0).map(|journal| journal.number).collect()
     }
 
     /// A journal that the database has cut off all the same. One that is gone was not needed any
     /// more.
     pub(super) fn cut_off(&self) -> io::Result<Option<&Path>> {
-        for Checked { path, end } in &self.0 {
+        for Checked { path, end, .. } in &self.0 {
             match fs::metadata(path) {
                 Ok(metadata) if metadata.len() < *end => return Ok(Some(path)),
                 Ok(_) => {}
@@ -99,6 +121,41 @@ impl Journals {
         }
         Ok(None)
     }
+}
+
+/// The number of a journal that must be there and is not. The database begins them one after the
+/// other and removes the oldest; it is never without one.
+fn missing(journals: &[Journal], contents: Option<&Contents>) -> Option<u64> {
+    let mut expected = journals.first().map(|oldest| oldest.number);
+    for journal in journals {
+        if expected != Some(journal.number) {
+            return expected;
+        }
+        expected = journal.number.checked_add(1);
+    }
+    let newest = contents.map_or(FIRST_JOURNAL, Contents::newest_journal);
+    match journals.last() {
+        None => Some(newest),
+        Some(last) => expected.filter(|_| contents.is_some() && last.number < newest),
+    }
+}
+
+/// Whether there may be no whole group in a journal: it is begun when the one before it is full.
+fn may_be_empty(number: u64, is_newest: bool, contents: Option<&Contents>) -> bool {
+    match contents {
+        Some(contents) if number <= contents.newest_journal() => contents.is_empty(number),
+        Some(_) | None => is_newest,
+    }
+}
+
+/// Where a journal is.
+pub(super) fn path(records: &Path, number: u64) -> PathBuf {
+    records.join(format!("{number}.jnl"))
+}
+
+/// The numbers of the journals, oldest first.
+pub(super) fn numbers(records: &Path) -> io::Result<Vec<u64>> {
+    Ok(journals(records)?.into_iter().map(|journal| journal.number).collect())
 }
 
 /// The journals of a database, oldest first.
