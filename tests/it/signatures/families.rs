@@ -69,6 +69,25 @@ async fn every_body_under_one_signature_of_twilio_is_one_operation() {
     receiver.was_called(2);
 }
 
+/// A form that is JSON as well: its type is nobody's, and no part of the key.
+#[tokio::test]
+async fn a_captured_form_of_braintree_runs_under_no_type_of_anybodys_own() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let builder = Onceward::in_front_of(&receiver).routes(&super::hooks("braintree"));
+    let onceward = builder.variable("THE_SECRET", "private").start().await;
+    let key = sha1::Sha1::digest(b"private");
+    let tag = hex::encode(signing::sha1(&key, b"PHg+PC94Pg==\n"));
+    let form = format!("bt_signature=a%7C{tag}&bt_payload=PHg%2BPC94Pg%3D%3D%0A");
+    let posts =
+        |body: &str| Event::bytes(body).header("content-type", "application/x-www-form-urlencoded");
+    onceward.sends(posts(&form)).await.is_executed(200);
+    for kind in ["1", "2"] {
+        let dressed = format!("{{\"type\":\"{kind}\",\"z\":\"&{form}&y=\"}}");
+        onceward.sends(posts(&dressed)).await.is_replayed(200);
+    }
+    receiver.was_called(1);
+}
+
 /// With its own token, which is right, beside it.
 #[tokio::test]
 async fn an_empty_signature_of_gitlab_is_not_rescued_by_a_token() {
