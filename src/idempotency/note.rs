@@ -4,12 +4,9 @@ use std::time::Duration;
 
 use super::{Executor, Reply};
 use crate::operation::state::Ending;
-use crate::operation::{Asked, Key, OperationId, Outcome};
+use crate::operation::{Asked, OperationId, Outcome};
 use crate::store;
 use crate::telemetry::chain;
-
-/// So many characters of a key are written into the log: it may be long, and is a stranger's.
-const KEY_CHARS_MAX: usize = 256;
 
 impl Executor {
     /// The outcome of an attempt, or of one of its steps.
@@ -32,7 +29,7 @@ impl Executor {
             Outcome::Uncertain => {
                 tracing::warn!(
                     operation.id = %operation,
-                    operation.key = shown(&asked.key),
+                    operation.key = asked.key.logged(),
                     route.name = &*asked.route,
                     attempt.number = attempt,
                     step,
@@ -49,7 +46,7 @@ impl Executor {
     pub(super) fn note_late(asked: &Asked, attempt: u32, took: Duration) {
         tracing::info!(
             operation.id = %asked.id,
-            operation.key = shown(&asked.key),
+            operation.key = asked.key.logged(),
             route.name = &*asked.route,
             attempt.number = attempt,
             duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
@@ -62,7 +59,7 @@ impl Executor {
         self.metrics.unrecorded.inc();
         tracing::error!(
             operation.id = %asked.id,
-            operation.key = shown(&asked.key),
+            operation.key = asked.key.logged(),
             route.name = &*asked.route,
             attempt.number = attempt,
             error = %chain(error),
@@ -97,9 +94,4 @@ impl Executor {
         self.metrics.superseded.inc();
         tracing::error!(operation.id = %operation, attempt.number = attempt, "superseded: its outcome changed nothing");
     }
-}
-
-/// A key for people.
-fn shown(key: &Key) -> String {
-    key.parts.join(", ").chars().take(KEY_CHARS_MAX).collect()
 }

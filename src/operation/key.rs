@@ -10,6 +10,9 @@ use sha2::{Digest, Sha256};
 /// The most bytes of text that are kept of a key.
 const KEPT_BYTES_MAX: usize = 1024;
 
+/// The longest part of a key that is logged, in characters: it is a stranger's.
+const LOGGED_CHARS_MAX: usize = 128;
+
 /// Where an idempotency key was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -77,6 +80,17 @@ impl Key {
             KeyKind::Event => self.parts.get(1)?,
         };
         Some(Self::unquoted(part))
+    }
+
+    /// The same for one line of a log: cut off where it is long, and without what could break the
+    /// line or paint a terminal.
+    pub fn logged(&self) -> Option<String> {
+        let key = self.searched()?;
+        let mut shown: String = key.chars().take(LOGGED_CHARS_MAX).collect();
+        if shown.len() < key.len() {
+            shown.push_str("...");
+        }
+        Some(shown.escape_debug().to_string())
     }
 
     /// A part of an event without the quotes that tell a text from a number.

@@ -11,9 +11,6 @@ use crate::clock::{Clock, Moment};
 use crate::operation::{Asked, Reason};
 use crate::telemetry::{Disposition, RouteMetrics};
 
-/// The longest part of a key that is logged, in characters.
-const KEY_CHARS_MAX: usize = 128;
-
 /// What became known of a request on its way.
 #[derive(Debug, Default)]
 pub(super) struct Told {
@@ -26,15 +23,9 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// What its operation is searched by, on one line and cut off where it is long. A key names an
-    /// event; what a sender proves itself with is never part of one.
+    /// A key names an event; what a sender proves itself with is never part of one.
     fn key(&self) -> Option<String> {
-        let key = self.asked.as_ref()?.key.searched()?;
-        let mut shown: String = key.chars().take(KEY_CHARS_MAX).collect();
-        if shown.len() < key.len() {
-            shown.push_str("...");
-        }
-        Some(shown.escape_debug().to_string())
+        self.asked.as_ref()?.key.logged()
     }
 }
 

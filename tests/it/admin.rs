@@ -98,7 +98,7 @@ async fn what_became_of_each_request_is_counted() {
     "#);
     insta::assert_snapshot!(counted(&["onceward_in_flight", "onceward_uncertain", "onceward_superseded", "onceward_refused_then", "onceward_build"]), @r#"
     onceward_build_info{version="0.1.0"} 1
-    onceward_uncertain 1
+    onceward_uncertain 1.0
     "#);
     let counts = [
         ("onceward_request_duration_seconds_count", 12.0),
