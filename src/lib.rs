@@ -1,4 +1,4 @@
-//! Onceward: an HTTP reverse proxy that forwards each webhook exactly once.
+//! Onceward: an HTTP reverse proxy that forwards each webhook once.
 //!
 //! # The path of a request
 //!

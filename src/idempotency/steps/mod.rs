@@ -1,4 +1,4 @@
-//! Events that go to several receivers, each exactly once.
+//! Events that go to several receivers, each once.
 //!
 //! The event is claimed once. Each step's beginning is durable before it is sent, and its outcome
 //! before the next one begins; what has succeeded is never run again.
