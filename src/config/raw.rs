@@ -18,7 +18,7 @@ use super::raw_provider::RawProvider;
 use super::steps::RawSteps;
 use super::stores::{RawPostgres, RawRedis};
 use super::url::{Host, PublicUrl};
-use super::value::{InFlightWord, Over, Size, UncertainWord};
+use super::value::{AddedHeader, InFlightWord, Over, Size, UncertainWord};
 use crate::idempotency::{Reference, Remember, WhenStoreFails};
 use crate::proxy::{Mode, PathPattern, Pointer, RefusalBody, Selector, WhenKeyMissing};
 use crate::store::embedded::Durability;
@@ -137,7 +137,7 @@ pub(super) struct RawRoute {
     pub(super) keepalive: Option<Text<Duration>>,
     pub(super) keepalive_max: Option<Text<Duration>>,
     pub(super) preserve_host: Option<bool>,
-    pub(super) forward_key: Option<Text<Option<HeaderName>>>,
+    pub(super) forward_key: Option<Text<Option<AddedHeader>>>,
     pub(super) replay: Option<RawReplay>,
     pub(super) key: Option<RawKey>,
     pub(super) fingerprint: Option<RawFingerprint>,

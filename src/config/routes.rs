@@ -15,7 +15,7 @@ use super::providers::Providers;
 use super::raw::{RawEvent, RawFingerprint, RawKey, RawOutcome, RawReplay, RawRoute};
 use super::sender::{self, Sender};
 use super::steps;
-use super::value::{InFlightWord, Over, Size, UncertainWord};
+use super::value::{AddedHeader, InFlightWord, Over, Size, UncertainWord};
 use crate::idempotency::{Policy, Remember, StepsPolicy, WhenInFlight};
 use crate::operation::Terms;
 use crate::operation::state::IfUncertain;
@@ -276,7 +276,7 @@ fn policy(check: &mut Check<'_>, at: &Key, mut raw: RawRoute) -> Option<Policy> 
         if_uncertain: if_uncertain?,
         lookup: lookup?,
         reference,
-        forward_key: text(raw.forward_key)?,
+        forward_key: text(raw.forward_key)?.map(|AddedHeader(name)| name),
         remember: remember?,
         when_store_fails: text(raw.when_store_fails)?,
         in_flight_max: count(raw.in_flight_max)?,

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use figment::value::{Dict, Value};
-use http::HeaderName;
 use serde::Deserialize;
 
 use super::check::{Check, text};
@@ -15,7 +14,7 @@ use super::lookup::{RawLookup, lookup};
 use super::problem::{Key, quoted};
 use super::raw::{RawOutcome, RawRoute};
 use super::routes::{if_uncertain, needed, outcome_rule};
-use super::value::UncertainWord;
+use super::value::{AddedHeader, UncertainWord};
 use crate::idempotency::{Remember, StepPolicy, StepsPolicy, WhenStoreFails};
 use crate::proxy::{Mode, WhenKeyMissing};
 use crate::upstream::{self, Target};
@@ -47,7 +46,7 @@ pub(super) struct RawStep {
     keepalive: Option<Text<Duration>>,
     keepalive_max: Option<Text<Duration>>,
     preserve_host: Option<bool>,
-    forward_key: Option<Text<Option<HeaderName>>>,
+    forward_key: Option<Text<Option<AddedHeader>>>,
     when_uncertain: Option<Text<UncertainWord>>,
     attempts_max: Option<Count>,
     outcome: Option<RawOutcome>,
@@ -185,6 +184,6 @@ fn step(check: &mut Check<'_>, at: &Key, mut raw: RawStep) -> Option<StepPolicy>
         lookup: lookup?,
         outcome: outcome?,
         reference,
-        forward_key: text(raw.forward_key)?,
+        forward_key: text(raw.forward_key)?.map(|AddedHeader(name)| name),
     })
 }

@@ -13,7 +13,7 @@ use crate::clock;
 use crate::idempotency::{Remember, WhenStoreFails};
 use crate::proxy::{Mode, Pointer, RefusalBody, Selector, WhenKeyMissing};
 use crate::store::embedded::Durability;
-use crate::upstream::StatusRange;
+use crate::upstream::{StatusRange, may_be_added};
 
 /// `""` stands for "not set" where a setting may be switched off again.
 impl<T: Written> Written for Option<T> {
@@ -152,6 +152,19 @@ impl Written for HeaderName {
 
     fn read(text: &str) -> Option<Self> {
         text.parse().ok()
+    }
+}
+
+/// A header that is added to the upstream's request.
+#[derive(Debug)]
+pub(super) struct AddedHeader(pub(super) HeaderName);
+
+impl Written for AddedHeader {
+    const EXPECTED: &'static str = "the name of a header of its own such as `idempotency-key`, not one \
+                                    that says how a request is framed, where it goes or what it is";
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok().filter(may_be_added).map(Self)
     }
 }
 

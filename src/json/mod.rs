@@ -4,7 +4,7 @@
 //! what is found is a piece of the text itself. Values on the way are read, all others are skipped
 //! without recursion, so that the nesting of a hostile body costs a byte a level and no stack.
 
-//! Every reader of the crate has the same strictness: [`text::json`] decides what is JSON at all.
+//! Every reader of the crate has the same strictness: `text::json` decides what is JSON at all.
 
 #[cfg(test)]
 mod differential;

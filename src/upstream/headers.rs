@@ -72,6 +72,26 @@ const HOP_BY_HOP: [HeaderName; 11] = [
     header::EXPECT,
 ];
 
+/// Headers that say what a message is, or who has passed it on: the upstream must get them as they
+/// are, or as Onceward writes them.
+const OF_THE_MESSAGE: [HeaderName; 9] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::CONTENT_ENCODING,
+    header::AUTHORIZATION,
+    header::COOKIE,
+    header::DATE,
+    header::FORWARDED,
+    header::VIA,
+];
+
+/// Whether a header of this name may be added to a request without changing what the request is.
+pub fn may_be_added(name: &HeaderName) -> bool {
+    let ours = ["onceward-", "x-forwarded-"].iter().any(|prefix| name.as_str().starts_with(prefix));
+    !ours && !HOP_BY_HOP.contains(name) && !OF_THE_MESSAGE.contains(name)
+}
+
 /// Headers that belong to the first exchange and not to a replay. With `proxy-`, `ratelimit` and
 /// `x-ratelimit` as prefixes.
 const FIRST_EXCHANGE_ONLY: [HeaderName; 4] =

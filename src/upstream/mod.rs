@@ -26,7 +26,9 @@ pub use body::{AnswerBody, BrokeOff, Piece};
 pub use classify::outcome;
 pub use connection::{Connection, Progress, Sent};
 pub use exchange::{Answer, AnswerStream, Reading};
-pub use headers::{Forwarding, TrustedProxies, answer_headers, request_headers, stored_headers};
+pub use headers::{
+    Forwarding, TrustedProxies, answer_headers, may_be_added, request_headers, stored_headers,
+};
 pub use names::{Names, OfThisMachine};
 pub use settings::{AnswerHead, OutcomeRule, Scheme, Settings, StatusRange, Target};
 pub use trust::TrustStore;

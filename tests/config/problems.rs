@@ -110,7 +110,7 @@ upstream = "http://b"
       onceward.toml:27: `routes.payments.methods.0`: expected a method in capitals such as `POST`, found `post`
       onceward.toml:28: `routes.payments.retention`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found `1 year`
         hint: write `365d`
-      onceward.toml:29: `routes.payments.forward_key`: expected the name of a header such as `x-idempotency-key`, found `not a header`
+      onceward.toml:29: `routes.payments.forward_key`: expected the name of a header of its own such as `idempotency-key`, not one that says how a request is framed, where it goes or what it is, found `not a header`
       onceward.toml:31: `routes.payments.key.event.id`: expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`, several with `|` between them, with `?` behind it where it may be absent, found `xml:/id`
       onceward.toml:32: `routes.payments.key.scope.1`: expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`, several with `|` between them, with `?` behind it where it may be absent, found the number 7
       onceward.toml:34: `routes.payments.fingerprint.over`: expected `auto` or `body` alone, or selectors, found one of them among others
@@ -362,6 +362,35 @@ fn two_routes_that_differ_only_in_how_a_path_is_read_are_a_problem() {
     assert!(swallowed.contains("a path that nobody can read as that of a route"), "{swallowed}");
     for (one, other) in [("/a/*", "/a"), ("/*", "/a/b"), ("/a/b", "/a/c"), ("/a/*", "/a/b/*")] {
         assert!(two(one, other, "mode = \"pass\"").config().is_ok(), "{one} {other}");
+    }
+}
+
+/// The sender chooses the key: it must not become the length of the request, or where it goes.
+#[test]
+fn a_key_is_forwarded_in_a_header_of_its_own() {
+    let problems = |name: &str| {
+        let route = "[routes.a]\npath = \"/a\"\nupstream = \"http://127.0.0.1:1\"\n";
+        Written::file(&format!("{route}forward_key = \"{name}\"\n"))
+    };
+    for name in [
+        "content-length",
+        "Transfer-Encoding",
+        "connection",
+        "upgrade",
+        "te",
+        "keep-alive",
+        "expect",
+        "host",
+        "via",
+        "x-forwarded-for",
+        "content-type",
+        "onceward-operation",
+    ] {
+        let told = problems(name).problems();
+        assert!(told.contains("a header of its own"), "{name}: {told}");
+    }
+    for name in ["idempotency-key", "x-dedup"] {
+        assert!(problems(name).config().is_ok(), "{name}");
     }
 }
 

@@ -13,6 +13,9 @@ const LOOK: &str = "SELECT epoch::text, standing FROM @schema@.epoch";
 
 const MARK: &str = "UPDATE @schema@.epoch SET standing = $1 WHERE epoch::text = $2";
 
+/// The row may be gone with all others (`TRUNCATE`): then there is nothing to mark.
+const BEGIN_ANEW: &str = "INSERT INTO @schema@.epoch (standing) VALUES ($1) ON CONFLICT DO NOTHING";
+
 /// What the database holds has changed this moment, or could not be read.
 const UNKNOWN: &str = "it is not known whether the database has what it was told";
 
@@ -20,7 +23,8 @@ impl Postgres {
     /// Looks whether the tables are those of before.
     pub(super) async fn epoch_changed(&self) -> Result<Option<Concern>, Error> {
         let rows = self.ask(false, LOOK, &[]).await?;
-        let mut word = Word { text: String::new(), standing: Standing::Begun };
+        // Every set of tables begins with a row: one that has none was emptied.
+        let mut word = Word { text: String::new(), standing: Standing::Emptied };
         if let Some(row) = rows.first() {
             let standing = Standing::of(get(row, 1)?).unwrap_or(Standing::Begun);
             word = Word { text: get(row, 0)?, standing };
@@ -46,7 +50,12 @@ impl Postgres {
         self.epoch_changed().await?;
         let lost = self.epoch.lost();
         for (_, word) in &lost {
-            self.mark(word, Standing::Acknowledged).await?;
+            if word.text.is_empty() {
+                let standing = Standing::Acknowledged.as_str();
+                self.ask(false, BEGIN_ANEW, &[(&standing as _, Type::TEXT)]).await?;
+            } else {
+                self.mark(word, Standing::Acknowledged).await?;
+            }
         }
         self.epoch_changed().await?;
         Ok(!lost.is_empty())

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::on_every_server;
 use super::server::Server;
-use crate::support::{Builder, Onceward, Receiver, event};
+use crate::support::{Builder, Onceward, PostgresServer, Receiver, event};
 
 on_every_server! {
     an_emptied_store_takes_nothing_new_until_that_is_acknowledged_where_it_shall_stop
@@ -77,6 +77,28 @@ async fn an_emptied_store_takes_nothing_new_until_that_is_acknowledged_where_it_
     a.sends(event("evt_1")).await.is_executed(200);
     receiver.was_called(3);
     assert_eq!(acknowledged(&a).await, NOTHING);
+}
+
+/// `TRUNCATE` leaves the tables and takes the row that says which ones they are.
+#[tokio::test]
+async fn a_database_that_was_truncated_goes_on_once_that_is_acknowledged() {
+    let server = PostgresServer::start();
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let builder = on(&server, &receiver, "stop");
+    let a = builder.clone().start().await;
+    a.sends(event("evt_1")).await.is_executed(200);
+    server.execute("TRUNCATE onceward.operations, onceward.epoch").await;
+    let b = builder.start().await;
+    for onceward in [&a, &b] {
+        onceward.sends(event("evt_2")).await.is_refused(503, "store-unavailable");
+        onceward.logs(LOST).await;
+    }
+    assert_eq!(acknowledged(&b).await, "acknowledged: claims are granted again\n");
+    b.sends(event("evt_2")).await.is_executed(200);
+    let other_goes_on = async { while a.sends(event("evt_2")).await.status == 503 {} };
+    timeout(Duration::from_secs(100), other_goes_on).await.expect("it goes on");
+    a.sends(event("evt_2")).await.is_replayed(200);
+    receiver.was_called(2);
 }
 
 async fn an_emptied_store_is_an_error_in_the_log_where_it_shall_go_on<S: Server>() {
