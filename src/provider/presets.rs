@@ -72,6 +72,7 @@ const PRESETS: &[Preset] = &[
     Preset { name: "paypal", toml: include_str!("presets/paypal.toml") },
     Preset { name: "paystack", toml: include_str!("presets/paystack.toml") },
     Preset { name: "persona", toml: include_str!("presets/persona.toml") },
+    Preset { name: "plaid", toml: include_str!("presets/plaid.toml") },
     Preset { name: "postmark", toml: include_str!("presets/postmark.toml") },
     Preset { name: "pubsub", toml: include_str!("presets/pubsub.toml") },
     Preset { name: "pubsub-unwrapped", toml: include_str!("presets/pubsub-unwrapped.toml") },

@@ -199,7 +199,7 @@ patience = 4
       onceward.toml:7: `providers.acme.retention`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found `soon`
       onceward.toml:8: `providers.acme.upstream`: expected a known key, found `upstream`
         hint: once this is mended, `onceward check --config FILE --effective` lists the keys
-      onceward.toml:9: `providers.acme.signature.scheme`: expected `hmac`, `ed25519`, `ecdsa-p256`, `rsa`, `token`, `standard-webhooks`, `twilio`, `hubspot`, `adyen-items`, `braintree`, `mailgun`, `paypal` or `sns`, found `hmca`
+      onceward.toml:9: `providers.acme.signature.scheme`: expected `hmac`, `ed25519`, `ecdsa-p256`, `rsa`, `token`, `standard-webhooks`, `twilio`, `hubspot`, `adyen-items`, `braintree`, `mailgun`, `paypal`, `plaid` or `sns`, found `hmca`
       onceward.toml:10: `providers.acme.handshakes.0`: expected at least one of `header`, `query`, `json` and `form`, found none
       onceward.toml:13: `providers.acme.handshakes.1.header."x y"`: expected the name of a header, found `x y`
       onceward.toml:14: `providers.acme.handshakes.2`: expected one of `json`, `form` and `empty_body`, found several

@@ -44,7 +44,7 @@ pub(super) struct Args {
     /// When it arrived, for the timestamp of its signature; else now. RFC 3339
     #[arg(long, value_name = "TIME")]
     pub(super) at: Option<jiff::Timestamp>,
-    /// Take this file for the certificate at a URL, instead of fetching it
+    /// Take this file for the certificate, or the answer with a key, at a URL, instead of fetching it
     #[arg(long, value_name = "URL=FILE", value_parser = certificate)]
     pub(super) certificate: Vec<(String, PathBuf)>,
     /// Print JSON

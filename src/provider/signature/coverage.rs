@@ -46,6 +46,7 @@ impl Scheme {
             | Self::StandardWebhooks { .. }
             | Self::HubSpot { .. }
             | Self::Sns { .. }
+            | Self::Plaid { .. }
             | Self::Twilio
             | Self::AdyenItems
             | Self::Braintree => Binding::Event,
@@ -72,6 +73,7 @@ impl Scheme {
             Self::Token(_)
             | Self::HubSpot { .. }
             | Self::Sns { .. }
+            | Self::Plaid { .. }
             | Self::Twilio
             | Self::AdyenItems
             | Self::Braintree => false,
@@ -87,6 +89,7 @@ impl Scheme {
             | Self::StandardWebhooks { .. }
             | Self::PayPal { .. }
             | Self::Sns { .. }
+            | Self::Plaid { .. }
             | Self::AdyenItems
             | Self::Braintree => false,
         }

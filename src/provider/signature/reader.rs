@@ -12,11 +12,12 @@ use super::prefix::Prefix;
 use super::settings::{Detached, Scheme, Settings, SignatureAt, Token, Way};
 use super::timestamp::TimestampFormat;
 use super::written::{Mistake, OneOrMany, Written};
+use super::{mailgun, plaid};
 use crate::clock;
 
 const SCHEMES: &str = "`hmac`, `ed25519`, `ecdsa-p256`, `rsa`, `token`, `standard-webhooks`, \
-                       `twilio`, `hubspot`, `adyen-items`, `braintree`, `mailgun`, `paypal` or \
-                       `sns`";
+                       `twilio`, `hubspot`, `adyen-items`, `braintree`, `mailgun`, `paypal`, \
+                       `plaid` or `sns`";
 /// A sender changed its scheme once, perhaps twice.
 const ALTERNATIVES_MAX: usize = 4;
 const SEPARATORS_MAX: usize = 4;
@@ -114,7 +115,7 @@ impl Reader {
             "mailgun" => {
                 let tolerance = self.tolerance(written);
                 let way = |name, prefix: &str| {
-                    let scheme = mailgun(prefix, tolerance)?;
+                    let scheme = mailgun::scheme(prefix, tolerance)?;
                     Some(Named { name: Some(name), counts: true, scheme })
                 };
                 [way("json", "json:/signature/"), way("form", "form:")]
@@ -162,6 +163,12 @@ impl Reader {
                 Some(Scheme::StandardWebhooks { tolerance, prefixed })
             }
             "paypal" => Some(Scheme::PayPal { tolerance: self.tolerance(written) }),
+            "plaid" => {
+                let url =
+                    self.word("url", written.url.take(), plaid::URL_EXPECTED, plaid::read_url);
+                let url = url.unwrap_or_else(|| plaid::PRODUCTION.to_owned());
+                Some(Scheme::Plaid { url, tolerance: self.tolerance(written) })
+            }
             "sns" => Some(Scheme::Sns { tolerance: self.tolerance(written) }),
             "twilio" => Some(Scheme::Twilio),
             "adyen-items" => Some(Scheme::AdyenItems),
@@ -354,6 +361,7 @@ impl Reader {
             ("timestamp", written.timestamp.is_some()),
             ("timestamp_format", written.timestamp_format.is_some()),
             ("tolerance", written.tolerance.is_some()),
+            ("url", written.url.is_some()),
             ("secret", written.secret.is_some()),
         ];
         for (key, _) in left.into_iter().filter(|(_, is_left)| *is_left) {
@@ -365,29 +373,6 @@ impl Reader {
         let key = format!("{}{key}", self.at);
         self.mistakes.push(Mistake { key, expected: expected.to_owned(), found });
     }
-}
-
-/// A timestamp and a token in the body, and a signature over the two: all that Mailgun signs
-/// ("Securing webhooks", documentation.mailgun.com). Its newer webhooks are JSON; the older ones and
-/// received mail are forms.
-fn mailgun(before: &str, tolerance: Option<Duration>) -> Option<Scheme> {
-    let at = |name: &str| Source::read(&format!("{before}{name}"));
-    let timestamp = at("timestamp")?;
-    let token = at("token")?;
-    Some(Scheme::Detached(Detached {
-        method: Method::Hmac(Hash::Sha256),
-        at: SignatureAt::Value(at("signature")?),
-        prefix: Prefix::default(),
-        separators: Vec::new(),
-        repeated: false,
-        encoding: Encoding::Hex,
-        signed: vec![Item::One(Part::Timestamp), Item::One(Part::Value(token))],
-        document: None,
-        timestamp: Some(TimestampSource::Value(timestamp)),
-        timestamp_format: TimestampFormat::Seconds,
-        tolerance,
-        secret: SecretForm::Text,
-    }))
 }
 
 fn quoted(text: &str) -> String {

@@ -26,6 +26,7 @@ impl Scheme {
             Self::HubSpot { .. } => begins(&["x-hubspot-"]),
             Self::PayPal { .. } => begins(&["paypal-"]),
             Self::Sns { .. } => begins(&["x-amz-sns-"]),
+            Self::Plaid { .. } => begins(&["plaid-"]),
             Self::Twilio => begins(&["x-twilio-"]),
             Self::AdyenItems | Self::Braintree => false,
         }

@@ -40,10 +40,25 @@ pub(super) struct Way {
 pub(super) enum Scheme {
     Detached(Detached),
     Token(Token),
-    StandardWebhooks { tolerance: Option<Duration>, prefixed: bool },
-    HubSpot { version: Version, tolerance: Option<Duration> },
-    PayPal { tolerance: Option<Duration> },
-    Sns { tolerance: Option<Duration> },
+    StandardWebhooks {
+        tolerance: Option<Duration>,
+        prefixed: bool,
+    },
+    HubSpot {
+        version: Version,
+        tolerance: Option<Duration>,
+    },
+    PayPal {
+        tolerance: Option<Duration>,
+    },
+    Sns {
+        tolerance: Option<Duration>,
+    },
+    /// With where keys are asked for.
+    Plaid {
+        url: String,
+        tolerance: Option<Duration>,
+    },
     Twilio,
     AdyenItems,
     Braintree,
@@ -130,6 +145,7 @@ impl Scheme {
             | Self::HubSpot { .. }
             | Self::PayPal { .. }
             | Self::Sns { .. }
+            | Self::Plaid { .. }
             | Self::Twilio
             | Self::AdyenItems
             | Self::Braintree => &[],
@@ -147,6 +163,7 @@ impl Scheme {
             | Self::HubSpot { .. }
             | Self::PayPal { .. }
             | Self::Sns { .. }
+            | Self::Plaid { .. }
             | Self::AdyenItems => &[],
         }
     }
@@ -162,6 +179,7 @@ impl Scheme {
             | Self::StandardWebhooks { .. }
             | Self::PayPal { .. }
             | Self::Sns { .. }
+            | Self::Plaid { .. }
             | Self::AdyenItems
             | Self::Braintree => false,
         }
@@ -171,7 +189,10 @@ impl Scheme {
         match self {
             Self::Detached(detached) => detached.timestamp.is_some(),
             Self::HubSpot { version, .. } => *version == Version::Third,
-            Self::StandardWebhooks { .. } | Self::PayPal { .. } | Self::Sns { .. } => true,
+            Self::StandardWebhooks { .. }
+            | Self::PayPal { .. }
+            | Self::Sns { .. }
+            | Self::Plaid { .. } => true,
             Self::Token(_) | Self::Twilio | Self::AdyenItems | Self::Braintree => false,
         }
     }
@@ -182,7 +203,8 @@ impl Scheme {
             Self::StandardWebhooks { tolerance, .. }
             | Self::HubSpot { tolerance, .. }
             | Self::PayPal { tolerance }
-            | Self::Sns { tolerance } => *tolerance,
+            | Self::Sns { tolerance }
+            | Self::Plaid { tolerance, .. } => *tolerance,
             Self::Token(_) | Self::Twilio | Self::AdyenItems | Self::Braintree => None,
         };
         tolerance.filter(|_| self.has_timestamp())
@@ -196,6 +218,7 @@ impl Scheme {
             | Self::HubSpot { .. }
             | Self::PayPal { .. }
             | Self::Sns { .. }
+            | Self::Plaid { .. }
             | Self::Twilio => true,
         }
     }
@@ -208,6 +231,7 @@ impl Scheme {
             | Self::HubSpot { .. }
             | Self::PayPal { .. }
             | Self::Sns { .. }
+            | Self::Plaid { .. }
             | Self::Twilio
             | Self::AdyenItems
             | Self::Braintree => None,
@@ -232,6 +256,7 @@ impl Way {
             | Scheme::HubSpot { .. }
             | Scheme::PayPal { .. }
             | Scheme::Sns { .. }
+            | Scheme::Plaid { .. }
             | Scheme::AdyenItems => {}
         }
         carried
@@ -252,7 +277,8 @@ impl Way {
             Scheme::StandardWebhooks { .. }
             | Scheme::HubSpot { .. }
             | Scheme::PayPal { .. }
-            | Scheme::Sns { .. } => matches!(source, Source::Member(_) | Source::Field(_)),
+            | Scheme::Sns { .. }
+            | Scheme::Plaid { .. } => matches!(source, Source::Member(_) | Source::Field(_)),
             Scheme::Token(_) | Scheme::AdyenItems | Scheme::Braintree => false,
         };
         match self.carries.iter().find(|(own, _)| own == name) {
@@ -278,9 +304,11 @@ impl Settings {
         self.accepted().any(|way| way.scheme.needs_public_url())
     }
 
-    /// Whether it is checked with a certificate that has to be fetched.
+    /// Whether it is checked with a certificate or a key that has to be fetched.
     pub fn needs_certificates(&self) -> bool {
-        self.accepted().any(|way| matches!(way.scheme, Scheme::PayPal { .. } | Scheme::Sns { .. }))
+        self.accepted().any(|way| {
+            matches!(way.scheme, Scheme::PayPal { .. } | Scheme::Sns { .. } | Scheme::Plaid { .. })
+        })
     }
 
     /// How far a timestamp may be from now, if it is checked.
@@ -350,6 +378,7 @@ impl Settings {
             Some(Scheme::HubSpot { .. }) => "the app's client secret",
             Some(Scheme::PayPal { .. }) => "the id of the webhook",
             Some(Scheme::Sns { .. }) => "the ARN of the topic",
+            Some(Scheme::Plaid { .. }) => "`CLIENT_ID:SECRET` of the API",
             Some(Scheme::Twilio) => "the auth token",
             Some(Scheme::AdyenItems) => "the HMAC key in hexadecimal",
             Some(Scheme::Braintree) => "the private key",

@@ -6,7 +6,9 @@ use super::certificates::Certificates;
 use super::keys::{Numbered, SecretError};
 use super::settings::{Scheme, Settings, Way};
 use super::verdict::{Reason, Refused, Verified};
-use super::{Signed, adyen, braintree, detached, hubspot, paypal, sns, standard, token, twilio};
+use super::{
+    Signed, adyen, braintree, detached, hubspot, paypal, plaid, sns, standard, token, twilio,
+};
 use crate::secret::Secret;
 
 /// Checks signatures with the secrets of one route. Made once, shared by all requests.
@@ -32,6 +34,7 @@ enum Check {
     HubSpot(hubspot::Check),
     PayPal(paypal::Check),
     Sns(sns::Check),
+    Plaid(plaid::Check),
     Twilio(twilio::Check),
     AdyenItems(adyen::Check),
     Braintree(braintree::Check),
@@ -170,6 +173,9 @@ impl Check {
                 Self::PayPal(paypal::Check::new(secrets, within(tolerance))?)
             }
             Scheme::Sns { tolerance } => Self::Sns(sns::Check::new(secrets, within(tolerance))?),
+            Scheme::Plaid { url, tolerance } => {
+                Self::Plaid(plaid::Check::new(url, secrets, within(tolerance))?)
+            }
             Scheme::Twilio => Self::Twilio(twilio::Check::new(secrets)?),
             Scheme::AdyenItems => Self::AdyenItems(adyen::Check::new(secrets)?),
             Scheme::Braintree => Self::Braintree(braintree::Check::new(secrets)?),
@@ -189,6 +195,7 @@ impl Check {
             Self::HubSpot(check) => check.verify(signed),
             Self::PayPal(check) => check.verify(signed, certificates).await,
             Self::Sns(check) => check.verify(signed, certificates).await,
+            Self::Plaid(check) => check.verify(signed, certificates).await,
             Self::Twilio(check) => check.verify(signed),
             Self::AdyenItems(check) => check.verify(signed),
             Self::Braintree(check) => check.verify(signed),

@@ -47,6 +47,8 @@ pub struct Written {
     pub timestamp_format: Option<String>,
     /// How far the timestamp may be from now.
     pub tolerance: Option<String>,
+    /// Where an API of the sender gives its keys out.
+    pub url: Option<String>,
     /// What the text of a secret means.
     pub secret: Option<String>,
     /// The values that a key selects as `signature:NAME`, each with where it stands.

@@ -4,6 +4,7 @@ mod certificates;
 mod explained;
 mod families;
 mod fetched;
+mod fetched_keys;
 mod forged;
 mod handshakes;
 mod own_sender;

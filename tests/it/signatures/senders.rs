@@ -12,8 +12,8 @@ use super::samples::{Kind, Sample, samples};
 use super::with_senders;
 use crate::support::{Act, Answer, Event, Gate, Onceward, Receiver, Reply, event, signing};
 
-/// They sign with certificates; they have tests of their own.
-const WITH_CERTIFICATES: [&str; 2] = ["paypal", "sns"];
+/// Their certificates or keys are fetched; they have tests of their own.
+const WITH_CERTIFICATES: [&str; 3] = ["paypal", "plaid", "sns"];
 /// Nothing of it is remembered: its changes all look the same.
 const NOT_REMEMBERED: &str = "mollie-classic";
 

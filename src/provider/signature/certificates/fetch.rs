@@ -1,14 +1,15 @@
-//! The only request that Onceward makes because a sender says so.
+//! The only requests that Onceward makes because a sender says so.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
+use http::header::CONTENT_TYPE;
 use reqwest::redirect::Policy;
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::TrustAnchor;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{CertificateError, DEADLINE};
 
@@ -37,9 +38,45 @@ pub(super) enum Room {
 pub(super) struct Fetcher {
     client: reqwest::Client,
     anchors: Vec<TrustAnchor<'static>>,
+    certificates: Rooms,
+    keys: Rooms,
+}
+
+/// How many fetches there are at a time.
+#[derive(Debug)]
+struct Rooms {
     permits: Semaphore,
     confirmed: Semaphore,
     waiting: Semaphore,
+}
+
+/// What the host said to a question.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) body: Vec<u8>,
+}
+
+impl Rooms {
+    const fn new() -> Self {
+        Self {
+            permits: Semaphore::const_new(FETCHES_MAX),
+            confirmed: Semaphore::const_new(CONFIRMED_FETCHES_MAX),
+            waiting: Semaphore::const_new(WAITING_MAX),
+        }
+    }
+
+    async fn enter(&self, room: Room) -> Result<SemaphorePermit<'_>, &'static str> {
+        let closing = |_| "it is closing";
+        match room {
+            Room::Confirmed => self.confirmed.acquire().await.map_err(closing),
+            Room::Unknown => {
+                let waiting = self.waiting.try_acquire();
+                let _waiting = waiting.map_err(|_| "too many others are asked for")?;
+                self.permits.acquire().await.map_err(closing)
+            }
+        }
+    }
 }
 
 impl Fetcher {
@@ -73,13 +110,7 @@ impl Fetcher {
             builder = builder.tls_backend_preconfigured(config);
         }
         let client = change(builder).build()?;
-        Ok(Self {
-            client,
-            anchors,
-            permits: Semaphore::new(FETCHES_MAX),
-            confirmed: Semaphore::new(CONFIRMED_FETCHES_MAX),
-            waiting: Semaphore::new(WAITING_MAX),
-        })
+        Ok(Self { client, anchors, certificates: Rooms::new(), keys: Rooms::new() })
     }
 
     /// Who may sign a certificate.
@@ -89,25 +120,9 @@ impl Fetcher {
 
     /// What stands at `url`.
     pub(super) async fn fetch(&self, url: &str, room: Room) -> Result<Vec<u8>, CertificateError> {
-        let closing = |_| unreachable("it is closing");
-        let _permit = match room {
-            Room::Confirmed => self.confirmed.acquire().await.map_err(closing)?,
-            Room::Unknown => {
-                let waiting = self.waiting.try_acquire();
-                let _waiting = waiting.map_err(|_| unreachable("too many others are asked for"))?;
-                self.permits.acquire().await.map_err(closing)?
-            }
-        };
-        let failed = |error: reqwest::Error| {
-            unreachable(if error.is_timeout() {
-                "it took too long"
-            } else if error.is_connect() {
-                "no connection"
-            } else {
-                "the connection broke"
-            })
-        };
-        let mut response = self.client.get(url).send().await.map_err(failed)?;
+        let _permit = self.certificates.enter(room).await.map_err(unreachable)?;
+        let sent = self.client.get(url).send().await;
+        let response = sent.map_err(|error| unreachable(why(&error)))?;
         match response.status() {
             StatusCode::OK => {}
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
@@ -115,14 +130,47 @@ impl Fetcher {
             }
             status => return Err(CertificateError::Status(status.as_u16())),
         }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            if bytes.len() + chunk.len() > BYTES_MAX {
-                return Err(CertificateError::NotACertificate("larger than a certificate"));
-            }
-            bytes.extend_from_slice(&chunk);
+        let body = body(response).await.map_err(|error| unreachable(why(&error)))?;
+        body.ok_or(CertificateError::NotACertificate("larger than a certificate"))
+    }
+
+    /// What the API at `url` says to a question in JSON.
+    pub(super) async fn ask(
+        &self,
+        url: &str,
+        question: String,
+        room: Room,
+    ) -> Result<Answer, CertificateError> {
+        let failed = |error: reqwest::Error| CertificateError::KeyUnreachable(why(&error));
+        let _permit = self.keys.enter(room).await.map_err(CertificateError::KeyUnreachable)?;
+        let request = self.client.post(url).header(CONTENT_TYPE, "application/json");
+        let response = request.body(question).send().await.map_err(failed)?;
+        let status = response.status();
+        let body = body(response).await.map_err(failed)?;
+        let body = body.ok_or(CertificateError::NotAKey("larger than a key"))?;
+        Ok(Answer { status, body })
+    }
+}
+
+/// None: it is too large.
+async fn body(mut response: reqwest::Response) -> reqwest::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        if bytes.len() + chunk.len() > BYTES_MAX {
+            return Ok(None);
         }
-        Ok(bytes)
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(Some(bytes))
+}
+
+fn why(error: &reqwest::Error) -> &'static str {
+    if error.is_timeout() {
+        "it took too long"
+    } else if error.is_connect() {
+        "no connection"
+    } else {
+        "the connection broke"
     }
 }
 

@@ -1,4 +1,5 @@
-//! Certificates that a request names: from the sender's own hosts only, each fetched about once a day.
+//! Certificates that a request names: from the sender's own hosts only, each fetched about once a day;
+//! and keys that a request names, which an API of the sender gives out.
 //!
 //! A certificate that is older than that is still used while it is fetched again, for as long as it
 //! is in force itself: a host that cannot be reached for a while costs no event.
@@ -8,6 +9,8 @@
 
 mod chain;
 mod fetch;
+mod jwk;
+mod keys;
 mod rule;
 
 use std::collections::BTreeMap;
@@ -17,9 +20,12 @@ use std::time::Duration;
 use quick_cache::sync::Cache;
 
 pub(super) use chain::{Certificate, Rsa};
+pub(super) use jwk::Jwk;
+pub(super) use keys::Wanted;
 pub(super) use rule::{PAYPAL, Rule, SNS};
 
 use self::fetch::{Fetcher, Room};
+use self::keys::Keys;
 use crate::clock::{Clock, Moment};
 use crate::operation::Timestamp;
 
@@ -48,6 +54,9 @@ struct Shared {
     /// The URLs of certificates by which a message for us was signed. Only the sender gets in.
     confirmed: Cache<String, ()>,
     trusted: BTreeMap<String, Arc<Certificate>>,
+    keys: Keys,
+    /// What the API at a URL is taken to answer.
+    trusted_answers: BTreeMap<String, Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -55,6 +64,20 @@ struct Kept {
     certificate: Arc<Certificate>,
     /// When it is to be fetched again.
     due: Mutex<Moment>,
+}
+
+impl Shared {
+    fn new(clock: Clock, fetcher: Fetcher) -> Self {
+        Self {
+            fetcher,
+            clock,
+            cache: Cache::new(CERTIFICATES_MAX),
+            confirmed: Cache::new(CERTIFICATES_MAX),
+            trusted: BTreeMap::new(),
+            keys: Keys::new(),
+            trusted_answers: BTreeMap::new(),
+        }
+    }
 }
 
 impl Kept {
@@ -93,6 +116,21 @@ pub enum CertificateError {
     /// It is of somebody else, has expired, or nobody we trust has signed it.
     #[error("the certificate is not trusted: {0}")]
     Untrusted(&'static str),
+    /// The API that gives keys out did not answer in time, or not at all, or said that it cannot now.
+    #[error("the sender's key could not be fetched: {0}")]
+    KeyUnreachable(&'static str),
+    /// It gives out none to who asked.
+    #[error("the sender's API gave no key out: status {0}; are client id and secret right?")]
+    KeyWithheld(u16),
+    /// It has no key of this id.
+    #[error("the sender has no key of the id in the signature")]
+    KeyUnknown,
+    /// It is no longer signed with.
+    #[error("the sender's key has expired")]
+    KeyExpired,
+    /// What it gave out is no key.
+    #[error("what the sender's API gave out is {0}")]
+    NotAKey(&'static str),
 }
 
 /// Why nothing can ever be fetched.
@@ -104,9 +142,20 @@ impl CertificateError {
     /// Whether the next copy of the same request may fare better.
     pub(super) const fn may_pass(&self) -> bool {
         match self {
-            Self::Unreachable(_) => true,
-            Self::Url(_) | Self::Status(_) | Self::NotACertificate(_) | Self::Untrusted(_) => false,
+            Self::Unreachable(_) | Self::KeyUnreachable(_) | Self::KeyWithheld(_) => true,
+            Self::Url(_)
+            | Self::Status(_)
+            | Self::NotACertificate(_)
+            | Self::Untrusted(_)
+            | Self::KeyUnknown
+            | Self::KeyExpired
+            | Self::NotAKey(_) => false,
         }
+    }
+
+    /// Whether somebody answered, so that the same answer is to be expected for a while.
+    const fn is_answer(&self) -> bool {
+        !self.may_pass() || matches!(self, Self::KeyWithheld(_))
     }
 }
 
@@ -116,11 +165,11 @@ impl Certificates {
     /// # Errors
     /// No TLS client can be made.
     pub fn new(clock: Clock) -> Result<Self, CertificatesError> {
-        Ok(Self::with(clock, Fetcher::new()?, BTreeMap::new()))
+        Ok(Self(Arc::new(Shared::new(clock, Fetcher::new()?))))
     }
 
-    /// Takes these URLs for these certificates (PEM), whoever signed them and however old they are:
-    /// for captured requests and for tests. All others are fetched.
+    /// Takes these URLs for these certificates (PEM), whoever signed them and however old they are,
+    /// or for what an API that gives keys out answers (JSON): for captured requests and for tests. All others are fetched.
     ///
     /// # Errors
     /// No TLS client can be made.
@@ -128,17 +177,19 @@ impl Certificates {
         clock: Clock,
         trusted: impl IntoIterator<Item = (String, Vec<u8>)>,
     ) -> Result<Self, CertificatesError> {
-        let read = |(url, pem): (String, Vec<u8>)| {
-            let certificate = Certificate::from_pem(&pem).ok()?;
-            Some((url, Arc::new(certificate)))
-        };
-        Ok(Self::with(clock, Fetcher::new()?, trusted.into_iter().filter_map(read).collect()))
-    }
-
-    fn with(clock: Clock, fetcher: Fetcher, trusted: BTreeMap<String, Arc<Certificate>>) -> Self {
-        let cache = Cache::new(CERTIFICATES_MAX);
-        let confirmed = Cache::new(CERTIFICATES_MAX);
-        Self(Arc::new(Shared { fetcher, clock, cache, confirmed, trusted }))
+        let mut certificates = BTreeMap::new();
+        let mut answers = BTreeMap::new();
+        for (url, bytes) in trusted {
+            match Certificate::from_pem(&bytes) {
+                Ok(certificate) => drop(certificates.insert(url, Arc::new(certificate))),
+                Err(_) => drop(answers.insert(url, bytes)),
+            }
+        }
+        Ok(Self(Arc::new(Shared {
+            trusted: certificates,
+            trusted_answers: answers,
+            ..Shared::new(clock, Fetcher::new()?)
+        })))
     }
 
     /// The certificate at `url`, if `rule` lets it be used. `now` is the time of day.

@@ -1,6 +1,5 @@
 //! Certificates from a real TLS server that stands in for the sender's hosts.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use super::fetch::Fetcher;
-use super::{AGAIN_AFTER, CertificateError, Certificates, FRESH_FOR, PAYPAL, SNS};
+use super::{AGAIN_AFTER, CertificateError, Certificates, FRESH_FOR, PAYPAL, SNS, Shared};
 use crate::clock::Clock;
 use crate::operation::Timestamp;
 
@@ -140,7 +139,7 @@ impl Server {
         let fetcher = Fetcher::trusting(vec![anchor], |builder| {
             builder.resolve(HOST, self.address).resolve(SNS_HOST, self.address)
         });
-        Certificates::with(clock, fetcher.unwrap(), BTreeMap::new())
+        Certificates(Arc::new(Shared::new(clock, fetcher.unwrap())))
     }
 }
 
@@ -239,7 +238,7 @@ async fn made_up_urls_take_no_room_of_those_by_which_messages_were_signed() {
     let fetcher = Fetcher::trusting(vec![anchor], |builder| {
         builder.resolve(HOST, silent.address).resolve(SNS_HOST, genuine.address)
     });
-    let certificates = Certificates::with(Clock::manual(NOW), fetcher.unwrap(), BTreeMap::new());
+    let certificates = Certificates(Arc::new(Shared::new(Clock::manual(NOW), fetcher.unwrap())));
     let made_up = |number: usize| {
         let certificates = certificates.clone();
         tokio::spawn(async move {

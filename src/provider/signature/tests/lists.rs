@@ -197,6 +197,7 @@ fn neither_a_secret_nor_a_signature_is_ever_shown() {
     for sender in super::SENDERS.keys() {
         let of_this = match sender.as_str() {
             "adyen" | "adyen-platform" | "discord" => "5ec4e7".repeat(32 / 3 + 1)[..64].to_owned(),
+            "plaid" => format!("client:{secret}"),
             "sns" => format!("arn:aws:sns:us-east-2:123456789012:{secret}"),
             // A public key, which is no secret.
             "sendgrid" | "wise" => continue,
@@ -215,6 +216,7 @@ fn neither_a_secret_nor_a_signature_is_ever_shown() {
             "x-signature-ed25519",
             "x-hubspot-signature-v3",
             "paypal-transmission-sig",
+            "plaid-verification",
         ] {
             request = request.header(name, format!("t={NOW},v1={right}"));
         }

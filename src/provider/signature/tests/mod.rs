@@ -2,6 +2,7 @@
 
 mod families;
 mod lists;
+mod plaid;
 mod properties;
 mod schemes;
 mod settings;

@@ -184,7 +184,7 @@ proptest! {
 
 /// Every header that any of the schemes reads, with the values one after the other.
 fn headers(values: &[Vec<u8>]) -> HeaderMap {
-    const NAMES: [&str; 24] = [
+    const NAMES: [&str; 25] = [
         "stripe-signature",
         "paddle-signature",
         "recurly-signature",
@@ -205,6 +205,7 @@ fn headers(values: &[Vec<u8>]) -> HeaderMap {
         "x-twilio-email-event-webhook-timestamp",
         "paypal-transmission-sig",
         "paypal-cert-url",
+        "plaid-verification",
         "hmacsignature",
         "x-gitlab-token",
         "linear-signature",
@@ -223,6 +224,7 @@ fn headers(values: &[Vec<u8>]) -> HeaderMap {
 fn secrets() -> impl Iterator<Item = (&'static str, &'static str)> {
     SENDERS.keys().map(|sender| {
         let secret = match sender.as_str() {
+            "plaid" => "client:secret",
             "sns" => "arn:aws:sns:us-east-2:123456789012:MyTopic",
             "discord" => "d52880e28f61caa4c2a48a82e55f4751a92289a78009ea9f6532270c16ce8abe",
             "sendgrid" => {

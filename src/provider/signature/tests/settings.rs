@@ -14,12 +14,12 @@ fn mistakes(table: &str) -> Vec<String> {
 
 #[test]
 fn every_sender_that_signs_has_a_table() {
-    assert_eq!(SENDERS.len(), 46);
+    assert_eq!(SENDERS.len(), 47);
     let with = |is: fn(&Settings) -> bool| {
         SENDERS.iter().filter(|(_, s)| is(s)).map(|(n, _)| n.as_str()).collect::<Vec<_>>()
     };
     assert_eq!(with(Settings::needs_public_url), ["hubspot", "hubspot-old", "square", "twilio"]);
-    assert_eq!(with(Settings::needs_certificates), ["paypal", "sns"]);
+    assert_eq!(with(Settings::needs_certificates), ["paypal", "plaid", "sns"]);
     let partly =
         ["adyen", "braintree", "dropbox-sign", "flutterwave", "gitlab", "mailgun", "mercadopago"];
     assert_eq!(with(|s| !s.covers_body()), partly);
@@ -104,7 +104,8 @@ fn a_table_that_contradicts_itself_is_refused() {
 #[test]
 fn a_scheme_is_named_and_has_what_it_needs() {
     let schemes = "`hmac`, `ed25519`, `ecdsa-p256`, `rsa`, `token`, `standard-webhooks`, \
-                   `twilio`, `hubspot`, `adyen-items`, `braintree`, `mailgun`, `paypal` or `sns`";
+                   `twilio`, `hubspot`, `adyen-items`, `braintree`, `mailgun`, `paypal`, `plaid` or \
+                   `sns`";
     let expected = |found: &str| [format!("`scheme`: expected {schemes}, found {found}")];
     assert_eq!(mistakes("scheme = \"sha256\"\nheader = \"X\""), expected("`sha256`"));
     assert_eq!(mistakes(""), expected("nothing"));
@@ -156,6 +157,11 @@ fn a_secret_that_cannot_be_the_senders_is_refused_and_not_shown() {
         ("braintree", "", "secret 2 is not a private key"),
         ("paypal", "https://x", "secret 2 is not the id of a webhook"),
         (
+            "plaid",
+            "client:",
+            "secret 2 is not the client id and the secret of the API, `CLIENT_ID:SECRET`",
+        ),
+        (
             "sns",
             "my-topic",
             "secret 2 is not the ARN of a topic, `arn:aws:sns:REGION:ACCOUNT:NAME`",
@@ -167,6 +173,7 @@ fn a_secret_that_cannot_be_the_senders_is_refused_and_not_shown() {
                 "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g=="
             }
             "sns" => "arn:aws:sns:us-east-2:123456789012:MyTopic",
+            "plaid" => "client:secret",
             _ => "00ff",
         };
         assert_eq!(secret_error(sender, &[first, secret]).as_deref(), Some(expected), "{sender}");
