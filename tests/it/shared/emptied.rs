@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::on_every_server;
 use super::server::Server;
-use crate::support::{Builder, Onceward, PostgresServer, Receiver, event};
+use crate::support::{Builder, Onceward, PostgresServer, Receiver, Reply, event};
 
 on_every_server! {
     an_emptied_store_takes_nothing_new_until_that_is_acknowledged_where_it_shall_stop
@@ -26,6 +26,7 @@ fn on<S: Server>(server: &S, receiver: &Receiver, when: &str) -> Builder {
         .expects_log(LOST)
         .expects_log("the store is not safe")
         .expects_log("the store does not work")
+        .expects_log("expired records could not be removed yet")
         .expects_log("no claim, so nothing is forwarded")
 }
 
@@ -37,6 +38,34 @@ async fn acknowledged(onceward: &Onceward) -> String {
     let output = command.output().await.unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// The first answer but 503: the tables may have to be made anew, which takes a busy server longer
+/// than one call.
+async fn is_answered(onceward: &Onceward, name: &str) -> Reply {
+    let answered = async {
+        loop {
+            let reply = onceward.sends(event(name)).await;
+            if reply.status != 503 {
+                return reply;
+            }
+        }
+    };
+    timeout(Duration::from_secs(100), answered).await.expect("it goes on")
+}
+
+/// It has looked and says so.
+async fn is_stopped(onceward: &Onceward) {
+    let says_so = async {
+        loop {
+            let ready = onceward.get_admin("/readyz").await;
+            if ready.status == 503 && ready.text() == EMPTY {
+                return;
+            }
+        }
+    };
+    timeout(Duration::from_secs(100), says_so).await.expect("it has stopped");
+    onceward.logs(LOST).await;
 }
 
 async fn an_emptied_store_takes_nothing_new_until_that_is_acknowledged_where_it_shall_stop<
@@ -58,23 +87,17 @@ async fn an_emptied_store_takes_nothing_new_until_that_is_acknowledged_where_it_
         refused.is_refused(503, "store-unavailable").comes_back();
     }
     for onceward in [&a, &b, &c] {
-        onceward.logs(LOST).await;
-        let ready = onceward.get_admin("/readyz").await;
-        assert_eq!((ready.status, ready.text().as_str()), (503, EMPTY));
+        is_stopped(onceward).await;
     }
     receiver.was_called(1);
 
     assert_eq!(acknowledged(&b).await, "acknowledged: claims are granted again\n");
-    b.sends(event("evt_2")).await.is_executed(200);
-    let others_go_on = async {
-        for onceward in [&a, &c] {
-            while onceward.sends(event("evt_2")).await.status == 503 {}
-            onceward.sends(event("evt_2")).await.is_replayed(200);
-        }
-    };
-    timeout(Duration::from_secs(100), others_go_on).await.expect("all go on");
+    is_answered(&b, "evt_2").await.is_executed(200);
+    for onceward in [&a, &c] {
+        is_answered(onceward, "evt_2").await.is_replayed(200);
+    }
     // what was done before is lost, and that is known
-    a.sends(event("evt_1")).await.is_executed(200);
+    is_answered(&a, "evt_1").await.is_executed(200);
     receiver.was_called(3);
     assert_eq!(acknowledged(&a).await, NOTHING);
 }
@@ -91,13 +114,11 @@ async fn a_database_that_was_truncated_goes_on_once_that_is_acknowledged() {
     let b = builder.start().await;
     for onceward in [&a, &b] {
         onceward.sends(event("evt_2")).await.is_refused(503, "store-unavailable");
-        onceward.logs(LOST).await;
+        is_stopped(onceward).await;
     }
     assert_eq!(acknowledged(&b).await, "acknowledged: claims are granted again\n");
-    b.sends(event("evt_2")).await.is_executed(200);
-    let other_goes_on = async { while a.sends(event("evt_2")).await.status == 503 {} };
-    timeout(Duration::from_secs(100), other_goes_on).await.expect("it goes on");
-    a.sends(event("evt_2")).await.is_replayed(200);
+    is_answered(&b, "evt_2").await.is_executed(200);
+    is_answered(&a, "evt_2").await.is_replayed(200);
     receiver.was_called(2);
 }
 
@@ -108,7 +129,7 @@ async fn an_emptied_store_is_an_error_in_the_log_where_it_shall_go_on<S: Server>
     // for that it looks at what the store has
     assert_eq!(acknowledged(&onceward).await, NOTHING);
     server.is_emptied().await;
-    onceward.sends(event("evt_1")).await.is_executed(200);
+    is_answered(&onceward, "evt_1").await.is_executed(200);
     onceward.logs(LOST).await;
     let log = onceward.log();
     let line = log.iter().find(|line| line.to_string().contains(LOST)).unwrap();
@@ -116,7 +137,7 @@ async fn an_emptied_store_is_an_error_in_the_log_where_it_shall_go_on<S: Server>
     let warned = async {
         while !onceward.get_admin("/readyz").await.text().contains("warning: epoch-changed") {}
     };
-    timeout(Duration::from_secs(20), warned).await.expect("it warns");
+    timeout(Duration::from_secs(100), warned).await.expect("it warns");
     assert_eq!(acknowledged(&onceward).await, "acknowledged: claims are granted again\n");
     receiver.was_called(2);
 }
