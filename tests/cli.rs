@@ -244,7 +244,7 @@ event.id = "/id"
         hint: write `365d`
       bad.toml:12: `routes.orders.upstream`: expected a value, found none
         hint: `upstream = "http://127.0.0.1:3000"`
-      bad.toml:13: `routes.orders.path`: expected a path such as `/webhooks/orders`, or a prefix such as `/webhooks/*`, without query, fragment or dot segments, found `orders`
+      bad.toml:13: `routes.orders.path`: expected a path such as `/webhooks/orders`, or a prefix such as `/webhooks/*`, without query or fragment, found `orders`
       bad.toml:16: `routes.orders.key.event.id`: expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`, several with `|` between them, with `?` behind it where it may be absent, found `/id`
       ONCEWARD_SERVER__DRAIN_DELAY: `server.drain_delay`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found another value
     "#);

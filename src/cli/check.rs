@@ -109,7 +109,7 @@ fn examine(
     Ok(Findings {
         risks: risks.into_iter().map(placed).collect(),
         notes: notes.into_iter().map(placed).collect(),
-        effective: sources.effective(),
+        effective: if args.effective { sources.effective() } else { Vec::new() },
     })
 }
 

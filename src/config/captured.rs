@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::sender_risk::short;
+use super::quantity::short;
 use crate::idempotency::Remember;
 use crate::provider::signature::{Binding, Settings};
 use crate::proxy::{Place, RouteSettings, Selector};

@@ -11,9 +11,9 @@ use figment::value::Value;
 
 use super::leaf::{Count, List, Portion, Text};
 use super::problem::{Found, Key, Place, Problem, Problems, quoted};
+use super::quantity::Size;
 use super::raw::{Raw, RawAdmin, RawEmbedded, RawLimits, RawServer, RawStore};
 use super::source::Sources;
-use super::value::Size;
 use super::{Config, Server, own_address, providers, read, routes, secrets, stores};
 use crate::admin;
 use crate::listener;

@@ -43,8 +43,9 @@ pub(super) fn parse(name: &'static str, path: &Path, text: &str) -> Result<Layer
     let file: Arc<Path> = path.into();
     let document = DeTable::parse(text).map_err(|error| syntax_problem(&file, text, &error))?;
     let mut layer = Layer::empty(name, Place::File(Arc::clone(&file)));
+    let lines = Lines::of(text);
     layer.settings =
-        Reader { file, text, layer: &mut layer }.table(&Key::default(), document.get_ref());
+        Reader { file, lines, layer: &mut layer }.table(&Key::default(), document.get_ref());
     Ok(layer)
 }
 
@@ -53,7 +54,7 @@ pub(super) fn value(text: &str, tag: Tag) -> Option<Value> {
     let parsed = DeValue::parse(text).ok()?;
     let mut nowhere = Layer::empty("", Place::BuiltIn);
     let file: Arc<Path> = Path::new("").into();
-    let mut reader = Reader { file, text, layer: &mut nowhere };
+    let mut reader = Reader { file, lines: Lines::of(text), layer: &mut nowhere };
     Some(marked(reader.value(&Key::default(), parsed.get_ref()), tag))
 }
 
@@ -80,7 +81,7 @@ fn syntax_problem(file: &Arc<Path>, text: &str, error: &toml::de::Error) -> Prob
     let before = text.get(..start).unwrap_or_default();
     let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
     Problem {
-        place: Place::Line(Arc::clone(file), line_at(text, start)),
+        place: Place::Line(Arc::clone(file), Lines::of(text).at(start)),
         key: Key::default(),
         expected: "valid TOML".to_owned(),
         found: format!("a mistake at column {column}: {}", error.message()),
@@ -88,14 +89,25 @@ fn syntax_problem(file: &Arc<Path>, text: &str, error: &toml::de::Error) -> Prob
     }
 }
 
-fn line_at(text: &str, offset: usize) -> usize {
-    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
+/// Where the lines of a text end, so that no place in it is found by reading it from its start.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        Self(ends.map(|(offset, _)| offset).collect())
+    }
+
+    /// The line of this place, counted from 1.
+    fn at(&self, offset: usize) -> usize {
+        self.0.partition_point(|end| *end < offset) + 1
+    }
 }
 
 /// Turns parsed TOML into figment's values, and notes the line of each key.
 struct Reader<'a> {
     file: Arc<Path>,
-    text: &'a str,
+    lines: Lines,
     layer: &'a mut Layer,
 }
 
@@ -139,7 +151,7 @@ impl Reader<'_> {
     }
 
     fn note(&mut self, key: &Key, offset: usize) {
-        let line = line_at(self.text, offset);
+        let line = self.lines.at(offset);
         self.layer.places.insert(key.clone(), Place::Line(Arc::clone(&self.file), line));
     }
 }

@@ -136,51 +136,51 @@ impl Visitor<'_> for PortionVisitor {
 
 impl<'de> Deserialize<'de> for RetryStatus {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_u16(RetryStatusVisitor).map(Self)
-    }
-}
-
-struct RetryStatusVisitor;
-
-impl Visitor<'_> for RetryStatusVisitor {
-    type Value = StatusCode;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("409, 425, 429 or 503")
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<StatusCode, E> {
-        match number {
-            409 => Ok(StatusCode::CONFLICT),
-            425 => Ok(StatusCode::TOO_EARLY),
-            429 => Ok(StatusCode::TOO_MANY_REQUESTS),
-            503 => Ok(StatusCode::SERVICE_UNAVAILABLE),
-            _ => Err(E::invalid_value(Unexpected::Signed(number), &self)),
-        }
+        const STATUSES: OneOf = OneOf {
+            statuses: &[
+                StatusCode::CONFLICT,
+                StatusCode::TOO_EARLY,
+                StatusCode::TOO_MANY_REQUESTS,
+                StatusCode::SERVICE_UNAVAILABLE,
+            ],
+            expected: "409, 425, 429 or 503",
+        };
+        deserializer.deserialize_u16(STATUSES).map(Self)
     }
 }
 
 impl<'de> Deserialize<'de> for ReplacingStatus {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_u16(ReplacingStatusVisitor).map(Self)
+        const STATUSES: OneOf = OneOf {
+            statuses: &[
+                StatusCode::CONFLICT,
+                StatusCode::TOO_EARLY,
+                StatusCode::TOO_MANY_REQUESTS,
+                StatusCode::INTERNAL_SERVER_ERROR,
+                StatusCode::SERVICE_UNAVAILABLE,
+            ],
+            expected: "409, 425, 429, 500 or 503",
+        };
+        deserializer.deserialize_u16(STATUSES).map(Self)
     }
 }
 
-struct ReplacingStatusVisitor;
+/// Statuses that a setting may have.
+struct OneOf {
+    statuses: &'static [StatusCode],
+    expected: &'static str,
+}
 
-impl Visitor<'_> for ReplacingStatusVisitor {
+impl Visitor<'_> for OneOf {
     type Value = StatusCode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("409, 425, 429, 500 or 503")
+        f.write_str(self.expected)
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<StatusCode, E> {
-        if number == 500 {
-            return Ok(StatusCode::INTERNAL_SERVER_ERROR);
-        }
-        let status = RetryStatusVisitor.visit_i64::<E>(number);
-        status.map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))
+        let known = self.statuses.iter().find(|status| i64::from(status.as_u16()) == number);
+        known.copied().ok_or_else(|| E::invalid_value(Unexpected::Signed(number), &self))
     }
 }
 

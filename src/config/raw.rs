@@ -14,11 +14,13 @@ use serde::Deserialize;
 
 use super::leaf::{Count, List, Portion, ReplacingStatus, RetryStatus, Text};
 use super::lookup::RawLookup;
+use super::quantity::Size;
 use super::raw_provider::RawProvider;
 use super::steps::RawSteps;
 use super::stores::{RawPostgres, RawRedis};
 use super::url::{Host, PublicUrl};
-use super::value::{AddedHeader, InFlightWord, Over, Size, UncertainWord};
+use super::value::{AddedHeader, Over};
+use super::word::{InFlightWord, UncertainWord};
 use crate::idempotency::{Reference, Remember, WhenStoreFails};
 use crate::proxy::{Mode, PathPattern, Pointer, RefusalBody, Selector, WhenKeyMissing};
 use crate::store::embedded::Durability;

@@ -7,8 +7,9 @@ use http::Method;
 use serde::Deserialize;
 
 use super::leaf::{Count, List, ReplacingStatus, RetryStatus, Text, Wanted};
+use super::quantity::Size;
 use super::raw::{RawFingerprint, RawKey, RawOutcome, RawReplay};
-use super::value::{InFlightWord, Size, UncertainWord};
+use super::word::{InFlightWord, UncertainWord};
 use crate::provider::signature;
 use crate::proxy::{RefusalBody, WhenKeyMissing};
 use crate::upstream::StatusRange;

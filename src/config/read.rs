@@ -8,10 +8,10 @@ use figment::value::{Dict, Empty, Num, Tag, Value};
 use serde::Deserialize;
 
 use super::file;
+use super::meant;
 use super::problem::{Found, Key, Problem, Problems, quoted};
 use super::raw::Raw;
 use super::source::Sources;
-use super::value;
 
 /// Reads all that can be read, and gives what it was read from, in which every value has its type.
 /// What is missing from the result is in `problems`.
@@ -99,7 +99,7 @@ fn step_over(
     let hint = match &found {
         Found::Written(_) if sources.is_variable(key) => None,
         Found::Written(_) => {
-            sources.value(key).and_then(|it| value::meant(&expected, it.as_str()?))
+            sources.value(key).and_then(|it| meant::meant(&expected, it.as_str()?))
         }
         Found::Said(_) => None,
     };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use super::problem::Key;
-use super::{Config, sender_risk};
+use super::{Config, sender_note, sender_risk};
 use crate::budget::Share;
 use crate::idempotency::{StepPolicy, StepsPolicy, WhenInFlight, WhenStoreFails};
 use crate::operation::state::IfUncertain;
@@ -50,7 +50,7 @@ pub(super) fn of(config: &Config) -> Vec<Risk> {
 }
 
 pub(super) fn notes(config: &Config) -> Vec<Risk> {
-    let of = |route: &RouteSettings| sender_risk::notes(&Key::of(&["routes", &route.name]), route);
+    let of = |route: &RouteSettings| sender_note::notes(&Key::of(&["routes", &route.name]), route);
     config.routes.iter().flat_map(of).collect()
 }
 

@@ -1,6 +1,7 @@
 //! The routes: raw -> `RouteSettings`. What a route takes from `[defaults]` is in it already.
 
 use std::collections::BTreeMap;
+use std::collections::hash_map::{self, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,17 +13,18 @@ use super::leaf::{Count, List, ReplacingStatus, RetryStatus, Text};
 use super::lookup::lookup;
 use super::problem::Key;
 use super::providers::Providers;
+use super::quantity::Size;
 use super::raw::{RawEvent, RawFingerprint, RawKey, RawOutcome, RawReplay, RawRoute};
 use super::sender::{self, Sender};
 use super::steps;
-use super::value::{AddedHeader, InFlightWord, Over, Size, UncertainWord};
+use super::value::{AddedHeader, Over};
+use super::word::{InFlightWord, UncertainWord};
 use crate::idempotency::{Policy, Remember, StepsPolicy, WhenInFlight};
 use crate::operation::Terms;
 use crate::operation::state::IfUncertain;
 use crate::provider;
 use crate::proxy::{
-    EventRule, FingerprintOver, FingerprintRule, KeyRule, PathPattern, RouteSettings,
-    differ_in_reading, misread,
+    EventRule, FingerprintOver, FingerprintRule, KeyRule, PathPattern, RouteSettings, misread,
 };
 use crate::upstream::{self, OutcomeRule, Target};
 
@@ -84,24 +86,30 @@ pub(super) fn routes(
 
 /// On what is written, so that another mistake in one of the two does not hide it.
 fn same_place(check: &mut Check<'_>, at: &Key, routes: &BTreeMap<String, Option<RawRoute>>) {
-    let mut seen: Vec<(&String, _)> = Vec::new();
+    let mut seen: HashMap<_, (&String, &PathPattern)> = HashMap::new();
     for (name, route) in routes {
         let Some(RawRoute { host, path: Some(Text(path)), .. }) = route else {
             continue;
         };
-        let served = (host.as_ref().and_then(|Text(host)| host.as_ref()), path);
-        let (host, path) = served;
-        let same = |(_, other): &&(_, (_, &PathPattern))| {
-            other.0 == host && (other.1 == path || differ_in_reading(other.1, path))
-        };
-        if let Some((twin, other)) = seen.iter().find(same) {
-            let read = if other.1 == path { "" } else { ", as some receivers read it" };
-            let found = format!("that of route `{twin}`{read}");
-            let key = at.join(name.as_str()).join("path");
-            let hint = "give one of them another `path` or `host`, or make them one route";
-            check.report(&key, "a path that no other route of this host has", found, Some(hint));
+        let host = host.as_ref().and_then(|Text(host)| host.as_ref());
+        match seen.entry((host, path.folded())) {
+            hash_map::Entry::Vacant(first) => {
+                first.insert((name, path));
+            }
+            hash_map::Entry::Occupied(first) => {
+                let (twin, other) = *first.get();
+                let read = if other == path { "" } else { ", as some receivers read it" };
+                let found = format!("that of route `{twin}`{read}");
+                let key = at.join(name.as_str()).join("path");
+                let hint = "give one of them another `path` or `host`, or make them one route";
+                check.report(
+                    &key,
+                    "a path that no other route of this host has",
+                    found,
+                    Some(hint),
+                );
+            }
         }
-        seen.push((name, served));
     }
 }
 

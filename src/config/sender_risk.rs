@@ -1,18 +1,17 @@
 //! What a route does that its sender will not take well, as far as the sender is known.
 
-use std::time::Duration;
-
 use http::{HeaderName, StatusCode};
 
-use super::captured::captured;
-use super::event_risk::{probes, untyped};
+use super::event_risk::untyped;
 use super::problem::Key;
+use super::quantity::short;
 use super::risk::Risk;
 use crate::idempotency::{Remember, WhenInFlight};
 use crate::provider::{Content, Facts, Handshake, Provider, preset};
-use crate::proxy::{Mode, Place, RouteSettings, WhenKeyMissing};
+use crate::proxy::{Mode, Place, RouteSettings};
 
-/// What should have been decided, not overlooked.
+/// What should have been decided, not overlooked. What is not about a sender's own habits has a file
+/// of its own, as `event_risk`.
 pub(super) fn risks(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     let unverified = unverified(at, route);
     let Some(sender) = route.provider.as_deref() else {
@@ -36,35 +35,6 @@ pub(super) fn risks(at: &Key, route: &RouteSettings) -> Vec<Risk> {
         not_the_event(at, route, facts),
         shared(at, route),
         stale_retries(at, route, sender),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
-/// What is worth knowing and cannot be helped.
-pub(super) fn notes(at: &Key, route: &RouteSettings) -> Vec<Risk> {
-    let observing = (route.mode == Mode::Observe).then(|| Risk {
-        code: "observing",
-        key: at.join("mode"),
-        text: "every copy is forwarded, forged ones too, which leave no record; what would have \
-               become of it is reported"
-            .to_owned(),
-        hint: "`mode = \"enforce\"` forwards each event once".into(),
-    });
-    let Some(sender) = route.provider.as_deref() else {
-        return observing.into_iter().collect();
-    };
-    [
-        observing,
-        probes(at, route, sender),
-        unsigned(at, sender),
-        captured_request(at, route),
-        nothing_remembered(at, route, sender),
-        without_key(at, route, sender),
-        resent_by_hand(at, route, sender),
-        never_again(at, sender),
-        unconfirmed(at, sender),
     ]
     .into_iter()
     .flatten()
@@ -297,113 +267,9 @@ fn stale_retries(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<R
     })
 }
 
-fn unsigned(at: &Key, sender: &Provider) -> Option<Risk> {
-    sender.signature.is_none().then(|| Risk {
-        code: "sender-does-not-sign",
-        key: at.join("provider"),
-        text: format!("no signature of {} can be checked", sender.title),
-        hint: "have it send a secret in a header, and check that with a `[signature]`".into(),
-    })
-}
-
-fn captured_request(at: &Key, route: &RouteSettings) -> Option<Risk> {
-    let text = captured(route).filter(|_| !route.secrets.is_empty())?;
-    Some(Risk {
-        code: "captured-request",
-        key: at.join("provider"),
-        text,
-        hint: "let nothing but TLS carry its requests, and change the secret if one was seen"
-            .into(),
-    })
-}
-
-fn nothing_remembered(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
-    (!is_remembered(route)).then(|| Risk {
-        code: "nothing-remembered",
-        key: at.join("replay").join("remember"),
-        text: format!(
-            "two events of {} may look the same: nothing is replayed, a later one is forwarded",
-            sender.title
-        ),
-        hint: "the application has to know an event that it has had".into(),
-    })
-}
-
-fn without_key(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
-    (route.when_key_missing == WhenKeyMissing::Forward).then(|| Risk {
-        code: "events-without-key",
-        key: at.join("when_key_missing"),
-        text: format!("of {} every copy without a key is forwarded", sender.title),
-        hint: "the application has to know an event that it has had".into(),
-    })
-}
-
-fn resent_by_hand(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
-    let window = sender.facts.resend_window.filter(|_| is_remembered(route))?;
-    (route.policy.terms.retention <= window).then(|| Risk {
-        code: "retention-below-resends",
-        key: at.join("retention"),
-        text: format!(
-            "a person can have {} send an event again for {}: it then runs again",
-            sender.title,
-            short(window)
-        ),
-        hint: "make it longer if that is not meant".into(),
-    })
-}
-
-fn never_again(at: &Key, sender: &Provider) -> Option<Risk> {
-    sender.facts.never_retries().then(|| Risk {
-        code: "sender-never-retries",
-        key: at.join("provider"),
-        text: format!(
-            "{} does not try again: what fails is lost unless a person sends it again",
-            sender.title
-        ),
-        hint: "watch for failed attempts".into(),
-    })
-}
-
-fn unconfirmed(at: &Key, sender: &Provider) -> Option<Risk> {
-    let facts = &sender.facts.unconfirmed;
-    (!facts.is_empty()).then(|| Risk {
-        code: "facts-unconfirmed",
-        key: at.join("provider"),
-        text: format!("of {} it is not confirmed: {}", sender.title, facts.join("; ")),
-        hint: "try it with `mode = \"observe\"` first".into(),
-    })
-}
-
-fn is_remembered(route: &RouteSettings) -> bool {
+pub(super) fn is_remembered(route: &RouteSettings) -> bool {
     match route.policy.remember {
         Remember::Retention => true,
         Remember::InFlight => false,
-    }
-}
-
-/// In the largest unit that keeps it whole.
-pub(super) fn short(duration: Duration) -> String {
-    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
-    let millis = duration.as_millis();
-    let whole = units.into_iter().find(|(unit, _)| millis > 0 && millis.is_multiple_of(*unit));
-    whole.map_or_else(|| format!("{millis}ms"), |(unit, name)| format!("{}{name}", millis / unit))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_duration_is_short_and_whole() {
-        for (millis, text) in [
-            (0, "0ms"),
-            (1_500, "1500ms"),
-            (8_000, "8s"),
-            (90_000, "90s"),
-            (79 * 3_600_000, "79h"),
-            (31 * 86_400_000, "31d"),
-        ] {
-            assert_eq!(short(Duration::from_millis(millis)), text);
-        }
     }
 }

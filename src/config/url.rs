@@ -10,7 +10,7 @@ use crate::proxy::{self, HostError, PathPattern};
 use crate::upstream::{Scheme, Target};
 
 /// A host name or address, lower case, without a port.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Host(pub(super) String);
 
 impl Written for Host {
@@ -45,20 +45,20 @@ fn expected_url(expected: &'static str, text: &str) -> Cow<'static, str> {
     }
 }
 
+/// What is asked for where some receiver would read the path as another one.
+pub(super) const READ_ALIKE: &str = "a path that every receiver reads alike";
+
 impl Written for PathPattern {
     const EXPECTED: &'static str = "a path such as `/webhooks/orders`, or a prefix such as \
-                                    `/webhooks/*`, without query, fragment or dot segments";
+                                    `/webhooks/*`, without query or fragment";
 
     fn read(text: &str) -> Option<Self> {
-        let (path, prefix) = match text.strip_suffix("/*") {
-            Some(path) => (path, true),
-            None => (text, false),
-        };
-        if !(prefix && path.is_empty() || is_plain_path(path)) || path.contains('*') {
-            return None;
-        }
-        let path = path.to_owned();
-        Some(if prefix { Self::Prefix(path) } else { Self::Exact(path) })
+        Self::plainest(text).filter(|pattern| pattern.to_string() == text)
+    }
+
+    fn expected(text: &str) -> Cow<'static, str> {
+        let is_path = Self::plainest(text).is_some();
+        if is_path { READ_ALIKE.into() } else { Self::EXPECTED.into() }
     }
 }
 
@@ -146,6 +146,7 @@ mod tests {
         assert_eq!(PathPattern::read("/webhooks/*"), prefix("/webhooks"));
         assert_eq!(PathPattern::read("/"), exact("/"));
         assert_eq!(PathPattern::read("/*"), prefix(""));
+        assert_eq!(PathPattern::read("/a%20b/caf%C3%A9/"), exact("/a%20b/caf%C3%A9/"));
         for refused in [
             "",
             "*",
@@ -155,19 +156,48 @@ mod tests {
             "/a/*/*",
             "/a?b",
             "/a#b",
-            "/a/../b",
-            "/a/.",
-            "/a/%2E%2e/b",
-            "//a",
-            "/a//b",
             "/a%",
             "/a%2",
             "/a%zz",
             "/a b",
-            "/é\n",
+            "/\u{e9}\n",
+            "/%AA",
             "http://host/",
         ] {
             assert_eq!(PathPattern::read(refused), None, "{refused}");
+        }
+    }
+
+    /// Its route would take nothing that comes in the usual form, or what another one should.
+    #[test]
+    fn a_path_with_another_reading_is_refused_and_has_that_reading() {
+        for (written, meant) in [
+            ("/w/..%2f/*", "/*"),
+            ("/a/../b", "/b"),
+            ("/a/.", "/a/"),
+            ("/a/./b", "/a/b"),
+            ("/a/%2E%2e/b", "/b"),
+            ("//a", "/a"),
+            ("/a//b", "/a/b"),
+            ("/a//*", "/a/*"),
+            ("//*", "/*"),
+            ("/a%2Fb", "/a/b"),
+            ("/a%252Fb", "/a/b"),
+            ("/a\\b", "/a/b"),
+            ("/a%5cb", "/a/b"),
+            ("/a;v=1", "/a"),
+            ("/a;/*", "/a/*"),
+            ("/a%3Bx", "/a"),
+            ("/%61", "/a"),
+            ("/a%2Cb", "/a,b"),
+            ("/caf%c3%a9", "/caf%C3%A9"),
+            ("/caf\u{e9}", "/caf%C3%A9"),
+            ("/a b", "/a%20b"),
+        ] {
+            assert_eq!(PathPattern::read(written), None, "{written}");
+            assert_eq!(PathPattern::expected(written), READ_ALIKE, "{written}");
+            assert_eq!(PathPattern::plainest(written).unwrap().to_string(), meant, "{written}");
+            assert!(PathPattern::read(meant).is_some(), "{meant}");
         }
     }
 

@@ -3,13 +3,14 @@
 //! A tree loses what identity needs: digits of long numbers, and that a member occurs twice. Here
 //! what is found is a piece of the text itself. Values on the way are read, all others are skipped
 //! without recursion, so that the nesting of a hostile body costs a byte a level and no stack.
-
+//!
 //! Every reader of the crate has the same strictness: `text::json` decides what is JSON at all.
 
 #[cfg(test)]
 mod differential;
 mod member;
 mod omit;
+mod pick;
 mod pointer;
 mod scalar;
 mod text;

@@ -13,6 +13,8 @@
 
 mod answer;
 mod attempt;
+mod attempt_log;
+mod decision;
 mod fingerprint;
 mod id;
 mod key;
@@ -22,7 +24,9 @@ mod time;
 mod weight;
 
 pub use answer::{AnswerBody, StoredAnswer};
-pub use attempt::{Attempt, AttemptLog, Decision, DecisionKind, Outcome, Reason};
+pub use attempt::{Attempt, Outcome, Reason};
+pub use attempt_log::AttemptLog;
+pub use decision::{Decision, DecisionKind};
 pub use fingerprint::{Fingerprint, FingerprintDigest};
 pub use id::{ClaimId, OperationId, OperationIdParts};
 pub use key::{Key, KeyKind, KeyPart};

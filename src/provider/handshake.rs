@@ -171,7 +171,12 @@ fn one_parameter(request: &Arrived<'_>, name: &str, expected: &Expected) -> bool
 }
 
 fn is_form(request: &Arrived<'_>, fields: &BTreeMap<String, Expected>) -> bool {
-    let kind = request.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    // Where two are named, receivers disagree about which one counts (RFC 9110, 8.3).
+    let mut kinds = request.headers.get_all(CONTENT_TYPE).iter();
+    let kind = kinds.next().and_then(|value| value.to_str().ok());
+    if kinds.next().is_some() {
+        return false;
+    }
     let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim_ascii);
     if essence.is_none_or(|it| !it.eq_ignore_ascii_case("application/x-www-form-urlencoded")) {
         return false;
@@ -318,6 +323,9 @@ mod tests {
             assert!(!is_form(other), "{other}");
         }
         assert!(!is(&check, None, &HeaderMap::new(), b"ssl_check=1"));
+        let mut two = form();
+        two.append(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        assert!(!is(&check, None, &two, b"ssl_check=1"));
     }
 
     #[test]

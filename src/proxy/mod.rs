@@ -22,7 +22,7 @@ pub use identify::{Identified, IdentifyError, Identity, InvalidReason, MissingRe
 pub use identify::{RequestView, Rules, Unread, identify, scope};
 pub use json::{Pointer, PointerError};
 pub use route::{Limits, Mode, PathPattern, RefusalBody, RouteSettings, WhenKeyMissing};
-pub use select::{choose, differ_in_reading, misread};
+pub use select::{choose, misread};
 pub use selector::{Place, Selector, SelectorError};
 pub use verify::{Opened, Sender};
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::{HeaderName, Method, StatusCode, Uri};
 
 use super::identify::{EventRule, FingerprintOver, FingerprintRule, KeyRule};
+use super::paths;
 use super::selector::Selector;
 use super::verify::Sender;
 use crate::budget::Share;
@@ -110,8 +111,8 @@ pub enum RefusalBody {
 /// Methods that ask for nothing to be done: their requests pass unless the route names them.
 pub(super) const PASSING: [Method; 3] = [Method::GET, Method::HEAD, Method::OPTIONS];
 
-/// The paths of a route.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The paths of a route. Each is written in the one form that every receiver reads alike.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PathPattern {
     /// This path alone.
     Exact(String),
@@ -120,6 +121,37 @@ pub enum PathPattern {
 }
 
 impl PathPattern {
+    /// What a text comes to, as the paths of a route, where every receiver decodes, resolves and
+    /// cuts off what it can; none if it is no path. Only a text that comes to itself is one that
+    /// all receivers read alike.
+    pub fn plainest(text: &str) -> Option<Self> {
+        let no_path = |c: char| c.is_control() || matches!(c, '*' | '?' | '#');
+        let (path, is_prefix) = match text.strip_suffix("/*") {
+            Some(path) => (path, true),
+            None => (text, false),
+        };
+        let begins = path.starts_with('/') || (is_prefix && path.is_empty());
+        if !begins || path.contains(no_path) {
+            return None;
+        }
+        let path = paths::plainest(path)?;
+        Some(if is_prefix {
+            Self::Prefix(path.trim_end_matches('/').to_owned())
+        } else {
+            Self::Exact(path)
+        })
+    }
+
+    /// What two patterns have in common that differ only in case or a slash at the end.
+    #[must_use]
+    pub fn folded(&self) -> Self {
+        let fold = |path: &String| path.trim_end_matches('/').to_ascii_lowercase();
+        match self {
+            Self::Exact(path) => Self::Exact(fold(path)),
+            Self::Prefix(path) => Self::Prefix(fold(path)),
+        }
+    }
+
     /// The path, without the mark of a prefix.
     pub(super) fn as_str(&self) -> &str {
         match self {

@@ -1,6 +1,6 @@
 //! Which route: by host first, then by path (exact before longest prefix), then by method.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use http::request::Parts;
@@ -35,8 +35,9 @@ struct Tables<R> {
 #[derive(Debug)]
 struct Table<R> {
     exact: HashMap<String, R>,
-    /// Longest first.
-    prefixes: Vec<(String, R)>,
+    prefixes: HashMap<String, R>,
+    /// How long the prefixes are, so that finding one takes no longer where they are many.
+    prefix_lengths: BTreeSet<usize>,
 }
 
 /// A route, at work or merely described.
@@ -85,8 +86,6 @@ impl<R: Described> Routes<R> {
             let first = first.get_or_insert_with(|| route.clone());
             all_alike &= alike(first.settings(), route.settings());
         }
-        as_written.sort();
-        lower_case.sort();
         Self { as_written, lower_case, all_alike, plain_differs }
     }
 
@@ -125,14 +124,15 @@ impl<R: Described> Routes<R> {
         Ok(())
     }
 
-    /// The routes that take a path as it is, without the slash at its end, or with one if that is
-    /// how they are written; in this case or another.
-    fn takers<'r>(&'r self, host: &'r str, path: &str) -> impl Iterator<Item = &'r R> {
+    /// The routes that take a reading of a path as it is, without the slash at its end, or with one
+    /// if that is how they are written; in this case or another.
+    fn takers<'r>(&'r self, host: &'r str, reading: &str) -> impl Iterator<Item = &'r R> {
+        let path = paths::spelled(reading);
         let bare = path.trim_end_matches('/');
         let lower = path.to_ascii_lowercase();
         let lower_bare = lower.trim_end_matches('/');
         [
-            self.as_written.find(host, path),
+            self.as_written.find(host, &path),
             self.as_written.find(host, bare),
             self.as_written.find_exact(host, &format!("{bare}/")),
             self.lower_case.find(host, &lower),
@@ -163,23 +163,6 @@ fn alike(one: &RouteSettings, other: &RouteSettings) -> bool {
             && one.steps == other.steps
             && one.provider == other.provider
             && one.secrets == other.secrets)
-}
-
-/// Whether two paths of one host differ only in how some receiver reads them.
-pub fn differ_in_reading(one: &PathPattern, other: &PathPattern) -> bool {
-    let same_kind = matches!(
-        (one, other),
-        (PathPattern::Exact(_), PathPattern::Exact(_))
-            | (PathPattern::Prefix(_), PathPattern::Prefix(_))
-    );
-    let forms = |pattern: &PathPattern| {
-        let form = |path: &String| path.trim_end_matches('/').to_ascii_lowercase();
-        paths::readings(pattern.as_str()).map(|all| all.iter().map(form).collect::<Vec<_>>())
-    };
-    match (forms(one), forms(other)) {
-        (Ok(one), Ok(other)) => same_kind && one.iter().any(|form| other.contains(form)),
-        (Err(paths::TooMany), _) | (_, Err(paths::TooMany)) => false,
-    }
 }
 
 /// The routes whose own path is read as that of another one, so that they would refuse it.
@@ -217,13 +200,10 @@ impl<R> Tables<R> {
             PathPattern::Exact(path) => {
                 table.exact.insert(path, route);
             }
-            PathPattern::Prefix(prefix) => table.prefixes.push((prefix, route)),
-        }
-    }
-
-    fn sort(&mut self) {
-        for table in self.of_host.values_mut().chain([&mut self.of_any_host]) {
-            table.prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
+            PathPattern::Prefix(prefix) => {
+                table.prefix_lengths.insert(prefix.len());
+                table.prefixes.insert(prefix, route);
+            }
         }
     }
 
@@ -267,18 +247,17 @@ fn host(head: &Parts) -> Authority {
 
 impl<R> Default for Table<R> {
     fn default() -> Self {
-        Self { exact: HashMap::new(), prefixes: Vec::new() }
+        Self { exact: HashMap::new(), prefixes: HashMap::new(), prefix_lengths: BTreeSet::new() }
     }
 }
 
 impl<R> Table<R> {
+    /// Exact before the longest prefix.
     fn find(&self, path: &str) -> Option<&R> {
         self.exact.get(path).or_else(|| {
-            let below = |prefix: &str| {
-                path.strip_prefix(prefix)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            };
-            self.prefixes.iter().find(|(prefix, _)| below(prefix)).map(|(_, route)| route)
+            let ends = |end: &&usize| matches!(path.as_bytes().get(**end), None | Some(b'/'));
+            let lengths = self.prefix_lengths.iter().rev().filter(ends);
+            lengths.filter_map(|length| path.get(..*length)).find_map(|it| self.prefixes.get(it))
         })
     }
 }

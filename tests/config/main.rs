@@ -3,6 +3,7 @@
 
 mod layers;
 mod lookup;
+mod paths;
 mod problems;
 mod reader;
 mod risks;

@@ -69,6 +69,9 @@ pub enum InvalidReason {
     /// Lines of a header, fields of a form or parameters of a query that differ.
     #[error("is given twice, with different values")]
     PartsDiffer,
+    /// A selector reads a form, and the request names another kind of body beside it.
+    #[error("cannot be read: `Content-Type` names two kinds of body")]
+    KindsDiffer,
     /// Bytes or escapes that stand for no character.
     #[error("is not text")]
     NotText,

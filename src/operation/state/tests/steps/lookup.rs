@@ -1,0 +1,88 @@
+//! What a receiver says of an uncertain step when it is asked.
+
+use super::*;
+
+fn asked_about() -> (Arc<Plan>, Option<Operation>) {
+    let lease = Duration::from_secs(7);
+    let plan = plan_with(false, IfUncertain::LookedUp { attempts_max: 10, lease });
+    let ends = [("charge", Outcome::Succeeded), ("account", Outcome::Uncertain)];
+    let done = claim(after(1, &plan, &ends), &claiming(2, &plan), at(2));
+    let step = Some("account".into());
+    assert_eq!(done.result, Claimed::LookUp { attempt: 1, step });
+    (plan, done.operation)
+}
+
+fn told(plan: &Arc<Plan>, step: &str, finding: Finding) -> Conclusion {
+    let request = claiming(2, plan);
+    let step = Some(step.into());
+    Conclusion { request, step, finding, reason: "as told".to_owned(), reference: None }
+}
+
+#[test]
+fn a_look_up_is_about_one_step_and_what_follows_runs_in_the_same_request() {
+    let (plan, asked) = asked_about();
+    let done = conclude(asked.clone(), &told(&plan, "account", Finding::Done), at(3));
+    assert_eq!(done.result, begun(2, &["mail"]));
+    assert_eq!(standing(done.operation.as_ref()), "succeeded succeeded in_flight in_flight");
+    let decision = done.operation.as_ref().unwrap().decisions.last().unwrap().reason.clone();
+    assert_eq!(decision, "account: done: as told");
+    let twice = conclude(done.operation, &told(&plan, "account", Finding::Done), at(3));
+    assert_eq!(twice.result, begun(2, &["mail"]));
+    let early = conclude(asked.clone(), &told(&plan, "account", Finding::NotDone), at(3));
+    assert!(matches!(early.result, Claimed::Uncertain { .. }), "{:?}", early.result);
+    let due = at(ATTEMPT_TIMEOUT + 1);
+    let again = conclude(asked.clone(), &told(&plan, "account", Finding::NotDone), due);
+    assert_eq!(again.result, begun(2, &["account"]));
+    let held = conclude(asked.clone(), &told(&plan, "account", Finding::Unknown), due);
+    assert!(matches!(held.result, Claimed::Uncertain { .. }), "{:?}", held.result);
+    assert_eq!(standing(held.operation.as_ref()), "succeeded uncertain waiting uncertain");
+    // of another step nothing was asked
+    let other = conclude(asked, &told(&plan, "mail", Finding::Done), due);
+    assert!(matches!(
+        other.result,
+        Claimed::Begun { .. } | Claimed::InFlight { .. } | Claimed::Uncertain { .. }
+    ));
+    assert_eq!(standing(other.operation.as_ref()), "succeeded uncertain waiting uncertain");
+}
+
+#[test]
+fn when_the_last_step_turns_out_to_be_done_the_event_is() {
+    let lease = Duration::from_secs(7);
+    let plan = plan_with(false, IfUncertain::LookedUp { attempts_max: 10, lease });
+    let ends = [
+        ("charge", Outcome::Succeeded),
+        ("account", Outcome::Succeeded),
+        ("mail", Outcome::Uncertain),
+    ];
+    let asked = claim(after(1, &plan, &ends), &claiming(2, &plan), at(2)).operation;
+    let shared = ClaimRequest {
+        if_succeeded: IfSucceeded::Shared { waited_for: None },
+        ..claiming(2, &plan)
+    };
+    let conclusion = Conclusion { request: shared, ..told(&plan, "mail", Finding::Done) };
+    let done = conclude(asked, &conclusion, at(3));
+    assert_eq!(done.result, Claimed::Succeeded { attempt: 1, answer: answer(200) });
+    assert_eq!(standing(done.operation.as_ref()), "succeeded succeeded succeeded succeeded");
+}
+
+#[test]
+fn at_once_one_request_asks_about_one_uncertain_step_after_the_other() {
+    let lease = Duration::from_secs(7);
+    let plan = plan_with(true, IfUncertain::LookedUp { attempts_max: 10, lease });
+    let ends = [
+        ("charge", Outcome::Uncertain),
+        ("account", Outcome::Succeeded),
+        ("mail", Outcome::Uncertain),
+    ];
+    let first = claim(after(1, &plan, &ends), &claiming(2, &plan), at(2));
+    let about = |step: &str| Claimed::LookUp { attempt: 1, step: Some(step.into()) };
+    assert_eq!(first.result, about("charge"));
+    let second = conclude(first.operation.clone(), &told(&plan, "charge", Finding::Unknown), at(3));
+    assert_eq!(second.result, about("mail"));
+    let held = conclude(second.operation, &told(&plan, "mail", Finding::Done), at(4));
+    assert!(matches!(held.result, Claimed::LookUp { .. }), "{:?}", held.result);
+    let second = conclude(first.operation, &told(&plan, "charge", Finding::Done), at(3));
+    assert_eq!(second.result, about("mail"));
+    let done = conclude(second.operation, &told(&plan, "mail", Finding::Done), at(4));
+    assert_eq!(done.result, Claimed::Succeeded { attempt: 1, answer: answer(200) });
+}

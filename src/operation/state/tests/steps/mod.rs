@@ -1,0 +1,77 @@
+//! Events with several receivers: which steps run, what a claim, a lease, a crash and a person do to
+//! them.
+
+mod lasting;
+mod lookup;
+mod running;
+
+use super::*;
+
+const NAMES: [&str; 3] = ["charge", "account", "mail"];
+
+fn plan_with(at_once: bool, if_uncertain: IfUncertain) -> Arc<Plan> {
+    let planned = |name: &str| PlannedStep {
+        name: name.into(),
+        attempt_timeout: Duration::from_millis(ATTEMPT_TIMEOUT),
+        if_uncertain,
+        forward_key: (name == "charge").then(|| "x-dedup".into()),
+    };
+    let steps = NAMES.into_iter().map(planned).collect();
+    Arc::new(Plan { steps, at_once, answer_from: "mail".into() })
+}
+
+fn in_order() -> Arc<Plan> {
+    plan_with(false, IfUncertain::Held)
+}
+
+fn at_once() -> Arc<Plan> {
+    plan_with(true, IfUncertain::Held)
+}
+
+fn claiming(n: u8, plan: &Arc<Plan>) -> ClaimRequest {
+    ClaimRequest { plan: Some(Arc::clone(plan)), ..request(n) }
+}
+
+fn end(n: u8, plan: &Arc<Plan>, step: &str, outcome: Outcome) -> StepEnd {
+    let Settlement { asked, claim_id, attempt, holder, terms, mut ending } = settlement(n, outcome);
+    ending.answer = (outcome == Outcome::Succeeded).then(|| named_answer(step));
+    let plan = Arc::clone(plan);
+    let step = step.into();
+    StepEnd { asked, claim_id, attempt, holder, terms, plan, step, ending }
+}
+
+/// Tells which step an answer is of.
+fn named_answer(step: &str) -> Arc<StoredAnswer> {
+    let body = AnswerBody::Kept(step.to_owned().into());
+    Arc::new(StoredAnswer { body, ..StoredAnswer::empty(http::StatusCode::OK) })
+}
+
+fn begun(attempt: u32, steps: &[&str]) -> Claimed {
+    Claimed::Begun { attempt, steps: steps.iter().map(|&step| step.into()).collect() }
+}
+
+fn next(step: &str) -> Advanced {
+    Advanced::Next { step: step.into() }
+}
+
+fn open(step: &str) -> Advanced {
+    Advanced::Ended { copy_refused: false, end: EventEnd::Open(step.into()) }
+}
+
+/// How it stands with each step, and with the event.
+fn standing(operation: Option<&Operation>) -> String {
+    let operation = operation.unwrap();
+    let steps = operation.steps.iter().map(|step| step.state.as_str());
+    format!("{} {}", steps.collect::<Vec<_>>().join(" "), operation.state.as_str())
+}
+
+/// The record after each of these steps has ended so, one after the other, and what is left to run.
+fn after(n: u8, plan: &Arc<Plan>, ends: &[(&str, Outcome)]) -> Option<Operation> {
+    let done = claim(None, &claiming(n, plan), T0);
+    assert!(matches!(done.result, Claimed::Begun { attempt: 1, .. }), "{:?}", done.result);
+    ends.iter().fold(done.operation, |found, (step, outcome)| {
+        let done = advance(found, &end(n, plan, step, *outcome), at(1));
+        assert_eq!(done.change, Change::Durable);
+        done.operation
+    })
+}

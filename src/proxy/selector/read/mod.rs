@@ -1,0 +1,98 @@
+//! Reads from a request what a selector names.
+
+mod field;
+mod header;
+mod member;
+
+use sha2::{Digest, Sha256};
+
+use super::{Place, Selector};
+use crate::json;
+use crate::operation::KeyPart;
+use crate::provider::signature::{Carried, CarriedValue, Unusable};
+use crate::proxy::identify::{InvalidReason, MissingReason, RequestView, Unread};
+
+/// The longest part, in bytes of its decoded text: topics, links and ARNs are parts too.
+const PART_BYTES_MAX: usize = 4 * 1024;
+
+/// The parts at one place.
+pub(in crate::proxy) type Parts<'a> = Result<Vec<KeyPart<'a>>, Unread>;
+
+impl Selector {
+    /// The parts that it names, in order: one, or one for each item of `*`. The first place that
+    /// has something counts.
+    ///
+    /// Texts are not trimmed: only a header's value is without the whitespace around it. JSON
+    /// numbers and booleans are [`KeyPart::Literal`]; everything else is text.
+    ///
+    /// # Errors
+    ///
+    /// [`Unread::Missing`] if it is absent, null, empty or blank, or the body is not what the
+    /// selector reads; with `?` the answer is then no parts. Where only some of the items of `*`
+    /// have it, it is missing even with `?`: the others alone could be those of another event.
+    /// [`Unread::Invalid`] if it is there and cannot be used.
+    pub(in crate::proxy) fn read<'a>(&self, request: &RequestView<'a>) -> Parts<'a> {
+        let mut missing = None;
+        for place in &self.places {
+            match place.read(request) {
+                Err(Unread::Missing(reason)) if reason.is_excused() => {
+                    missing.get_or_insert(reason);
+                }
+                found => return found,
+            }
+        }
+        match missing {
+            Some(reason) if !self.optional => Err(reason.into()),
+            Some(_) | None => Ok(Vec::new()),
+        }
+    }
+}
+
+impl Place {
+    fn read<'a>(&self, request: &RequestView<'a>) -> Parts<'a> {
+        match self {
+            Self::Header(name) => header::parts(request.headers, name),
+            Self::Json(pointer) => member::parts(request.body, pointer),
+            Self::Form(name) if field::is_form(request.headers)? => {
+                field::parts(json::without_mark(request.body), name)
+            }
+            Self::Form(_) => Err(MissingReason::NotAForm.into()),
+            Self::Query(name) => field::parts(request.query.unwrap_or_default().as_bytes(), name),
+            Self::Signature(name) => carried(request.carried, name),
+            Self::Body => digest(request.body),
+        }
+    }
+}
+
+/// All empty bodies have the same digest, whatever they are about.
+fn digest<'a>(body: &[u8]) -> Parts<'a> {
+    if body.is_empty() {
+        return Err(MissingReason::EmptyBody.into());
+    }
+    Ok(vec![KeyPart::Text(hex::encode(Sha256::digest(body)).into())])
+}
+
+fn carried<'a>(carried: &'a Carried, name: &str) -> Parts<'a> {
+    let part = match carried.get(name).ok_or(MissingReason::Absent)? {
+        Ok(CarriedValue::Text(text)) => KeyPart::Text(text.into()),
+        Ok(CarriedValue::Literal(literal)) => KeyPart::Literal(literal),
+        Err(Unusable::NotAValue) => return Err(InvalidReason::NotAValue.into()),
+        Err(Unusable::NotText) => return Err(InvalidReason::NotText.into()),
+        Err(Unusable::Differs) => return Err(InvalidReason::PartsDiffer.into()),
+    };
+    Ok(vec![checked(part)?])
+}
+
+fn checked(part: KeyPart<'_>) -> Result<KeyPart<'_>, Unread> {
+    let text = part.as_str();
+    if text.trim().is_empty() {
+        return Err(MissingReason::Blank.into());
+    }
+    if text.len() > PART_BYTES_MAX {
+        return Err(InvalidReason::TooLong.into());
+    }
+    Ok(part)
+}
+
+#[cfg(test)]
+mod tests;
