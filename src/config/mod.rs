@@ -38,6 +38,7 @@ mod secrets;
 mod sender;
 mod sender_note;
 mod sender_risk;
+mod signed_risk;
 mod source;
 mod steps;
 mod stores;

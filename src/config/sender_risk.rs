@@ -6,6 +6,7 @@ use super::event_risk::untyped;
 use super::problem::Key;
 use super::quantity::short;
 use super::risk::Risk;
+use super::signed_risk::divisible;
 use crate::idempotency::{Remember, WhenInFlight};
 use crate::provider::{Content, Facts, Handshake, Provider, preset};
 use crate::proxy::{Mode, Place, RouteSettings};
@@ -24,6 +25,7 @@ pub(super) fn risks(at: &Key, route: &RouteSettings) -> Vec<Risk> {
         open_to_all(at, route, sender),
         never_found(at, route, sender),
         unguarded(at, route, sender),
+        divisible(at, route, sender),
         named_by_header(at, sender),
         forgotten(at, route, sender),
         impatient(at, route, sender),

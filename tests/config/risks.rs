@@ -191,6 +191,30 @@ fn a_value_that_no_signature_has_is_a_risk() {
     assert!(!found("id").contains("key-never-found"));
 }
 
+/// Bytes could be moved from one part to the other under the same signature.
+#[test]
+fn parts_that_are_signed_side_by_side_are_a_risk() {
+    let own = |signature: &str| {
+        let table = format!(
+            "[providers.acme]\n{TYPED}[providers.acme.signature]\nscheme = \"hmac\"\nheader = \"x-acme\"\n{signature}"
+        );
+        let of_route = format!("{WITH_SECRET}public_url = \"https://a.example\"\n");
+        from("acme", &format!("{of_route}{table}")).risks()
+    };
+    let found = "routes.hooks.provider: signed-without-separator\n";
+    for signed in [r#"["url", "body"]"#, r#"["header:x-id", "body"]"#] {
+        assert_eq!(own(&format!("signed = {signed}\n")), found, "{signed}");
+    }
+    let timed = "timestamp = \"header:x-time\"\ntolerance = \"5m\"\n";
+    for safe in [
+        "signed = [\"header:x-id\", \"text:.\", \"body\"]\n".to_owned(),
+        "signed = [\"url\", \"body\"]\nbody = \"json\"\n".to_owned(),
+        format!("signed = [\"timestamp\", \"body\"]\n{timed}"),
+    ] {
+        assert_eq!(own(&safe), "", "{safe}");
+    }
+}
+
 #[test]
 fn what_cannot_be_helped_is_a_note() {
     assert_snapshot!(from("mollie-classic", "").notes(), @"

@@ -4,7 +4,7 @@ use http::HeaderName;
 
 use super::hubspot::Version;
 use super::part::{Part, Source, TimestampSource};
-use super::settings::{Scheme, Settings};
+use super::settings::{Detached, Scheme, Settings};
 
 /// How much of an event a signature binds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +35,23 @@ impl Settings {
     }
 }
 
+impl Detached {
+    /// Whether this part is covered where it is there.
+    pub(super) fn signs_if_present(&self, part: &Part) -> bool {
+        self.signed.iter().any(|item| item.parts().contains(part))
+    }
+
+    /// Whether the timestamp stands there.
+    pub(super) fn is_timestamp(&self, source: &Source) -> bool {
+        matches!(&self.timestamp, Some(TimestampSource::Value(at)) if at == source)
+    }
+
+    /// Whether this part is covered in every request.
+    pub(super) fn signs(&self, part: &Part) -> bool {
+        self.signed.iter().any(|item| item.always_covers(part))
+    }
+}
+
 impl Scheme {
     fn binding(&self) -> Binding {
         match self {
@@ -57,11 +74,7 @@ impl Scheme {
         match self {
             Self::Detached(detached) => {
                 let own = Source::Header(name.clone());
-                let is_time = match &detached.timestamp {
-                    Some(TimestampSource::Value(source)) => *source == own,
-                    Some(TimestampSource::Entry(_)) | None => false,
-                };
-                is_time || detached.signs(&Part::Value(own))
+                detached.is_timestamp(&own) || detached.signs(&Part::Value(own))
             }
             Self::StandardWebhooks { .. } => {
                 ["webhook-id", "webhook-timestamp", "svix-id", "svix-timestamp"]

@@ -11,7 +11,7 @@ use super::part::{Item, Part, TimestampSource, Value};
 use super::request::Request;
 use super::settings::{Detached, SignatureAt};
 use super::verdict::{Place, Reason, Refused};
-use super::{SecretError, Signed};
+use super::{SecretError, Signed, division};
 
 /// Checks what [`Detached`] describes.
 #[derive(Debug)]
@@ -48,6 +48,9 @@ impl Check {
     pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
         let request = Request::new(signed, self.settings.document.as_deref())?;
         let values = self.values(&request)?;
+        if self.settings.json_body {
+            division::require_enclosed(signed.body)?;
+        }
         let groups = self.groups(&values)?;
         let shared = self.shared_stamp(&request)?;
         for group in &groups {
@@ -83,7 +86,9 @@ impl Check {
             place @ (Place::Entry(..)
             | Place::Member(_)
             | Place::Field(_)
-            | Place::Parameter(_)) => place,
+            | Place::Parameter(_)
+            | Place::Url
+            | Place::Path) => place,
         }
     }
 
@@ -200,6 +205,9 @@ impl Check {
             let pieces = item.parts().iter().zip(behind).map(|(part, behind)| {
                 let piece = piece(part, request, stamp)?;
                 require_end(part, &piece, behind)?;
+                if self.settings.json_body {
+                    division::require_apart(part, &piece, request.signed.target)?;
+                }
                 Ok(piece)
             });
             let pieces: Result<Vec<_>, Reason> = pieces.collect();

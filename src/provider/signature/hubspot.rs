@@ -4,6 +4,11 @@
 //! 3 ("Validating requests", developers.hubspot.com), so that somebody who has seen a genuine
 //! request could send it again without its third signature, for ever. Only the third counts unless
 //! the table says otherwise.
+//!
+//! Method, URL, body and timestamp are joined with nothing between them, so the URL may hold no
+//! bracket, and the body begins and ends as JSON, as all does that HubSpot sends. Versions 1 and 2
+//! are plain hashes of the secret and what follows: who knows one can make that of a longer text,
+//! which is not UTF-8.
 
 use std::time::Duration;
 
@@ -16,7 +21,7 @@ use super::header::{covered, signature};
 use super::keys::{Hash, Keyring, Method, Numbered, SecretForm};
 use super::timestamp::TimestampFormat;
 use super::verdict::{Place, Reason, Refused};
-use super::{SecretError, Signed};
+use super::{SecretError, Signed, division};
 use crate::secret::Secret;
 
 /// Which of its signatures.
@@ -82,12 +87,17 @@ impl Check {
         let signatures =
             [decoded.ok_or_else(|| Reason::Undecodable(place.clone(), Encoding::Base64))?];
         let timestamp = covered(signed.headers, &TIMESTAMP)?;
+        require_one_division(signed)?;
         let method = signed.method.as_str().as_bytes();
         let find = |url: &str| {
             self.keys.find(&[method, url.as_bytes(), signed.body, timestamp], &signatures)
         };
         let url = signed.url();
-        let found = find(&decoded_url(&url)).or(find(&url));
+        let found = find(&with_decoded_query(&url)).or(find(&url));
+        // Two spellings of one path would be two operations under one signature.
+        if found.is_none() && find(&as_signed(&url)).is_some() {
+            return Err(Reason::Ambiguous(Place::Path, '%').into());
+        }
         let secret = found.ok_or(Reason::Mismatch(place))?;
         let place = Place::Header(TIMESTAMP);
         TimestampFormat::Milliseconds.check(timestamp, &place, signed, self.tolerance)?;
@@ -98,6 +108,7 @@ impl Check {
         let place = Place::Header(OLD);
         let written = signature(signed.headers, &OLD)?;
         let method = signed.method.as_str().as_bytes();
+        require_one_division(signed)?;
         let url = signed.url();
         let second = [method, url.as_bytes(), signed.body];
         let covered: &[&[u8]] = match (covered(signed.headers, &VERSION)?, self.version) {
@@ -125,9 +136,21 @@ impl Check {
     }
 }
 
-fn decoded_url(url: &str) -> String {
-    let upper = DECODED.iter().fold(url.to_owned(), |url, (from, to)| url.replace(from, to));
-    DECODED.iter().fold(upper, |url, (from, to)| url.replace(&from.to_ascii_lowercase(), to))
+fn require_one_division(signed: &Signed<'_>) -> Result<(), Reason> {
+    division::require_plain(signed.target)?;
+    division::require_enclosed(signed.body)
+}
+
+fn as_signed(text: &str) -> String {
+    let upper = DECODED.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to));
+    DECODED.iter().fold(upper, |text, (from, to)| text.replace(&from.to_ascii_lowercase(), to))
+}
+
+/// The path as it came: it is part of the identity on a route that takes many.
+fn with_decoded_query(url: &str) -> String {
+    let path = url.find('?').unwrap_or(url.len());
+    let (path, query) = url.split_at_checked(path).unwrap_or((url, ""));
+    format!("{path}{}", as_signed(query))
 }
 
 #[cfg(test)]
@@ -136,6 +159,9 @@ mod tests {
 
     #[test]
     fn only_what_hubspot_names_is_decoded() {
-        assert_eq!(decoded_url("https://a/%2fb%3Fc=%20%40"), "https://a//b?c=%20@");
+        assert_eq!(as_signed("https://a/%2fb%3Fc=%20%40"), "https://a//b?c=%20@");
+        let url = "https://a/%2f?b=%2f%3Fc=%20";
+        assert_eq!(with_decoded_query(url), "https://a/%2f?b=/?c=%20");
+        assert_eq!(with_decoded_query("https://a/%2f"), "https://a/%2f");
     }
 }

@@ -25,6 +25,7 @@ pub(super) fn scheme(before: &str, tolerance: Option<Duration>) -> Option<Scheme
         encoding: Encoding::Hex,
         signed: vec![Item::One(Part::Timestamp), Item::One(Part::Value(token))],
         document: None,
+        json_body: false,
         timestamp: Some(TimestampSource::Value(timestamp)),
         timestamp_format: TimestampFormat::Seconds,
         tolerance,

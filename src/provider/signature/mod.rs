@@ -20,6 +20,7 @@ mod carried;
 mod certificates;
 mod coverage;
 mod detached;
+mod division;
 mod encoding;
 mod form;
 mod header;

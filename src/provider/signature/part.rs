@@ -1,6 +1,7 @@
 //! The parts that a signature covers, and where its timestamp and its values stand.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use http::HeaderName;
 
@@ -126,6 +127,24 @@ impl TimestampSource {
         match text.strip_prefix("entry:") {
             Some(prefix) => Some(Self::Entry(prefix.to_owned())),
             None => Source::read(text).map(Self::Value),
+        }
+    }
+}
+
+/// As it is written in `signed`.
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Body => f.write_str("body"),
+            Self::Timestamp => f.write_str("timestamp"),
+            Self::Url => f.write_str("url"),
+            Self::Path => f.write_str("path"),
+            Self::Method => f.write_str("method"),
+            Self::Text(literal) => write!(f, "text:{literal}"),
+            Self::Value(Source::Header(name)) => write!(f, "header:{name}"),
+            Self::Value(Source::Query(name)) => write!(f, "query:{name}"),
+            Self::Value(Source::Field(name)) => write!(f, "form:{name}"),
+            Self::Value(Source::Member(pointer)) => write!(f, "json:{pointer}"),
         }
     }
 }

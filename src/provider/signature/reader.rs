@@ -192,6 +192,8 @@ impl Reader {
         let signed = written.signed.take();
         let signed = signed.map_or_else(|| vec![Item::One(Part::Body)], |it| self.items(it));
         let document = self.document(written);
+        let json_body = self
+            .word("body", written.body.take(), "`json`", |text| (text == "json").then_some(true));
         let timestamp = written.timestamp.take();
         let timestamp =
             self.word("timestamp", timestamp, TimestampSource::EXPECTED, TimestampSource::read);
@@ -211,6 +213,7 @@ impl Reader {
             encoding: encoding.unwrap_or(method.usual_encoding()),
             signed,
             document,
+            json_body: json_body.unwrap_or(false),
             timestamp,
             timestamp_format: format.unwrap_or_default(),
             tolerance,
@@ -357,6 +360,7 @@ impl Reader {
             ("hash", written.hash.is_some()),
             ("signed", written.signed.is_some()),
             ("covers_body", written.covers_body.is_some()),
+            ("body", written.body.is_some()),
             ("document", written.document.is_some()),
             ("timestamp", written.timestamp.is_some()),
             ("timestamp_format", written.timestamp_format.is_some()),

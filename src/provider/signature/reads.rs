@@ -2,7 +2,7 @@
 
 use http::HeaderName;
 
-use super::part::{Part, Source, TimestampSource};
+use super::part::{Part, Source};
 use super::settings::{Detached, Scheme, Settings, SignatureAt, Token};
 
 impl Settings {
@@ -40,7 +40,6 @@ impl Detached {
             SignatureAt::Headers(headers) => headers.contains(name),
             SignatureAt::Value(at) => *at == own,
         };
-        let timestamp = matches!(&self.timestamp, Some(TimestampSource::Value(at)) if *at == own);
-        signature || timestamp || self.signs(&Part::Value(own))
+        signature || self.is_timestamp(&own) || self.signs(&Part::Value(own))
     }
 }

@@ -79,6 +79,8 @@ pub(super) struct Detached {
     pub(super) signed: Vec<Item>,
     /// The field of the form that holds the JSON text; none: the body is it.
     pub(super) document: Option<String>,
+    /// Whether every body is a JSON object or array.
+    pub(super) json_body: bool,
     pub(super) timestamp: Option<TimestampSource>,
     pub(super) timestamp_format: TimestampFormat,
     pub(super) tolerance: Option<Duration>,
@@ -120,18 +122,6 @@ impl Token {
 
 fn first(names: &[HeaderName]) -> Place {
     Place::Header(names.first().cloned().unwrap_or(HeaderName::from_static("authorization")))
-}
-
-impl Detached {
-    /// Whether this part is covered where it is there.
-    fn signs_if_present(&self, part: &Part) -> bool {
-        self.signed.iter().any(|item| item.parts().contains(part))
-    }
-
-    /// Whether this part is covered in every request.
-    pub(super) fn signs(&self, part: &Part) -> bool {
-        self.signed.iter().any(|item| item.always_covers(part))
-    }
 }
 
 impl Scheme {

@@ -68,6 +68,10 @@ pub enum Place {
     Field(String),
     /// A parameter of the query.
     Parameter(String),
+    /// The URL.
+    Url,
+    /// The path of the URL.
+    Path,
 }
 
 /// What is wrong with a signature.
@@ -91,7 +95,7 @@ pub enum Reason {
     /// The time cannot be read.
     #[error("{0} is not a timestamp in {1}")]
     Timestamp(Place, TimestampFormat),
-    /// A character with which the signed text could be divided in another way.
+    /// A character with which the signed text could be that of another request.
     #[error("{0} contains a `{1}`")]
     Ambiguous(Place, char),
     /// A known word was expected.
@@ -134,6 +138,8 @@ impl fmt::Display for Place {
             Self::Member(pointer) => write!(f, "member `{pointer}` of the body"),
             Self::Field(name) => write!(f, "field `{name}` of the form"),
             Self::Parameter(name) => write!(f, "parameter `{name}` of the URL"),
+            Self::Url => f.write_str("the URL"),
+            Self::Path => f.write_str("the path of the URL"),
         }
     }
 }

@@ -39,6 +39,8 @@ pub struct Written {
     pub signed: Option<Vec<OneOrMany>>,
     /// False says that it is known: the body is not signed.
     pub covers_body: Option<bool>,
+    /// What every body is: `json`.
+    pub body: Option<String>,
     /// Which text `json:` means: `body`, or a field of the form.
     pub document: Option<String>,
     /// Where the timestamp stands.

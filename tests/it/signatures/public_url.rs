@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::support::{Event, Onceward, Receiver, signing};
+use crate::support::{Event, Onceward, RawSender, Receiver, signing};
 
 const SECRET: &str = "0123456789";
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -110,6 +110,44 @@ async fn a_signature_over_any_other_url_is_invalid_whatever_host_says() {
         onceward.sends(event).await.is_executed(200);
     }
     receiver.was_called(PROVIDERS.len());
+}
+
+/// URL and body are signed with nothing between them, and one route takes many URLs. Not even a
+/// route that forwards what has no key forwards what the sender did not send.
+#[tokio::test]
+async fn bytes_that_are_moved_between_url_and_body_are_refused() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let mut routes = String::new();
+    for provider in ["hubspot", "square"] {
+        write!(
+            routes,
+            "[routes.{provider}]\npath = \"/in/{provider}/*\"\nupstream = \"{}\"\n\
+             provider = \"{provider}\"\nsecrets = [{{ env = \"THE_SECRET\" }}]\n\
+             when_key_missing = \"forward\"\n",
+            receiver.url()
+        )
+        .unwrap();
+    }
+    let builder = Onceward::in_front_of(&receiver).variable("THE_SECRET", SECRET);
+    let builder = builder.server(&format!("public_url = \"{PUBLIC}\"")).routes(&routes);
+    let onceward = builder.start().await;
+    for provider in ["hubspot", "square"] {
+        let path = format!("/in/{provider}/a?b=c");
+        let genuine = signed(provider, "E1", PUBLIC, &path);
+        onceward.sends(genuine.clone()).await.is_executed(200);
+        let text = [path.as_bytes(), genuine.body.as_slice()].concat();
+        // Up to the first quotation mark, which clients escape in a URL, and all of the body.
+        for at in (path.len() - 2..path.len() + 2).filter(|at| *at != path.len()) {
+            let (target, body) = text.split_at(at);
+            let target = String::from_utf8(target.to_vec()).unwrap();
+            let moved = Event { body: body.to_vec(), ..genuine.clone() }.to(&target);
+            let bytes = moved.header("connection", "close").raw();
+            let mut sender = RawSender::connect(onceward.address).await;
+            sender.writes(&bytes).await;
+            sender.reads_reply().await.is_refused(401, "signature-invalid");
+        }
+    }
+    receiver.was_called(2);
 }
 
 /// What stands in for `Host` in HTTP/2 chooses nothing either.

@@ -1,5 +1,6 @@
 //! Signatures of all senders, through [`Verifier::verify`].
 
+mod division;
 mod families;
 mod lists;
 mod plaid;
