@@ -476,7 +476,8 @@ fn what_is_known_of_a_sender_is_shown() {
       The body's digest is the key: events before 2025 have no id. All retries are over after 2.6 min:
       copies wait for the outcome, since a refusal would use up a retry.
 
-      key              body + json:/meta/event_name
+      key              body
+      type             json:/meta/event_name
       remembered for   24h
       a copy waits     8s
       signature        hmac in X-Signature

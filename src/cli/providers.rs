@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::output::Ended;
 use crate::config::{Config, captured};
 use crate::provider::{Preset, preset, presets};
+use crate::proxy::RouteSettings;
 
 /// List the senders that are known, or show what is known of one
 ///
@@ -87,11 +88,11 @@ fn one(preset: &Preset, as_json: bool) -> Result<String, Error> {
     for line in about(preset) {
         let _written = writeln!(page, "{line}");
     }
-    for (name, value) in rows(&known) {
+    let route = Config::of_preset(preset.name).and_then(Result::ok);
+    for (name, value) in of_key(route.as_ref()).into_iter().chain(rows(&known)) {
         let _written = writeln!(page, "  {name:<16} {value}");
     }
     let own = |pointer| list_of(&known, pointer).into_iter().map(str::to_owned).collect();
-    let route = Config::of_preset(preset.name).and_then(Result::ok);
     let captured = route.as_ref().and_then(captured).into_iter().collect();
     let lists: [(_, Vec<String>); 4] = [
         ("One captured request", captured),
@@ -122,6 +123,24 @@ fn about(preset: &Preset) -> Vec<String> {
     lines
 }
 
+/// How its events are told apart, with what is built in where the preset says nothing.
+fn of_key(route: Option<&RouteSettings>) -> Vec<(&'static str, String)> {
+    let Some(RouteSettings { key, .. }) = route else {
+        return Vec::new();
+    };
+    let headers: Vec<String> = key.headers.iter().map(|name| format!("header:{name}")).collect();
+    let id = match headers.as_slice() {
+        [] => key.event.id.to_string(),
+        headers => format!("{}, else {}", headers.join(" or "), key.event.id),
+    };
+    let scope: Vec<String> = key.scope.iter().map(ToString::to_string).collect();
+    let mut rows = vec![("key", id), ("type", key.event.kind.to_string())];
+    if !scope.is_empty() {
+        rows.push(("within", scope.join(" + ")));
+    }
+    rows
+}
+
 fn rows(known: &Value) -> Vec<(&'static str, String)> {
     let own = |pointer| text(known, pointer).map(str::to_owned);
     let signature = match (own("/signature/scheme"), own("/signature/header")) {
@@ -130,7 +149,6 @@ fn rows(known: &Value) -> Vec<(&'static str, String)> {
         (Some(scheme), Some(header)) => format!("{scheme} in {header}"),
     };
     [
-        ("key", Some(key(known))),
         ("without a key", own("/when_key_missing")),
         ("remembered for", own("/retention")),
         ("replayed", own("/replay/remember").map(|_| "only to copies in flight".to_owned())),
@@ -156,17 +174,6 @@ fn rows(known: &Value) -> Vec<(&'static str, String)> {
     .into_iter()
     .filter_map(|(name, value)| Some((name, value?)))
     .collect()
-}
-
-fn key(known: &Value) -> String {
-    let headers = list_of(known, "/key/header");
-    let headers = headers.into_iter().map(|name| format!("header:{name}")).collect::<Vec<_>>();
-    let event = ["/key/event/id", "/key/event/type"].map(|pointer| text(known, pointer));
-    let event = event.into_iter().flatten().collect::<Vec<_>>().join(" + ");
-    let scope = list_of(known, "/key/scope").join(" + ");
-    let first =
-        if headers.is_empty() { event } else { format!("{}, else {event}", headers.join(" or ")) };
-    if scope.is_empty() { first } else { format!("{first}; within {scope}") }
 }
 
 fn handshakes(known: &Value) -> Vec<String> {
@@ -214,6 +221,21 @@ mod tests {
             let unconfirmed = !list_of(&known, UNCONFIRMED).is_empty();
             assert_eq!(page.contains("Not confirmed:"), unconfirmed, "{page}");
         }
+    }
+
+    /// What is built in holds where a preset says nothing.
+    #[test]
+    fn a_page_says_what_the_key_and_the_type_of_an_event_are() {
+        for preset in presets() {
+            let key = Config::of_preset(preset.name).unwrap().unwrap().key;
+            let page = one(preset, false).unwrap();
+            assert!(page.contains(&format!("\n  type             {}\n", key.event.kind)), "{page}");
+            assert!(page.contains(&format!("{}\n", key.event.id)), "{page}");
+        }
+        let built_in = Config::from_upstream("http://127.0.0.1:1", "/a", []).unwrap();
+        let rows = of_key(built_in.routes.first());
+        let expected = "header:x-idempotency-key or header:idempotency-key, else json:/id";
+        assert_eq!(rows, [("key", expected.to_owned()), ("type", "json:/type?".to_owned())]);
     }
 
     #[test]
