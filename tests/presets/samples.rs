@@ -5,6 +5,8 @@
 //! - `file`, `provider`: the captured request, and the sender of the route that takes it;
 //! - `kind`: `first`, `retry`, `sibling` (another event that shares much), `handshake`, `odd` (a test
 //!   button, a batch, an old version, …) or `attack`;
+//! - `source`: where its shape was published, by the title of a page or repository and path; those that
+//!   follow have the shape of the first;
 //! - `at`: when it arrived; `secrets`, `verify`, `methods`, `public_url`, `certificates`: of the route;
 //! - `expect`: `signature` (a verdict), `handled` (`keyed`, `handshake`, `passed`, `refused`),
 //!   `same_as` and `different_from` (other files, as far as it is keyed), `note` (why).
@@ -22,6 +24,8 @@ pub(crate) struct Sample {
     pub(crate) provider: String,
     pub(crate) kind: Kind,
     pub(crate) at: String,
+    #[serde(rename = "source")]
+    _source: Option<String>,
     #[serde(default)]
     pub(crate) secrets: Vec<String>,
     #[serde(default = "yes")]

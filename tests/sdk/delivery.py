@@ -68,6 +68,8 @@ class Sdk:
     other_secret = "another-secret-of-the-tests"
     # Whether an old signature is refused for its age.
     timed = True
+    # Whether what it signs is in the body. Else the secret is only sent along.
+    covers_body = True
     # Whether the library itself signs; else the signature is made here and the library verifies it.
     signs = True
 

@@ -3,15 +3,17 @@
 //   {"sdk", "do": "sign", "path", "url", "event", "secret", "at"}   -> {"headers", "body"}
 //   {"sdk", "do": "verify", "headers", "body", "url", "secret"}     -> {"valid"}
 
-import { createHmac } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
 import { createInterface } from "node:readline";
 import adyen from "@adyen/api-library";
+import { EventCallbackHelper, EventCallbackRequest } from "@dropbox/sign";
 import { LinearWebhookClient } from "@linear/sdk/webhooks";
 import { sign as githubSigns, verify as githubVerifies } from "@octokit/webhooks-methods";
 import { Paddle } from "@paddle/paddle-node-sdk";
 import { ApiVersion, shopifyApi } from "@shopify/shopify-api";
 import "@shopify/shopify-api/adapters/node";
 import { createWorkOS } from "@workos-inc/node";
+import { Env, StandardCheckoutClient } from "pg-sdk-node";
 import razorpay from "razorpay";
 import { WebhooksHelper } from "square";
 import { Webhook as StandardWebhook } from "standardwebhooks";
@@ -52,6 +54,14 @@ const adyenItem = (asked) => ({
   merchantReference: "order:1",
   pspReference: asked.event,
   success: "true",
+});
+
+const BOUNDARY = "boundary-of-the-tests";
+
+/** A form of one field, as Dropbox Sign sends it. */
+const form = (name, value) => ({
+  headers: { "Content-Type": `multipart/form-data; boundary=${BOUNDARY}` },
+  body: `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n--${BOUNDARY}--\r\n`,
 });
 
 const shopify = (secret) =>
@@ -169,6 +179,27 @@ const SDKS = {
       })),
     verify: ({ headers, body, secret }) =>
       createWorkOS({ clientId: "client" }).webhooks.verifyHeader({ payload: JSON.parse(body), sigHeader: headers["workos-signature"], secret }),
+  },
+  "node-dropbox-sign": {
+    sign: (asked) => {
+      const event = { event_time: seconds(asked), event_type: asked.event, event_metadata: { reported_for_account_id: "a1" } };
+      event.event_hash = hmac(asked.secret, event.event_time + event.event_type, "hex");
+      return form("json", JSON.stringify({ event, signature_request: { signature_request_id: "r1" } }));
+    },
+    verify: ({ body, secret }) => {
+      const json = body.split("\r\n\r\n")[1].split(`\r\n--${BOUNDARY}`)[0];
+      return EventCallbackHelper.isValid(secret, EventCallbackRequest.init(JSON.parse(json)));
+    },
+  },
+  "node-phonepe": {
+    sign: (asked) =>
+      json({ event: "checkout.order.completed", payload: { orderId: asked.event, state: "COMPLETED" } }, () => ({
+        Authorization: createHash("sha256").update(asked.secret).digest("hex"),
+      })),
+    verify: ({ headers, body, secret }) => {
+      const client = StandardCheckoutClient.getInstance("id", "secret", 1, Env.SANDBOX, false);
+      return Boolean(client.validateCallback(...secret.split(":"), headers.authorization, body));
+    },
   },
 };
 

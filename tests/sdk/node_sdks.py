@@ -1,5 +1,6 @@
 """The libraries on npm, which run in one process of Node.js beside this one."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -46,6 +47,8 @@ class NodeSdks:
         standard = {"secret": StandardWebhooks.secret, "other_secret": StandardWebhooks.other_secret}
         stripe = {"secret": Stripe.secret, "other_secret": Stripe.other_secret}
         hex_keys = {"secret": "ab" * 32, "other_secret": "cd" * 32}
+        login = "merchant_user:Passw0rd1"
+        phonepe = {"secret": hashlib.sha256(login.encode()).hexdigest(), "signing_secret": login, "other_secret": "other_user:Passw0rd2"}
         sdk = lambda *facts, **secrets: NodeSdk(self.process, *facts, **secrets)
         self.sdks = [
             sdk("node-stripe", "stripe", True, **stripe),
@@ -60,6 +63,8 @@ class NodeSdks:
             sdk("node-paddle", "paddle", True),
             sdk("node-razorpay", "razorpay", False),
             sdk("node-workos", "workos", True),
+            sdk("node-dropbox-sign", "dropbox-sign", True),
+            sdk("node-phonepe", "phonepe", False, covers_body=False, **phonepe),
         ]
         return self
 

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from easypost.util import validate_webhook as easypost_validates
 from hubspot.utils.signature import Signature as HubspotSignature
+from mailgun.security import SecurityGuard as MailgunGuard
 from nacl.signing import SigningKey
 from paddle_billing.Notifications import Secret as PaddleSecret, Verifier as PaddleVerifier
 from sendgrid.helpers.eventwebhook import EventWebhook
@@ -381,7 +382,45 @@ class Workos(Sdk):
         return holds(lambda: verify(event_body=delivery.body, event_signature=signature, secret=secret) is None)
 
 
+def mailgun_signature(asked):
+    """The signature of an event whose token it is."""
+    signature = hmac_sha256(asked.secret, asked.seconds + asked.event).hexdigest()
+    return {"timestamp": asked.seconds, "token": asked.event, "signature": signature}
+
+
+def mailgun_verifies(fields, secret):
+    signed = {name: fields[name] for name in ("token", "timestamp", "signature")}
+    return holds(lambda: MailgunGuard.verify_webhook(secret, **signed))
+
+
+class Mailgun(Sdk):
+    name, provider, signs = "mailgun", "mailgun", False
+
+    def sign(self, asked):
+        event = {"event": "delivered", "id": asked.event, "timestamp": asked.at, "recipient": "b@example.com"}
+        return asked.json(lambda _: {}, **{"signature": mailgun_signature(asked), "event-data": event})
+
+    def tampered(self, delivery, event):
+        return delivery.tampered(f'"token": "{event}"', f'"token": "{event}X"')
+
+    def verifies(self, delivery, secret):
+        return mailgun_verifies(json.loads(delivery.body)["signature"], secret)
+
+
+class MailgunForm(Sdk):
+    name, provider, signs = "mailgun-form", "mailgun-form", False
+
+    def sign(self, asked):
+        fields = {"recipient": "test@inbound.example.com", "body-plain": "grüße & more", **mailgun_signature(asked)}
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        return Delivery(asked.path, headers, urlencode(fields).encode())
+
+    def verifies(self, delivery, secret):
+        return mailgun_verifies(dict(parse_qsl(delivery.body.decode())), secret)
+
+
 SDKS = [
     Stripe(), StandardWebhooks(), Svix(), Twilio(), Slack(), Paddle(), AdyenItems(), AdyenPlatform(), Square(), Razorpay(),
     Braintree(), Sendgrid(), Discord(), Gocardless(), CoinbaseCommerce(), Hubspot(), Easypost(), CashfreePayments(), Workos(),
+    Mailgun(), MailgunForm(),
 ]
