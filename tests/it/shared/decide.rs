@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use super::server::Server;
-use super::{on_every_server, two_proxies};
+use super::{on_every_server, two_patient_proxies};
 use crate::support::{Act, Answer, Onceward, Receiver, event};
 
 on_every_server! {
@@ -27,7 +27,7 @@ async fn what_is_held_is_listed_and_decided_by_api_and_by_command<S: Server>() {
         if copies == 0 { Act::Close } else { Answer::new(200, "again").into() }
     });
     let receiver = receiver.await;
-    let (a, b) = two_proxies(&server, &receiver, "").await;
+    let (a, b) = two_patient_proxies(&server, &receiver, "").await;
     let mut held = Vec::new();
     for id in ["evt_1", "evt_2"] {
         let reply = a.sends(event(id)).await;

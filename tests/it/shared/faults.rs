@@ -8,7 +8,7 @@ use tokio::join;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::server::Server;
-use super::{on_every_server, two_proxies};
+use super::{on_every_server, two_patient_proxies, two_proxies};
 use crate::support::{Answer, Gate, Onceward, Receiver, event};
 
 on_every_server! {
@@ -153,7 +153,7 @@ async fn an_upstream_that_is_slow_holds_no_connection_to_the_server<S: Server>()
     let shut = gate.clone();
     let receiver = Receiver::that(move |_, _| Answer::new(200, "done\n").when(&shut)).await;
     let settings = "when_in_flight = \"wait\"\nlease = \"5s\"";
-    let (a, b) = two_proxies(&server, &receiver, settings).await;
+    let (a, b) = two_patient_proxies(&server, &receiver, settings).await;
     let all = |onceward| {
         let copies =
             (0..20).map(move |number| Onceward::sends(onceward, event(&format!("evt_{number}"))));

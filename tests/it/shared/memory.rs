@@ -3,8 +3,8 @@
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 
-use super::on_every_server;
 use super::server::Server;
+use super::{on_every_server, patient};
 use crate::support::http2::{Http2Sender, field, post};
 use crate::support::{Answer, Event, Onceward, Receiver, event};
 
@@ -16,11 +16,6 @@ on_every_server! {
 const MIB: u64 = 1 << 20;
 /// What the process may take beside its budget.
 const BESIDE: u64 = 100 * MIB;
-
-/// A busy machine may be slow to write what is needed here: that is not what is looked at.
-fn patient(server: &impl Server) -> String {
-    format!("{}\ntimeout = \"60s\"", server.toml())
-}
 
 /// The window of each stream is closed, so no byte of an answer can be sent.
 async fn replays_that_nobody_reads_stay_within_the_memory<S: Server>() {

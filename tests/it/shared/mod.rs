@@ -49,13 +49,32 @@ const EXPECTED: [&str; 11] = [
     "a copy was refused, then the attempt failed",
 ];
 
+/// What a proxy is told of its store by a test in which the store is always there: a busy machine may
+/// be slow, and ten times the built-in timeout is no failure.
+fn patient(server: &impl Server) -> String {
+    format!("{}\ntimeout = \"20s\"", server.toml())
+}
+
+/// Two proxies in front of one receiver, on one store that is always there.
+async fn two_patient_proxies<S: Server>(
+    server: &S,
+    receiver: &Receiver,
+    defaults: &str,
+) -> (Onceward, Onceward) {
+    two_proxies_on(&patient(server), receiver, defaults).await
+}
+
 /// Two proxies in front of one receiver, on one store.
 async fn two_proxies<S: Server>(
     server: &S,
     receiver: &Receiver,
     defaults: &str,
 ) -> (Onceward, Onceward) {
-    let mut builder = Onceward::in_front_of(receiver).store(&server.toml()).defaults(defaults);
+    two_proxies_on(&server.toml(), receiver, defaults).await
+}
+
+async fn two_proxies_on(store: &str, receiver: &Receiver, defaults: &str) -> (Onceward, Onceward) {
+    let mut builder = Onceward::in_front_of(receiver).store(store).defaults(defaults);
     for text in EXPECTED {
         builder = builder.expects_log(text);
     }

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep};
 
 use super::server::Server;
-use super::{on_every_server, two_proxies};
+use super::{on_every_server, two_patient_proxies, two_proxies};
 use crate::support::{Onceward, Receiver, Reply, event};
 
 on_every_server! {
@@ -23,7 +23,7 @@ async fn race(both: [&Onceward; 2], id: &str, racers: usize) -> Vec<Reply> {
 /// Trap 1, C02: contention is a normal answer. A hundred rounds.
 async fn of_two_hundred_racers_over_two_processes_one_is_forwarded<S: Server>() {
     let (server, receiver) = (S::start().await, Receiver::that_answers(200, "done\n").await);
-    let (a, b) = two_proxies(&server, &receiver, "").await;
+    let (a, b) = two_patient_proxies(&server, &receiver, "").await;
     for round in 1..=100 {
         let replies = race([&a, &b], &format!("evt_{round}"), 200).await;
         receiver.was_called(round);

@@ -29,7 +29,7 @@ const WORK: Duration = Duration::from_millis(20);
 /// More than the senders may have had under way before.
 const MORE_EVENTS: usize = 5 * SENDERS;
 /// What is counted of a request that came while the process drained.
-const DRAINING: &str = "onceward_refusals_total{route=\"none\",code=\"draining\"}";
+const DRAINING: &str = "onceward_refusals_total{route=\"hooks\",code=\"draining\"}";
 const NO_STORE: &str = "onceward_refusals_total{route=\"hooks\",code=\"store-unavailable\"}";
 
 /// A process on a port that it gets again after a restart.

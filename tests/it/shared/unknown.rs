@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::server::Server;
-use super::{EXPECTED, on_every_server, two_proxies};
+use super::{EXPECTED, on_every_server, two_patient_proxies};
 use crate::support::{Act, Answer, Builder, Gate, Onceward, Receiver, RedisServer, event};
 
 on_every_server! {
@@ -38,7 +38,7 @@ async fn a_timeout_is_held_and_a_look_up_that_finds_it_does_not_send_again<S: Se
     })
     .await;
     let server = S::start().await;
-    let (a, b) = two_proxies(&server, &receiver, &asking(&receiver)).await;
+    let (a, b) = two_patient_proxies(&server, &receiver, &asking(&receiver)).await;
     let first = a.sends(event("evt_1")).await;
     first.is_executed_as("upstream-timeout", 504);
     assert_eq!(b.state(&first.operation()).await, "uncertain");
@@ -54,7 +54,7 @@ async fn a_refusal_before_acceptance_is_free_at_once_for_either_process<S: Serve
     })
     .await;
     let server = S::start().await;
-    let (a, b) = two_proxies(&server, &receiver, &asking(&receiver)).await;
+    let (a, b) = two_patient_proxies(&server, &receiver, &asking(&receiver)).await;
     a.sends(event("evt_1")).await.is_executed(503);
     b.sends(event("evt_1")).await.is_executed(200);
     a.sends(event("evt_1")).await.is_replayed(200);
@@ -70,7 +70,7 @@ async fn of_fifty_copies_over_two_processes_one_asks<S: Server>() {
     })
     .await;
     let server = S::start().await;
-    let (a, b) = two_proxies(&server, &receiver, &asking(&receiver)).await;
+    let (a, b) = two_patient_proxies(&server, &receiver, &asking(&receiver)).await;
     a.sends(event("evt_1")).await.is_executed_as("upstream-timeout", 504);
     let copy = event("evt_1");
     let others = async {

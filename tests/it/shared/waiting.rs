@@ -6,7 +6,7 @@ use tokio::join;
 use tokio::time::Instant;
 
 use super::server::Server;
-use super::{on_every_server, two_proxies};
+use super::{on_every_server, two_patient_proxies};
 use crate::support::{Gate, Receiver, event};
 
 on_every_server! {
@@ -19,7 +19,7 @@ const CLAIMS: &str = "onceward_store_duration_seconds_count{call=\"claim\"}";
 async fn a_copy_that_waits_elsewhere_gets_the_answer_within_50_ms<S: Server>() {
     let (server, gate) = (S::start().await, Gate::default());
     let receiver = Receiver::behind(&gate, 200, "done\n").await;
-    let (a, b) = two_proxies(&server, &receiver, "when_in_flight = \"wait\"").await;
+    let (a, b) = two_patient_proxies(&server, &receiver, "when_in_flight = \"wait\"").await;
     let mut delays = Vec::new();
     for round in 1..=20 {
         let (copy, claims) = (event(&format!("evt_{round}")), b.metric(CLAIMS).await);
