@@ -141,6 +141,39 @@ async fn a_route_that_forwards_without_its_store_says_so_and_counts_it() {
     assert_eq!(onceward.metric("onceward_unprotected_total").await, 2.0);
 }
 
+/// It is for requests that nobody has met: a copy that heard of an attempt comes again, and so do
+/// others.
+#[tokio::test]
+async fn a_copy_of_what_is_in_flight_is_not_forwarded_when_its_store_fails() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let settings = "when_store_fails = \"forward\"\nwhen_in_flight = \"wait\"\nwaiters_max = 1";
+    let builder = Onceward::in_front_of(&receiver).defaults(settings);
+    let builder = builder.expects_log(BROKEN).expects_log(DATABASE).expects_log(NO_CLAIM);
+    let builder = builder.expects_log(UNPROTECTED).expects_log(NOT_RECORDED).expects_log(SWEEP);
+    let onceward = builder.expects_log("a lease could not be renewed yet").start().await;
+    let copy = event("evt_1");
+    let mut senders = Vec::new();
+    for _first_and_waiter_and_refused in 0..3 {
+        let mut sender = onceward.connects().await;
+        sender.writes(&copy.raw()).await;
+        receiver.has_counted(1).await;
+        senders.push(sender);
+    }
+    let refused = "onceward_limits_reached_total{limit=\"waiters_max\"}";
+    onceward.comes_to_count(refused, 1.0).await;
+    let _fault = onceward.has_a_full_disk().await;
+    for _ in 0..3 {
+        let next = onceward.sends(copy.clone()).await;
+        assert!(["in-flight", "refused"].contains(&next.disposition()), "{next:?}");
+    }
+    receiver.was_called(1);
+    assert_eq!(onceward.metric("onceward_unprotected_total").await, 0.0);
+    gate.opens();
+    onceward.sends(event("evt_2")).await.is_passed(200);
+    receiver.was_called(2);
+}
+
 /// C87, trap 17: it was done, so its sender must not hear that it was not.
 #[tokio::test]
 async fn a_store_that_fails_after_the_upstream_answered_keeps_the_answer_from_nobody() {
