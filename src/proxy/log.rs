@@ -14,7 +14,7 @@ use crate::telemetry::{Disposition, RouteMetrics};
 /// What became known of a request on its way.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    /// The route that has taken it.
+    /// The route that it names.
     pub(super) route: Option<Arc<Route>>,
     /// What it asks to have done, if it has a key.
     pub(super) asked: Option<Arc<Asked>>,

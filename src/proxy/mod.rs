@@ -196,12 +196,13 @@ impl Shared {
         body: &mut B,
         told: &mut Told,
     ) -> Result<Answer, Refusal> {
+        let read = guard::head(parts).map_err(Refusal::from);
+        let named = read.and_then(|()| self.routes.named(parts));
+        told.route = named.as_ref().ok().cloned();
         if self.draining.load(Ordering::Acquire) {
             return Err(Refusal::Draining);
         }
-        guard::head(parts)?;
-        let selected = self.routes.select(parts)?;
-        told.route = Some(Arc::clone(&selected.route));
+        let selected = self.routes.select(named?, parts)?;
         let route = &*selected.route;
         let peer = self.limited_peer(parts);
         let received = self.receive(route, parts, body, peer).await?;

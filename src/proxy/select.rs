@@ -89,12 +89,19 @@ impl<R: Described> Routes<R> {
         Self { as_written, lower_case, all_alike, plain_differs }
     }
 
-    /// The route of a request with this head.
-    pub(super) fn select(&self, head: &Parts) -> Result<Selected<R>, Refusal> {
-        let target = head.uri.path_and_query().ok_or(Refusal::Malformed(Malformed::Target))?;
+    /// The route whose host and path a request names. What is refused from here on is refused by it.
+    pub(super) fn named(&self, head: &Parts) -> Result<R, Refusal> {
+        let target = target(head)?;
+        let host = host(head);
+        let name = canonical_host(host.host()).unwrap_or_default();
+        self.as_written.find(&name, target.path()).cloned().ok_or(Refusal::NoRoute)
+    }
+
+    /// Whether the route that a request names takes it, and where it goes from there.
+    pub(super) fn select(&self, route: R, head: &Parts) -> Result<Selected<R>, Refusal> {
+        let target = target(head)?;
         let (host, path) = (host(head), target.path());
         let name = canonical_host(host.host()).unwrap_or_default();
-        let route = self.as_written.find(&name, path).ok_or(Refusal::NoRoute)?;
         let settings = route.settings();
         if !settings.methods.contains(&head.method) && !PASSING.contains(&head.method) {
             return Err(Refusal::MethodNotAllowed(allow(&settings.methods)));
@@ -103,7 +110,7 @@ impl<R: Described> Routes<R> {
         guard::connection(&head.headers, |name| settings.reads_header(name))?;
         let (target, prefix) =
             rewrite(&settings.path, settings.upstream.target.path.as_deref(), target)?;
-        Ok(Selected { route: route.clone(), host, target, prefix })
+        Ok(Selected { route, host, target, prefix })
     }
 
     /// Whoever reads the path, it is one of this route, or of another one that is like it.
@@ -185,7 +192,9 @@ pub fn choose<'r>(
 ) -> Result<&'r RouteSettings, (&'static str, String)> {
     let chosen = || {
         guard::head(parts)?;
-        Ok(Routes::new(routes).select(parts)?.route)
+        let routes = Routes::new(routes);
+        let named = routes.named(parts)?;
+        Ok(routes.select(named, parts)?.route)
     };
     chosen().map_err(|refusal: Refusal| refusal.explained())
 }
@@ -231,11 +240,15 @@ impl Selected<Arc<Route>> {
         head: &Parts,
         upstream: &upstream::Settings,
     ) -> Result<Self, Refusal> {
-        let target = head.uri.path_and_query().ok_or(Refusal::Malformed(Malformed::Target))?;
+        let target = target(head)?;
         let (pattern, path) = (&self.route.settings.path, upstream.target.path.as_deref());
         let (target, prefix) = rewrite(pattern, path, target)?;
         Ok(Self { route: Arc::clone(&self.route), host: self.host.clone(), target, prefix })
     }
+}
+
+fn target(head: &Parts) -> Result<&PathAndQuery, Refusal> {
+    head.uri.path_and_query().ok_or(Refusal::Malformed(Malformed::Target))
 }
 
 /// The host that was asked for. Only HTTP/1.0 may name none; then a route for every host serves it.

@@ -159,6 +159,23 @@ async fn a_refusal_without_a_body_is_for_the_route_that_asks_for_it() {
     assert_eq!(bare.disposition(), "refused");
     let told = onceward.sends(event("evt_1").to("/told").header("x-acme", "00")).await;
     told.is_refused(401, "signature-invalid");
+    // Whatever it is refused for.
+    let connection = event("evt_1").header("connection", "x-acme");
+    let sends = async |event: Event| {
+        let mut sender = onceward.connects().await;
+        sender.writes(&event.raw()).await;
+        sender.reads_reply().await
+    };
+    for (refused, status) in [(event("evt_1").by("TRACE"), 405), (connection, 400)] {
+        let bare = sends(refused.clone().to("/bare")).await;
+        assert_eq!((bare.status, bare.body.len()), (status, 0), "{bare:?}");
+        assert_eq!(bare.header("content-type"), None);
+        let told = sends(refused.to("/told")).await;
+        assert_eq!((told.status, told.problem()["status"].as_u64()), (status, Some(status.into())));
+    }
+    let counted = |code| format!("onceward_refusals_total{{route=\"bare\",code=\"{code}\"}}");
+    assert_eq!(onceward.metric(&counted("method-not-allowed")).await, 1.0);
+    assert_eq!(onceward.metric(&counted("malformed")).await, 1.0);
 }
 
 /// A server that knows nothing of TLS.
