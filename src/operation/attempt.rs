@@ -72,7 +72,8 @@ pub enum Reason {
     /// The head of the answer is longer than `answer_header_bytes_max`, or has more lines than
     /// `answer_header_lines_max`.
     AnswerHeadTooLarge,
-    /// The answer has a transfer coding beside `chunked`, so nobody knows where it ends.
+    /// Nobody knows where the answer ends: it has a transfer coding beside `chunked`, or a length that
+    /// is no number or contradicts another one.
     AnswerLengthUnclear,
     /// The chunks of the answer's body could not be read.
     AnswerBodyMalformed,

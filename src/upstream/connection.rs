@@ -70,6 +70,12 @@ impl Connection {
         self.reused
     }
 
+    /// What it has seen.
+    #[cfg(test)]
+    pub(super) fn witness(&self) -> Witness {
+        self.wire.witness.clone()
+    }
+
     /// Sends a request and waits for the head of the answer. Dropped before it ends, it closes the
     /// connection.
     pub async fn send(self, request: Request, progress: &Progress) -> Sent {
@@ -158,10 +164,17 @@ async fn exchange(
     }
 }
 
+/// What hyper says of an answer whose `Content-Length` is no number or more than one, and of one of
+/// HTTP/1.0 with a `Transfer-Encoding`. It has no other way to tell them from what is not HTTP.
+const LENGTH_UNCLEAR: [&str; 2] =
+    ["invalid content-length parsed", "unexpected transfer-encoding parsed"];
+
 /// Why no answer came, for the attempt log.
 fn reason(error: &hyper::Error) -> Reason {
     if error.is_parse_too_large() {
         Reason::AnswerHeadTooLarge
+    } else if error.is_parse() && LENGTH_UNCLEAR.contains(&error.to_string().as_str()) {
+        Reason::AnswerLengthUnclear
     } else if error.is_parse() {
         Reason::NotHttp
     } else {

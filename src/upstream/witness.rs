@@ -1,6 +1,6 @@
 //! The stream below HTTP: it knows what left, whether the server still reads, and what it refused.
 
-use std::io::{self, ErrorKind, IoSlice};
+use std::io::{self, ErrorKind, IoSlice, Read as _};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,6 +25,14 @@ impl<S> Stream<S> {
         match self {
             Self::Plain(_) => 0,
             Self::Tls(tls) => tls.get_ref().0.sent(),
+        }
+    }
+
+    /// Reads what TLS has decrypted already.
+    fn read_decrypted(&mut self, buf: &mut ReadBuf<'_>) {
+        if let Self::Tls(tls) = self {
+            let read = tls.get_mut().1.reader().read(buf.initialize_unfilled());
+            buf.advance(read.unwrap_or_default());
         }
     }
 }
@@ -52,6 +60,12 @@ impl Witness {
         self.0.write_failed.load(Ordering::Acquire)
     }
 
+    /// Has it see a failed write.
+    #[cfg(test)]
+    pub(super) fn sees_a_write_fail(&self) {
+        self.0.write_failed.store(true, Ordering::Release);
+    }
+
     /// Whether the server wanted a certificate, and refused to go on without one or with this one.
     pub(super) fn certificate_refused(&self) -> bool {
         self.0.certificate_refused.load(Ordering::Acquire)
@@ -69,12 +83,20 @@ pub(super) struct Witnessed<S = Socket> {
     witness: Witness,
     /// The server wants a certificate and has not sent any data yet.
     may_refuse: bool,
+    /// What reading ended with, to be told behind the data that came before it.
+    failed: Option<io::Error>,
 }
 
 impl<S> Witnessed<S> {
     /// `asked` says whether the server, over TLS 1.3, asked for a certificate.
     pub(super) fn new(stream: Stream<S>, asked: bool) -> Self {
-        Self { stream, witness: Witness::default(), may_refuse: asked }
+        Self { stream, witness: Witness::default(), may_refuse: asked, failed: None }
+    }
+
+    /// Whether an alert of the server's may still prove that it took nothing.
+    #[cfg(test)]
+    pub(super) const fn may_refuse(&self) -> bool {
+        self.may_refuse
     }
 
     pub(super) fn witness(&self) -> Witness {
@@ -86,6 +108,27 @@ impl<S> Witnessed<S> {
     }
 }
 
+impl<S: AsyncRead + AsyncWrite + Unpin> Witnessed<S> {
+    /// Reads, and tells of an error when all that came before it was read. TLS tells of an alert as
+    /// soon as it sees it, even behind data that came in the same piece.
+    fn poll_stream(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = match (self.failed.take(), &mut self.stream) {
+            (Some(failed), _) => Err(failed),
+            (None, Stream::Plain(socket)) => ready!(Pin::new(socket).poll_read(cx, buf)),
+            (None, Stream::Tls(tls)) => ready!(Pin::new(tls).poll_read(cx, buf)),
+        };
+        if let Err(error) = read {
+            self.stream.read_decrypted(buf);
+            if buf.filled().len() == before {
+                return Poll::Ready(Err(error));
+            }
+            self.failed = Some(error);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Witnessed<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -93,11 +136,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Witnessed<S> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        let read = ready!(match &mut self.stream {
-            Stream::Plain(socket) => Pin::new(socket).poll_read(cx, buf),
-            Stream::Tls(tls) => Pin::new(tls).poll_read(cx, buf),
-        });
-        match read {
+        match ready!(self.poll_stream(cx, buf)) {
             Ok(()) if buf.filled().len() > before => self.may_refuse = false,
             // A failed write has taken the reset that would be read here. An answer that ends with
             // its connection must not be complete because of it.

@@ -155,3 +155,31 @@ async fn a_connection_is_used_for_half_the_time_that_the_server_promised() {
         assert_eq!(upstream.connect().await.unwrap().is_reused(), reused, "{millis} ms");
     }
 }
+
+/// hyper takes the request for written, and the connection for one that goes on.
+#[tokio::test]
+async fn a_connection_on_which_a_write_failed_is_not_used_again() {
+    for fails in [false, true] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let upstream = upstream_at(&listener);
+        let connection = upstream.connect().await.unwrap();
+        let witness = connection.witness();
+        let answered = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            // The request is here.
+            stream.peek(&mut [0]).await.unwrap();
+            if fails {
+                witness.sees_a_write_fail();
+            }
+            answers(&mut stream, PROMISE).await;
+            stream
+        };
+        let exchanged = async {
+            let sent = connection.send(request(), &Progress::default()).await;
+            let Sent::Answered(mut answer) = sent else { panic!("{sent:?}") };
+            assert!(matches!(answer.stream.chunk().await, Ok(None)));
+        };
+        let _open = tokio::join!(answered, exchanged).0;
+        assert_eq!(upstream.connect().await.unwrap().is_reused(), !fails);
+    }
+}

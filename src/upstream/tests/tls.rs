@@ -3,11 +3,13 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use rustls::AlertDescription;
-use rustls_pki_types::PrivateKeyDer;
+use rustls::server::WebPkiClientVerifier;
+use rustls::version::{TLS12, TLS13};
+use rustls::{AlertDescription, ProtocolVersion, RootCertStore, ServerConfig};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex, join, sink};
 
-use super::super::socket::Raw;
+use super::super::socket::{Raw, Socket};
 use super::super::witness::{Stream, Witnessed};
 use super::*;
 
@@ -51,19 +53,35 @@ impl AsyncWrite for Closing {
     }
 }
 
-/// Shakes hands with a server, over a socket that is closed after `takes` bytes more.
-async fn shaken_over_one_that_takes(takes: usize) -> Witnessed<Closing> {
+/// A certificate for `localhost`, and its key.
+struct Made {
+    certificate: CertificateDer<'static>,
+    key: PrivateKeyDer<'static>,
+}
+
+fn made() -> Made {
     let _there_is_one = rustls::crypto::ring::default_provider().install_default();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let server = rustls::ServerConfig::builder()
+    Made { certificate: made.cert.der().clone(), key }
+}
+
+fn trusting(certificate: &CertificateDer<'static>) -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.clone()).unwrap();
+    roots
+}
+
+/// Shakes hands with a server, over a socket that is closed after `takes` bytes more.
+async fn shaken_over_one_that_takes(takes: usize) -> Witnessed<Closing> {
+    let Made { certificate, key } = made();
+    let client = rustls::ClientConfig::builder()
+        .with_root_certificates(trusting(&certificate))
+        .with_no_client_auth();
+    let server = ServerConfig::builder()
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
+        .with_single_cert(vec![certificate], key)
         .unwrap();
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
-    let client =
-        rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     let (here, there) = duplex(1 << 16);
     let limit = Arc::new(Mutex::new(None));
     let socket = Closing { stream: here, takes: Arc::clone(&limit) };
@@ -100,6 +118,34 @@ async fn an_end_behind_a_write_that_failed_is_a_reset() {
     assert_eq!(stream.witness().written(), 0);
     let ended = stream.read(&mut [0; 8]).await.unwrap_err();
     assert_eq!(ended.kind(), io::ErrorKind::ConnectionReset);
+}
+
+/// With TLS 1.2 the server has looked at the certificate before the handshake ended
+/// (RFC 5246, section 7.3): an alert that comes later says nothing of it.
+#[tokio::test]
+async fn only_a_server_with_tls_1_3_that_asked_for_a_certificate_may_still_refuse_it() {
+    for (version, asks) in [(&TLS13, true), (&TLS13, false), (&TLS12, true), (&TLS12, false)] {
+        let Made { certificate, key } = made();
+        let trusted = trusting(&certificate);
+        let asked = WebPkiClientVerifier::builder(Arc::new(trusted.clone()));
+        let server = ServerConfig::builder_with_protocol_versions(&[version]);
+        let server = if asks {
+            server.with_client_cert_verifier(asked.allow_unauthenticated().build().unwrap())
+        } else {
+            server.with_no_client_auth()
+        };
+        let server = server.with_single_cert(vec![certificate], key).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let here = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let there = listener.accept().await.unwrap().0;
+        let trust = TrustStore::of(trusted);
+        let shaken = tokio::join!(
+            tokio_rustls::TlsAcceptor::from(Arc::new(server)).accept(there),
+            trust.shake_hands("localhost", Socket::new(here)),
+        );
+        let may_refuse = shaken.1.unwrap().may_refuse();
+        assert_eq!(may_refuse, asks && version.version == ProtocolVersion::TLSv1_3, "{version:?}");
+    }
 }
 
 /// Reads this, then an alert.

@@ -106,10 +106,18 @@ async fn an_answer_without_a_head_is_uncertain() {
     breaks(raw("<html>HTTP/0.9 is not spoken here</html>\r\n"), "not-http", None).await;
 }
 
+/// RFC 9112, sections 6.1 and 6.3.
 #[tokio::test]
-async fn two_lengths_are_uncertain() {
-    let two = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nabc";
-    breaks(raw(two), "not-http", None).await;
+async fn a_length_that_says_two_things_or_nothing_is_uncertain() {
+    for head in [
+        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3",
+        "HTTP/1.1 200 OK\r\ncontent-length: 2, 3",
+        "HTTP/1.1 200 OK\r\ncontent-length: two",
+        "HTTP/1.1 200 OK\r\ncontent-length: -1",
+        "HTTP/1.0 200 OK\r\ntransfer-encoding: chunked",
+    ] {
+        breaks(raw(format!("{head}\r\n\r\nabc")), "answer-length-unclear", None).await;
+    }
 }
 
 #[tokio::test]

@@ -1,12 +1,16 @@
 //! Over TLS: what fails in the handshake was never sent.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use rustls::crypto::cipher::{OutboundChunks, OutboundPlainMessage};
 use rustls::server::{WantsServerCert, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
-use rustls::{ConfigBuilder, RootCertStore, ServerConfig, SupportedProtocolVersion};
+use rustls::{
+    AlertDescription, ConfigBuilder, ConnectionTrafficSecrets, ContentType, ProtocolVersion,
+    RootCertStore, ServerConfig, ServerConnection, SupportedProtocolVersion,
+};
 use rustls_pki_types::PrivateKeyDer;
 use tempfile::NamedTempFile;
 use tokio::io::{AsyncReadExt as _, copy_bidirectional};
@@ -44,16 +48,29 @@ impl Client {
     }
 }
 
+/// What a server shows of itself, and its certificate in a file.
+struct Identity {
+    config: ServerConfig,
+    certificate: NamedTempFile,
+}
+
+impl Identity {
+    fn new(name: &str, client: Client) -> Self {
+        let _there_is_one = rustls::crypto::ring::default_provider().install_default();
+        let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+        let mut certificate = NamedTempFile::new().unwrap();
+        certificate.write_all(made.cert.pem().as_bytes()).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let mut trusted = RootCertStore::empty();
+        trusted.add(made.cert.der().clone()).unwrap();
+        let config = client.config(trusted);
+        let config = config.with_single_cert(vec![made.cert.der().clone()], key).unwrap();
+        Self { config, certificate }
+    }
+}
+
 async fn terminated(receiver: SocketAddr, name: &str, client: Client) -> (u16, NamedTempFile) {
-    let _there_is_one = rustls::crypto::ring::default_provider().install_default();
-    let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
-    let mut file = NamedTempFile::new().unwrap();
-    file.write_all(made.cert.pem().as_bytes()).unwrap();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let mut trusted = RootCertStore::empty();
-    trusted.add(made.cert.der().clone()).unwrap();
-    let config =
-        client.config(trusted).with_single_cert(vec![made.cert.der().clone()], key).unwrap();
+    let Identity { config, certificate } = Identity::new(name, client);
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -68,7 +85,7 @@ async fn terminated(receiver: SocketAddr, name: &str, client: Client) -> (u16, N
             });
         }
     });
-    (port, file)
+    (port, certificate)
 }
 
 fn path(file: &NamedTempFile) -> &str {
@@ -190,4 +207,62 @@ async fn a_close_by_a_server_that_asked_for_a_certificate_is_uncertain() {
     assert_eq!(standing(&onceward, &reply).await, uncertain("connection-lost", None));
     is_held(&onceward, event("evt_1")).await;
     receiver.was_called(1);
+}
+
+/// Begins to answer, and sends an alert in the same piece: rustls has no wish to send one, so it is
+/// written with the keys of the connection.
+fn answers_and_alerts(mut stream: std::net::TcpStream, config: Arc<ServerConfig>) {
+    let mut tls = ServerConnection::new(config).unwrap();
+    let mut request = [0; 1024];
+    while tls.reader().read(&mut request).is_err() {
+        while tls.wants_write() {
+            tls.write_tls(&mut stream).unwrap();
+        }
+        if tls.read_tls(&mut stream).unwrap() == 0 {
+            return;
+        }
+        tls.process_new_packets().unwrap();
+    }
+    let mut piece = Vec::new();
+    tls.writer().write_all(b"HTTP/1.1 200 OK\r\ncontent-le").unwrap();
+    while tls.wants_write() {
+        tls.write_tls(&mut piece).unwrap();
+    }
+    let suite = tls.negotiated_cipher_suite().unwrap().tls13().unwrap();
+    let (number, secrets) = tls.dangerous_extract_secrets().unwrap().tx;
+    let ConnectionTrafficSecrets::Aes256Gcm { key, iv } = secrets else { panic!("{suite:?}") };
+    let fatal = [2, AlertDescription::AccessDenied.into()];
+    let alert = OutboundPlainMessage {
+        typ: ContentType::Alert,
+        version: ProtocolVersion::TLSv1_2,
+        payload: OutboundChunks::Single(&fatal),
+    };
+    piece.extend(suite.aead_alg.encrypter(key, iv).encrypt(alert, number).unwrap().encode());
+    stream.write_all(&piece).unwrap();
+    let _closed = stream.read_to_end(&mut Vec::new());
+}
+
+/// Only a refusal before any data proves that nothing was taken.
+#[tokio::test]
+async fn an_answer_that_has_begun_in_front_of_a_refusal_is_uncertain() {
+    let mut identity = Identity::new("localhost", Client::Asked);
+    identity.config.enable_secret_extraction = true;
+    let config = Arc::new(identity.config);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let config = Arc::clone(&config);
+            std::thread::spawn(|| answers_and_alerts(stream.unwrap(), config));
+        }
+    });
+    let onceward = Onceward::in_front_of_url(&format!("https://localhost:{port}"))
+        .variable("SSL_CERT_FILE", path(&identity.certificate))
+        .expects_log(HELD)
+        .start()
+        .await;
+    let reply = onceward.sends(event("evt_1")).await;
+    reply.is_executed_as("upstream-broken", 502).comes_back();
+    assert_eq!(standing(&onceward, &reply).await, uncertain("connection-lost", None));
+    is_held(&onceward, event("evt_1")).await;
 }
