@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::{Request, Version, header};
 
 use super::refusal::Refusal;
+use super::wire::LINGER_BYTES_MAX;
 use super::{Limits, Resources};
 use crate::budget::{Budget, Reserved};
 use crate::telemetry::{Disposition, Limit, Metrics, RouteMetrics};
@@ -59,23 +60,18 @@ impl Heads {
         }
     }
 
-    /// What h2 is to decode of a head. A larger one it refuses by itself, without a body; so one
-    /// that is not much too large is let through to get an answer that says why.
+    /// What is taken of a head on HTTP/2, and what h2 is to decode of it. A larger one h2 refuses by
+    /// itself, without a body. So as much is let through as is read behind a refusal on HTTP/1, to get
+    /// an answer that says why.
     pub(super) const fn list_bytes_max(&self) -> usize {
         let fields = self.lines_max.saturating_add(PSEUDO_FIELDS);
-        self.bytes_max.saturating_mul(2).saturating_add(fields.saturating_mul(HTTP2_FIELD_BYTES))
+        let beyond = LINGER_BYTES_MAX.saturating_add(fields.saturating_mul(HTTP2_FIELD_BYTES));
+        self.bytes_max.saturating_add(beyond)
     }
 
-    /// What is in memory of a head on HTTP/1 of which so many bytes have come.
+    /// What is in memory of a head of which so many bytes have come.
     pub(super) const fn of_partial(bytes: usize) -> usize {
         BUFFER_BYTES.saturating_add(bytes.saturating_mul(2))
-    }
-
-    /// What h2 may have in memory of a head whose end has not come: fields of no more than a byte
-    /// take a hundred each.
-    pub(super) const fn of_partial_on_http2(&self) -> usize {
-        let fields = self.list_bytes_max() / (HTTP2_FIELD_BYTES + 1);
-        BUFFER_BYTES.saturating_add(fields.saturating_mul(2 * FIELD_BYTES))
     }
 
     /// Takes the memory for more of a head that is still coming. A small one is let go on even if

@@ -8,7 +8,6 @@
 mod accept;
 mod answer;
 mod connection;
-mod frames;
 mod heads;
 mod refusal;
 mod service;

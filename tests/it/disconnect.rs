@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::support::http2::{Http2Sender, post};
 use crate::support::{Act, Answer, Event, Gate, Onceward, RawSender, Receiver, event};
 
 const BUFFERED: &str = "onceward_buffered_bytes";
@@ -63,6 +64,21 @@ async fn was_done_once(onceward: &Onceward, copy: Event, receiver: &Receiver, be
     let id = operation_of_the_last(receiver);
     onceward.comes_to_be(&id, "succeeded").await;
     onceward.sends(copy).await.is_replayed(200);
+    receiver.was_called(before + 1);
+}
+
+/// Whether or not the event was forwarded when its sender had gone, it is done with its next copy.
+async fn is_done_once(onceward: &Onceward, copy: Event, receiver: &Receiver, before: usize) {
+    let next = loop {
+        let next = onceward.sends(copy.clone()).await;
+        if next.disposition() != "in-flight" {
+            break next;
+        }
+    };
+    match next.disposition() {
+        "executed" => next.is_executed(200),
+        _ => next.is_replayed(200),
+    };
     receiver.was_called(before + 1);
 }
 
@@ -148,17 +164,7 @@ async fn a_sender_that_resets_with_the_last_byte_of_its_request_is_served_once_o
         let mut sender = onceward.connects().await;
         sender.writes(&copy.raw()).await;
         sender.resets();
-        let next = loop {
-            let next = onceward.sends(copy.clone()).await;
-            if next.disposition() != "in-flight" {
-                break next;
-            }
-        };
-        match next.disposition() {
-            "executed" => next.is_executed(200),
-            _ => next.is_replayed(200),
-        };
-        receiver.was_called(round + 1);
+        is_done_once(&onceward, copy, &receiver, round).await;
     }
 }
 
@@ -380,35 +386,53 @@ async fn a_stream_that_is_reset_with_half_of_the_answer_has_had_it_recorded() {
     receiver.was_called(1);
 }
 
+/// What comes behind a request in the same piece.
+async fn asks_with(onceward: &Onceward, copy: &Event, behind: &[u8]) -> Http2Sender {
+    let mut sender = Http2Sender::connects(onceward.address, 1 << 16).await;
+    let mut bytes = sender.request(&post("/hooks"), 100, Some(&copy.body));
+    bytes.extend_from_slice(behind);
+    sender.writes(&bytes).await;
+    sender
+}
+
 /// Promise 5 on HTTP/2: the whole request, and with it the end of the connection.
 #[tokio::test]
 async fn a_connection_that_ends_with_its_request_is_served_all_the_same() {
     let receiver = Receiver::that_answers(200, "done\n").await;
     let onceward = Onceward::in_front_of(&receiver).start().await;
     for number in 0..20 {
-        let mut sender = onceward.connects().await;
-        sender.writes(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
-        // The preface of the other side has come: the connection stands.
-        sender.reads_exactly(9).await;
-        let key = format!("end-{number}");
-        let fields = [
-            (":method", "POST"),
-            (":scheme", "http"),
-            (":authority", "hooks.example"),
-            (":path", "/hooks"),
-            ("x-idempotency-key", &*key),
-        ];
-        let literal = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
-        let block: Vec<u8> = fields
-            .iter()
-            .flat_map(|(name, value)| [vec![0], literal(name), literal(value)].concat())
-            .collect();
-        let mut frames = vec![0, 0, u8::try_from(block.len()).unwrap(), 1, 4, 0, 0, 0, 1];
-        frames.extend(block);
-        frames.extend(b"\0\0\x02\0\x01\0\0\0\x01{}");
-        sender.writes(&frames).await;
-        sender.hangs_up();
-        receiver.has_counted(number + 1).await;
+        let copy = event(&format!("evt_{number}"));
+        asks_with(&onceward, &copy, b"").await.hangs_up();
+        was_done_once(&onceward, copy, &receiver, number).await;
     }
-    receiver.was_called(20);
+}
+
+/// The request is complete; what is behind it is not HTTP/2.
+#[tokio::test]
+async fn a_request_with_garbage_behind_it_is_served_and_answered_all_the_same() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    for number in 0..20 {
+        let copy = event(&format!("evt_{number}"));
+        let mut sender = asks_with(&onceward, &copy, b"GET / HTTP/1.1\r\n\r\n").await;
+        assert_eq!(sender.reads_body(1).await, "done\n");
+        sender.is_closed().await;
+        was_done_once(&onceward, copy, &receiver, number).await;
+    }
+    let malformed = "onceward_refusals_total{route=\"none\",code=\"malformed\"}";
+    assert_eq!(onceward.metric(malformed).await, 20.0);
+}
+
+/// h2 finds an error that only it can find, here a window that grows by nothing (RFC 9113, section
+/// 6.9), maybe before the request was handed over.
+#[tokio::test]
+async fn a_request_with_an_error_behind_it_is_served_once_or_not_at_all() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    for round in 0..40 {
+        let copy = event(&format!("evt_{round}"));
+        let error = b"\0\0\x04\x08\0\0\0\0\0\0\0\0\0";
+        asks_with(&onceward, &copy, error).await.is_closed().await;
+        is_done_once(&onceward, copy, &receiver, round).await;
+    }
 }

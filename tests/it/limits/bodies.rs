@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{KIB, big, reached};
+use crate::support::http2::{Http2Sender, field, post};
 use crate::support::{Answer, Gate, Onceward, RawSender, Receiver, event};
 
 /// All but the last byte of an event.
@@ -146,10 +147,99 @@ async fn one_peer_has_no_more_than_its_share_of_connections_and_requests() {
     assert_eq!(reply.status(), 200);
 }
 
+/// The ways in which a sender gives a connection up.
+#[derive(Debug, Clone, Copy)]
+enum GivesUp {
+    /// FIN.
+    InGoodOrder,
+    /// RST.
+    ByReset,
+    /// GOAWAY with an error (RFC 9113, section 5.4.1).
+    ByGoodbye,
+}
+
+impl GivesUp {
+    /// Gives back what is still open on the sender's side.
+    async fn its(self, mut sender: Http2Sender) -> Option<Http2Sender> {
+        match self {
+            Self::InGoodOrder => sender.ends().await,
+            Self::ByReset => {
+                sender.resets();
+                return None;
+            }
+            Self::ByGoodbye => sender.says_goodbye(INTERNAL_ERROR).await,
+        }
+        Some(sender)
+    }
+}
+
+const PATIENCE: Duration = Duration::from_mins(1);
+/// RFC 9113, section 7.
+const INTERNAL_ERROR: u32 = 2;
+
+/// On HTTP/2 too nobody waits for the rest of a body whose sender is gone.
+#[tokio::test]
+async fn a_connection_that_is_given_up_frees_its_places_at_once() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let limits = "bodies_pending_max = 2\nbody_timeout = \"1h\"\nbody_rate_min = \"0B\"";
+    let onceward = Onceward::in_front_of(&receiver).limits(limits).start().await;
+    let connections = onceward.metric("onceward_connections").await;
+    for gives_up in [GivesUp::InGoodOrder, GivesUp::ByReset, GivesUp::ByGoodbye] {
+        let before = onceward.metric(&reached("bodies_pending_max")).await;
+        let mut sender = Http2Sender::connects(onceward.address, 1 << 16).await;
+        for _ in 0..3 {
+            sender.asks(&post("/hooks"), None).await;
+        }
+        // The third one has no place.
+        onceward.comes_to_count(&reached("bodies_pending_max"), before + 1.0).await;
+        if let Some(mut open) = gives_up.its(sender).await {
+            open.is_closed().await;
+        }
+        onceward.comes_down_to("onceward_connections", connections).await;
+        let mut two = [begins(&onceward).await, begins(&onceward).await];
+        for slow in &mut two {
+            slow.writes(b"}").await;
+            slow.reads_reply().await;
+        }
+        drop(two);
+        assert_eq!(onceward.metric(&reached("bodies_pending_max")).await, before + 1.0);
+        onceward.comes_down_to("onceward_connections", connections).await;
+    }
+    receiver.was_called(1);
+}
+
+/// What is complete is forwarded though its sender has gone; what is not is not waited for.
+#[tokio::test]
+async fn what_is_complete_is_served_on_a_connection_that_is_given_up() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "ok").await;
+    let limits = "bodies_pending_max = 1\nbody_timeout = \"1h\"\nbody_rate_min = \"0B\"";
+    let onceward = Onceward::in_front_of(&receiver).limits(limits).start().await;
+    for (number, gives_up) in
+        [GivesUp::InGoodOrder, GivesUp::ByReset, GivesUp::ByGoodbye].into_iter().enumerate()
+    {
+        let complete = event(&format!("evt_{number}"));
+        let is_told = async |disposition| {
+            while onceward.sends(complete.clone()).await.disposition() != disposition {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let mut sender = Http2Sender::connects(onceward.address, 1 << 16).await;
+        sender.asks(&post("/hooks"), Some(&complete.body)).await;
+        receiver.has_counted(number + 1).await;
+        sender.asks(&post("/hooks"), None).await;
+        timeout(PATIENCE, is_told("refused")).await.expect("its place is taken");
+        let _open = gives_up.its(sender).await;
+        timeout(PATIENCE, is_told("in-flight")).await.expect("its place is free");
+        gate.lets_one_pass();
+        timeout(PATIENCE, is_told("replayed")).await.expect("it was done");
+        receiver.was_called(number + 1);
+    }
+}
+
 /// The place is taken until the answer is sent, not only until there is one.
 #[tokio::test]
 async fn an_answer_that_nobody_reads_holds_its_place_until_it_is_given_up() {
-    use crate::support::http2::{Http2Sender, field, post};
     let receiver = Receiver::that_answers(200, "a long answer").await;
     let limits = "requests_in_flight_max = 3\nwrite_timeout = \"5s\"";
     let onceward = Onceward::in_front_of(&receiver).limits(limits).start().await;

@@ -1,10 +1,14 @@
 //! Heads have the same limits on HTTP/1.1 and HTTP/2, and no refusal is without a reason.
 
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
+use tokio::net::TcpStream;
 
 use super::{KIB, reached};
-use crate::support::http2::{Http2Sender, RST_STREAM, field, post};
-use crate::support::{Event, Onceward, Receiver, Reply, event};
+use crate::support::http2::{Http2Sender, LAST_KEPT, RST_STREAM, field, kept_field, post};
+use crate::support::{Event, Gate, Onceward, Receiver, Reply, event};
 
 fn refusals(code: &str) -> String {
     format!("onceward_refusals_total{{route=\"none\",code=\"{code}\"}}")
@@ -78,15 +82,71 @@ async fn a_head_that_is_too_long_is_431_on_both_versions() {
     assert_eq!(onceward.metric(&reached("header_bytes_max")).await, 2.0);
 }
 
-/// h2 answers a head that is much too long by itself and resets the stream; other streams go on.
+/// A head that is far too long is refused as on HTTP/1.1, and other streams go on.
+#[tokio::test]
+async fn a_head_that_is_far_too_long_gets_a_problem_on_http2_too() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "ok").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let stream = TokioIo::new(TcpStream::connect(onceward.address).await.unwrap());
+    let shaken = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await;
+    let (mut sender, connection) = shaken.unwrap();
+    tokio::spawn(connection);
+    let mut asks = |long: &str| {
+        let request = http::Request::post("http://hooks.example/hooks")
+            .header("x-long", long)
+            .body(Full::new(Bytes::from(event("evt").body)));
+        sender.send_request(request.unwrap())
+    };
+    let other = tokio::spawn(asks("short"));
+    receiver.has_counted(1).await;
+    for kib in [65, 140, 240, 500, 1000] {
+        let refused = asks(&"v".repeat(kib * KIB)).await.unwrap();
+        assert_eq!(refused.status(), 431, "{kib} KiB");
+        assert_eq!(refused.headers()["onceward-disposition"], "refused");
+        assert_eq!(refused.headers()["content-type"], "application/problem+json");
+        let problem = refused.into_body().collect().await.unwrap().to_bytes();
+        is_problem(std::str::from_utf8(&problem).unwrap(), 431, "head-too-large");
+    }
+    gate.opens();
+    assert_eq!(other.await.unwrap().unwrap().status(), 200);
+    assert_eq!(onceward.metric(&reached("header_bytes_max")).await, 5.0);
+    assert_eq!(onceward.metric(&refusals("head-too-large")).await, 5.0);
+    receiver.was_called(1);
+}
+
+/// RFC 9113, section 6.10 sets no least size for the pieces of a head.
+#[tokio::test]
+async fn a_head_may_come_in_pieces_of_any_size() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let mut sender = Http2Sender::connects(onceward.address, 1 << 16).await;
+    let body = event("evt").body;
+    let block = |kib| [post("/hooks"), field("x-long", &"v".repeat(kib * KIB))].concat();
+    for piece in [1, 100, 10_000] {
+        let stream = sender.asks_in_pieces(&block(60), piece, Some(&body)).await;
+        assert_eq!(sender.reads_body(stream).await, "ok", "in pieces of {piece}");
+        let stream = sender.asks_in_pieces(&block(200), piece, Some(&body)).await;
+        is_problem(&sender.reads_body(stream).await, 431, "head-too-large");
+    }
+    assert_eq!(onceward.metric(&refusals("head-too-large")).await, 3.0);
+    assert_eq!(onceward.metric(&refusals("malformed")).await, 0.0);
+}
+
+/// The block of a head that is small on its way, and has as many fields of 4,000 bytes.
+fn block_of_kept_fields(fields: usize) -> Vec<u8> {
+    let mut block = [post("/hooks"), kept_field("x-kept", &"v".repeat(4_000))].concat();
+    block.extend(std::iter::repeat_n(LAST_KEPT, fields));
+    block
+}
+
+/// h2 answers such a head by itself, without a body, and resets the stream; other streams go on.
 #[tokio::test]
 async fn what_http2_can_only_reset_is_logged_and_counted() {
     let receiver = Receiver::that_answers(200, "ok").await;
-    let builder = Onceward::in_front_of(&receiver).limits("header_bytes_max = \"8KiB\"");
-    let onceward = builder.start().await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
     let mut sender = Http2Sender::connects(onceward.address, 1 << 16).await;
-    let block = [post("/hooks"), field("x-long", &"v".repeat(40 * KIB))].concat();
-    let stream = sender.asks(&block, None).await;
+    let stream = sender.asks(&block_of_kept_fields(400), None).await;
     while sender.reads_frame().await.kind != RST_STREAM {}
     onceward.comes_to_count(&refusals("head-too-large"), 1.0).await;
     assert_eq!(onceward.metric(&reached("header_bytes_max")).await, 1.0);
@@ -100,6 +160,40 @@ async fn what_http2_can_only_reset_is_logged_and_counted() {
     let stream = sender.asks(&post("/hooks"), Some(&event("evt").body)).await;
     assert_eq!(sender.reads_body(stream).await, "ok");
     receiver.was_called(1);
+}
+
+/// What more than that comes of a head is not decoded, so nothing that follows it can be.
+#[tokio::test]
+async fn a_head_that_ends_its_connection_is_logged_and_counted_as_too_large() {
+    let long = [post("/hooks"), field("x-long", &"v".repeat(1200 * KIB))].concat();
+    for block in [long, block_of_kept_fields(2_000)] {
+        let receiver = Receiver::that_answers(200, "ok").await;
+        let onceward = Onceward::in_front_of(&receiver).start().await;
+        let mut sender = Http2Sender::connects(onceward.address, 1 << 16).await;
+        sender.asks(&block, None).await;
+        sender.is_closed().await;
+        onceward.comes_to_count(&refusals("head-too-large"), 1.0).await;
+        onceward.logs("refused before it was read").await;
+        assert_eq!(onceward.metric(&reached("header_bytes_max")).await, 1.0);
+        assert_eq!(onceward.metric(&refusals("malformed")).await, 0.0);
+    }
+}
+
+/// A request that is complete is answered before its connection ends.
+#[tokio::test]
+async fn what_is_served_is_answered_though_a_later_head_has_no_end() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "ok").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let mut sender = Http2Sender::connects(onceward.address, 1 << 16).await;
+    let stream = sender.asks(&post("/hooks"), Some(&event("evt").body)).await;
+    receiver.has_counted(1).await;
+    let endless = [post("/hooks"), field("x-long", &"v".repeat(1200 * KIB))].concat();
+    sender.asks(&endless, None).await;
+    onceward.comes_to_count(&refusals("head-too-large"), 1.0).await;
+    gate.opens();
+    assert_eq!(sender.reads_body(stream).await, "ok");
+    sender.is_closed().await;
 }
 
 #[tokio::test]

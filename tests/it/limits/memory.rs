@@ -50,7 +50,7 @@ async fn heads_of_many_small_fields_stay_within_the_memory() {
     const BUDGET: u64 = 64 * MIB;
     let receiver = Receiver::that_answers(200, "ok").await;
     let limits = "buffered_bytes_max = \"64MiB\"\nbody_timeout = \"120s\"";
-    for fields in [1_700, 240] {
+    for fields in [1_700, 240, 30_000] {
         let onceward = Onceward::in_front_of(&receiver).limits(limits).start().await;
         let floods = |_| {
             let address = onceward.address;

@@ -15,11 +15,12 @@ const HEADERS: u8 = 0x1;
 const SETTINGS: u8 = 0x4;
 const CONTINUATION: u8 = 0x9;
 pub const RST_STREAM: u8 = 0x3;
+const GOAWAY: u8 = 0x7;
 const ACK: u8 = 0x1;
 const END_STREAM: u8 = 0x1;
 const END_HEADERS: u8 = 0x4;
 /// The longest payload that every peer takes (RFC 9113, 6.5.2).
-const PAYLOAD_MAX: usize = 16_384;
+pub const PAYLOAD_MAX: usize = 16_384;
 
 /// One frame that was read.
 #[derive(Debug)]
@@ -51,19 +52,65 @@ impl Http2Sender {
     /// Writes a request; its fields are a block of [`field`]s and [`indexed`] ones. Gives its
     /// stream. Without `body` the request stays open.
     pub async fn asks(&mut self, block: &[u8], body: Option<&[u8]>) -> u32 {
+        self.asks_in_pieces(block, PAYLOAD_MAX, body).await
+    }
+
+    /// The same, with no more than so much of the block in each frame.
+    pub async fn asks_in_pieces(&mut self, block: &[u8], piece: usize, body: Option<&[u8]>) -> u32 {
         let stream = self.next_stream;
-        self.next_stream += 2;
-        let mut bytes = head(stream, block, END_HEADERS);
-        if let Some(body) = body {
-            bytes.extend(frame(DATA, END_STREAM, stream, body));
-        }
+        let bytes = self.request(block, piece, body);
         self.raw.writes(&bytes).await;
         stream
     }
 
+    /// The bytes of the next request.
+    pub fn request(&mut self, block: &[u8], piece: usize, body: Option<&[u8]>) -> Vec<u8> {
+        let stream = self.next_stream;
+        self.next_stream += 2;
+        let mut bytes = head(stream, &mut block.chunks(piece), END_HEADERS);
+        if let Some(body) = body {
+            bytes.extend(frame(DATA, END_STREAM, stream, body));
+        }
+        bytes
+    }
+
+    /// Writes these bytes, whatever they are.
+    pub async fn writes(&mut self, bytes: &[u8]) {
+        self.raw.writes(bytes).await;
+    }
+
+    /// Says that it gives the connection up, for an error of this kind, and leaves it open.
+    pub async fn says_goodbye(&mut self, error: u32) {
+        let last_stream = [0; 4];
+        let payload = [last_stream, error.to_be_bytes()].concat();
+        self.raw.writes(&frame(GOAWAY, 0, 0, &payload)).await;
+    }
+
+    /// Sends no more.
+    pub async fn ends(&mut self) {
+        self.raw.0.shutdown().await.unwrap();
+    }
+
+    /// Closes in good order.
+    pub fn hangs_up(self) {
+        self.raw.hangs_up();
+    }
+
+    /// Closes by a reset.
+    pub fn resets(self) {
+        self.raw.resets();
+    }
+
+    /// Reads until the peer has closed.
+    pub async fn is_closed(&mut self) {
+        let closed = timeout(Duration::from_mins(1), self.raw.reads_to_the_end()).await;
+        closed.expect("it closes");
+    }
+
     /// Writes the beginning of a request whose head does not end, for as long as the peer reads.
     pub async fn begins_to_ask(&mut self, block: &[u8]) {
-        self.raw.tries_to_write(&head(self.next_stream, block, 0)).await;
+        let head = head(self.next_stream, &mut block.chunks(PAYLOAD_MAX), 0);
+        self.raw.tries_to_write(&head).await;
     }
 
     /// The next frame that is none of the connection's own.
@@ -125,10 +172,10 @@ pub fn kept_field(name: &str, value: &str) -> Vec<u8> {
 /// The field that the table has kept last: its first index behind the static table.
 pub const LAST_KEPT: u8 = 0xbe;
 
-/// A head in as many frames as it takes; the last one has these flags.
-fn head(stream: u32, block: &[u8], last: u8) -> Vec<u8> {
+/// A head of which each piece is a frame; the last one has these flags.
+fn head(stream: u32, pieces: &mut dyn Iterator<Item = &[u8]>, last: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut pieces = block.chunks(PAYLOAD_MAX).peekable();
+    let mut pieces = pieces.peekable();
     let mut kind = HEADERS;
     while let Some(piece) = pieces.next() {
         let flags = if pieces.peek().is_none() { last } else { 0 };

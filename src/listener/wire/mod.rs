@@ -3,6 +3,11 @@
 //! It is also where hyper's own refusals are seen: on HTTP/1 it writes the answer that such a
 //! request gets in the place of hyper's, which has no body; on HTTP/2 it notes what h2 resets.
 
+mod arriving;
+mod frames;
+mod http2;
+mod written;
+
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
@@ -15,14 +20,14 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use super::frames::{Frames, Written};
 use super::heads::Heads;
 use super::refusal::Refusal;
 use super::watch::Watch;
 use crate::budget::Reserved;
+use http2::Http2;
 
 /// What a sender may still write after the last answer, and for how long.
-const LINGER_BYTES_MAX: usize = 1024 * 1024;
+pub(super) const LINGER_BYTES_MAX: usize = 1024 * 1024;
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The most that is read at a time on HTTP/1: just below the size to which hyper's buffer for the
@@ -56,7 +61,7 @@ pub(super) struct Wire<I> {
     head: PartialHead,
     http2: Option<Http2>,
     written: WrittenSoFar,
-    /// On HTTP/2, that the peer sends no more, or why; not yet told to whoever reads.
+    /// On HTTP/2, that nothing more is read, or why. It is held until nothing is served.
     held_end: Option<io::Result<()>>,
     ending: Ending,
 }
@@ -69,15 +74,6 @@ struct PartialHead {
     /// Heads that had ended when something was last read.
     requests: usize,
     memory: Option<Reserved>,
-}
-
-/// Where both directions of an HTTP/2 connection are.
-#[derive(Debug, Default)]
-struct Http2 {
-    read: Frames,
-    written: Written,
-    /// A head ended in what was last read.
-    head_ended: bool,
 }
 
 /// What was written on HTTP/1.
@@ -129,7 +125,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
                 return Ok(Protocol::Http1);
             }
         }
-        self.http2 = Some(Http2::default());
+        self.http2 = Some(Http2::new(self.heads.list_bytes_max()));
         Ok(Protocol::Http2)
     }
 
@@ -138,15 +134,10 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
             self.ending = Ending::PeerDone;
             return;
         }
-        let Some(http2) = &mut self.http2 else {
-            if !self.watch.is_serving() {
-                self.head.bytes = self.head.bytes.saturating_add(bytes.len());
-            }
-            return self.watch.head_began();
-        };
-        let head_ended = &mut http2.head_ended;
-        let is_open = http2.read.follow(bytes, |frame| *head_ended |= frame.ends_head());
-        if is_open { self.watch.head_began() } else { self.watch.head_ended() }
+        if !self.watch.is_serving() {
+            self.head.bytes = self.head.bytes.saturating_add(bytes.len());
+        }
+        self.watch.head_began();
     }
 
     /// What was read of a head whose end has not come is in memory: it is counted before more is
@@ -154,38 +145,27 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
     fn count_partial_head(&mut self) -> io::Result<()> {
         let requests = self.watch.requests();
         let bytes = match &self.http2 {
-            Some(http2) if http2.read.is_in_head() => self.heads.of_partial_on_http2(),
-            Some(_) => 0,
+            Some(http2) => http2.held_bytes(),
             None if requests != self.head.requests || self.watch.is_serving() => {
                 self.head.requests = requests;
                 self.head.bytes = 0;
                 0
             }
             None if self.head.bytes <= PREFACE.len() => 0,
-            None => Heads::of_partial(self.head.bytes),
+            None => self.head.bytes,
         };
-        self.heads.hold(&mut self.head.memory, bytes)
+        let bytes = if bytes == 0 { 0 } else { Heads::of_partial(bytes) };
+        let held = self.heads.hold(&mut self.head.memory, bytes);
+        held.inspect_err(|_| self.heads.refused(Refusal::Overloaded, self.peer))
     }
 
-    /// h2 decodes all heads that it can read before it hands over the first. So after each one it
-    /// is made to believe for once that there is no more: the memory of a request is counted when
-    /// it is handed over.
-    fn poll_handed_over(&mut self, context: &Context<'_>) -> Poll<()> {
-        let ended = self.http2.as_mut().is_some_and(|it| std::mem::take(&mut it.head_ended));
-        if !ended {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    }
-
-    /// Reads, on HTTP/1 no more than so much at a time.
+    /// Reads, no more than so much at a time.
     fn poll_some(
         &mut self,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.http2.is_some() || buffer.remaining() <= READ_BYTES_MAX {
+        if buffer.remaining() <= READ_BYTES_MAX {
             return Pin::new(&mut self.io).poll_read(context, buffer);
         }
         let mut part = ReadBuf::new(buffer.initialize_unfilled_to(READ_BYTES_MAX));
@@ -195,25 +175,16 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
         Poll::Ready(Ok(()))
     }
 
-    /// h2 forgets the requests that it has not handed over yet, and those that are being served,
-    /// when it hears of the end. They are complete, and are to be answered for all that.
-    fn poll_held_end(&mut self, context: &Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.watch.poll_unserved(context));
-        self.ending = Ending::PeerDone;
-        Poll::Ready(self.held_end.take().unwrap_or(Ok(())))
-    }
-
-    /// On HTTP/2 a peer that takes nothing more is found out by reading, which comes to its end:
-    /// a failed write would end what is read and not served yet.
-    fn unless_gone(
-        &self,
-        written: Poll<io::Result<usize>>,
-        length: usize,
-    ) -> Poll<io::Result<usize>> {
-        match written {
-            Poll::Ready(Err(_)) if self.http2.is_some() => Poll::Ready(Ok(length)),
-            Poll::Ready(_) | Poll::Pending => written,
-        }
+    fn poll_read_http1(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.count_partial_head()?;
+        let before = buffer.filled().len();
+        ready!(self.poll_some(context, buffer))?;
+        self.note_read(buffer.filled().get(before..).unwrap_or_default());
+        Poll::Ready(Ok(()))
     }
 
     fn note_write<'b>(
@@ -229,16 +200,6 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
             }
             Poll::Ready(Err(_)) => {}
             Poll::Pending => self.watch.write_blocked(),
-        }
-    }
-
-    fn follow_written<'b>(&mut self, length: usize, slices: impl IntoIterator<Item = &'b [u8]>) {
-        let Some(http2) = &mut self.http2 else { return };
-        let mut left = length;
-        for slice in slices {
-            let written = slice.get(..left).unwrap_or(slice);
-            left -= written.len();
-            http2.written.follow(written, |refusal| self.heads.refused(refusal, self.peer));
         }
     }
 
@@ -303,24 +264,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Wire<I> {
             buffer.put_slice(&this.read_ahead.split_to(length));
             return Poll::Ready(Ok(()));
         }
-        if this.held_end.is_some() {
-            return this.poll_held_end(context);
+        if this.http2.is_some() {
+            this.poll_read_http2(context, buffer)
+        } else {
+            this.poll_read_http1(context, buffer)
         }
-        ready!(this.poll_handed_over(context));
-        this.count_partial_head()?;
-        let before = buffer.filled().len();
-        let read = ready!(this.poll_some(context, buffer));
-        let bytes = buffer.filled().get(before..).unwrap_or_default();
-        let ends = read.is_err() || bytes.is_empty();
-        if ends && this.http2.is_some() && matches!(this.ending, Ending::Open) {
-            this.held_end = Some(read);
-            // Once more, when what was read before has been looked at.
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        read?;
-        this.note_read(bytes);
-        Poll::Ready(Ok(()))
     }
 }
 
