@@ -221,6 +221,14 @@ async fn killed_in_its_first_start_it_starts_the_next_time() {
     receiver.was_called(1);
 }
 
+/// What another process on its store says, which ends with an error.
+async fn does_not_start(onceward: &Onceward) -> String {
+    let output = timeout(Duration::from_secs(20), onceward.another().output()).await;
+    let output = output.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    String::from_utf8(output.stderr).unwrap()
+}
+
 /// C91, S11.
 #[tokio::test]
 async fn a_second_process_on_one_directory_does_not_start_and_the_first_goes_on() {
@@ -229,11 +237,8 @@ async fn a_second_process_on_one_directory_does_not_start_and_the_first_goes_on(
     let copy = &planned("answers", 0, 1)[0];
     onceward.sends(copy.clone()).await.is_executed(201);
     let began = Instant::now();
-    let ended = timeout(Duration::from_secs(20), onceward.another().output()).await;
+    let says = does_not_start(&onceward).await;
     assert!(began.elapsed() < Duration::from_secs(2), "within about a second");
-    let output = ended.unwrap().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let says = String::from_utf8(output.stderr).unwrap();
     let directory = onceward.directory().join("store").display().to_string();
     assert!(says.contains("another process") && says.contains(&directory), "{says}");
     onceward.sends(copy.clone()).await.is_replayed(201);
@@ -248,10 +253,7 @@ async fn without_the_records_that_it_had_it_does_not_start() {
     onceward.sends(planned("answers", 0, 1).remove(0)).await.is_executed(201);
     onceward.is_killed().await;
     std::fs::remove_dir_all(onceward.directory().join("store/records")).unwrap();
-    let output = timeout(Duration::from_secs(20), onceward.another().output()).await;
-    let output = output.unwrap().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let says = String::from_utf8(output.stderr).unwrap();
+    let says = does_not_start(&onceward).await;
     assert!(says.contains("are gone"), "{says}");
 }
 
@@ -270,10 +272,7 @@ async fn without_a_part_of_its_store_it_does_not_start_until_that_is_accepted() 
         let part = onceward.directory().join("store").join(part);
         if part.is_dir() { std::fs::remove_dir_all(&part) } else { std::fs::remove_file(&part) }
             .unwrap();
-        let output = timeout(Duration::from_secs(20), onceward.another().output()).await;
-        let output = output.unwrap().unwrap();
-        assert_eq!(output.status.code(), Some(1));
-        let says = String::from_utf8(output.stderr).unwrap();
+        let says = does_not_start(&onceward).await;
         for part in [part.to_str().unwrap(), "is missing", "`--accept-damaged-store`"] {
             assert!(says.contains(part), "{says}");
         }
@@ -299,6 +298,8 @@ async fn after_a_loss_of_power_it_starts_without_what_was_not_synced_and_says_so
     let first = planned("answers", 0, 1).remove(0);
     onceward.sends(first.clone()).await.is_executed(201);
     let before = onceward.journal_bytes().len();
+    let synced = onceward.directory().join("store/records/synced");
+    let noted = std::fs::read(&synced).unwrap();
     let big = planned("answers", 1, 1).remove(0).header("x-note", "n");
     onceward.sends(big.clone()).await.is_executed(201);
     onceward.is_killed().await;
@@ -310,6 +311,8 @@ async fn after_a_loss_of_power_it_starts_without_what_was_not_synced_and_says_so
     assert!(sector < end, "the group is longer than its first sector");
     bytes[claim..sector].fill(0);
     std::fs::write(onceward.journal(), &bytes).unwrap();
+    // nobody was told of the second event yet
+    std::fs::write(synced, noted).unwrap();
 
     onceward.starts_again().await;
     onceward.logs(UNSYNCED).await;
@@ -317,6 +320,40 @@ async fn after_a_loss_of_power_it_starts_without_what_was_not_synced_and_says_so
     onceward.sends(first).await.is_replayed(201);
     onceward.sends(big).await.is_uncertain();
     receiver.was_called(2);
+}
+
+/// What is left of the journal is whole: only its end is gone, with what was acknowledged.
+#[tokio::test]
+async fn with_its_journal_cut_off_it_does_not_start_until_that_is_accepted() {
+    let left_out = "a damaged part of a journal is left out";
+    let receiver = receiver().await;
+    let builder = Onceward::in_front_of(&receiver).expects_log(left_out);
+    let mut onceward = builder.expects_log("the damaged journal is kept").start().await;
+    let events = planned("answers", 0, 3);
+    onceward.sends(events[0].clone()).await.is_executed(201);
+    let whole = onceward.journal_bytes().len();
+    for event in &events[1..] {
+        onceward.sends(event.clone()).await.is_executed(201);
+    }
+    for (round, length) in [whole, whole + 100].into_iter().enumerate() {
+        onceward.is_killed().await;
+        let journal = std::fs::File::options().write(true).open(onceward.journal()).unwrap();
+        journal.set_len(length as u64).unwrap();
+        let says = does_not_start(&onceward).await;
+        let journal = onceward.journal().display().to_string();
+        for part in [&*journal, &format!("damaged at byte {whole}:"), "`--accept-damaged-store`"] {
+            assert!(says.contains(part), "{says}");
+        }
+        onceward.starts_again_with(&["--accept-damaged-store"]).await;
+        onceward.sends(events[0].clone()).await.is_replayed(201);
+        for event in &events[1..] {
+            onceward.sends(event.clone()).await.is_executed(201);
+        }
+        receiver.was_called(1 + 2 * (2 + round));
+    }
+    onceward.is_killed().await;
+    onceward.starts_again().await;
+    onceward.sends(events[2].clone()).await.is_replayed(201);
 }
 
 #[tokio::test]
@@ -336,10 +373,7 @@ async fn a_damaged_store_does_not_start_until_that_is_accepted() {
     bytes[damaged] ^= 4;
     std::fs::write(onceward.journal(), &bytes).unwrap();
 
-    let output = timeout(Duration::from_secs(20), onceward.another().output()).await;
-    let output = output.unwrap().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let says = String::from_utf8(output.stderr).unwrap();
+    let says = does_not_start(&onceward).await;
     let journal = onceward.journal().display().to_string();
     for part in [&*journal, "damaged at byte ", "`--accept-damaged-store`"] {
         assert!(says.contains(part), "{says}");

@@ -147,6 +147,6 @@ impl<'a> Batch<'a> {
             writes.insert(&tables.due, row.to_bytes(), "");
         }
         writes.commit()?;
-        tables.note_group()
+        tables.note_group(label.sequence_from)
     }
 }

@@ -5,18 +5,23 @@
 //! format            names us, and the format of what is beside it
 //! records/          the database, and in it what it must contain, see `contents`
 //! records.damaged/  one that was incomplete, put aside when that was accepted
+//! N.jnl.damaged     a journal as it was, put aside when its damage was accepted
 //! ```
+//!
+//! What is put aside a second time is called `.damaged.2`, and so on: nothing is overwritten.
+//!
 //!
 //! `records/` gets its name when it is complete, so that a crash while it is made leaves nothing
 //! that could be taken for a store.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::contents::Contents;
+use super::synced::Synced;
 use super::{IfDamaged, tables};
 
 /// The whole content of `format`.
@@ -56,7 +61,7 @@ pub enum OpenError {
     },
     /// A file or folder of the database is not there.
     #[error(
-        "`{}` is missing: operations that were recorded there would be forwarded again; restore the store in `{}`, or start once with `--accept-damaged-store` to go on without them",
+        "`{}` is missing: operations that were recorded may be forwarded again; restore the store in `{}`, or start once with `--accept-damaged-store` to go on without it",
         missing.display(), store.display()
     )]
     Missing {
@@ -143,14 +148,18 @@ impl Directory {
         if !taken.records().try_exists().map_err(io)? {
             if !path.join("format").try_exists().map_err(io)? {
                 taken.make_records()?;
-            } else if path.join("records.new").try_exists().map_err(io)? {
-                // The format is written down when they are complete.
+            } else if Contents::exists(&taken.unfinished()).map_err(io)? {
+                // They are complete.
                 taken.publish_records().map_err(io)?;
             } else if if_damaged == IfDamaged::Accept {
                 taken.begin_anew(&taken.records())?;
             } else {
                 return Err(OpenError::RecordsGone { path: path.to_owned() });
             }
+        } else if taken.unfinished().try_exists().map_err(io)? {
+            // Made to take the place of damaged records, and then not needed. Left there, they
+            // would be taken for the store should its records ever be lost.
+            fs::remove_dir_all(taken.unfinished()).map_err(io)?;
         }
         Ok(taken)
     }
@@ -184,11 +193,8 @@ impl Directory {
     fn begin_anew(&self, missing: &Path) -> Result<(), OpenError> {
         let io = |source| OpenError::Io { path: self.path.clone(), source };
         self.make_unfinished()?;
-        let aside = self.path.join("records.damaged");
         if self.records().try_exists().map_err(io)? {
-            if aside.try_exists().map_err(io)? {
-                fs::remove_dir_all(&aside).map_err(io)?;
-            }
+            let aside = keep_aside(&self.records()).map_err(io)?;
             fs::rename(self.records(), &aside).map_err(io)?;
             tracing::warn!(records = %aside.display(), "the damaged records are kept as they were");
         }
@@ -204,6 +210,11 @@ impl Directory {
     /// Where the database is.
     pub(super) fn records(&self) -> PathBuf {
         self.path.join("records")
+    }
+
+    /// Where a database is until it is complete.
+    fn unfinished(&self) -> PathBuf {
+        self.path.join("records.new")
     }
 
     /// The file that says that records were lost: nothing is opened while it is there.
@@ -249,7 +260,7 @@ impl Directory {
     /// An empty database that does not have its name yet.
     fn make_unfinished(&self) -> Result<(), OpenError> {
         let io = |source| OpenError::Io { path: self.path.clone(), source };
-        let unfinished = self.path.join("records.new");
+        let unfinished = self.unfinished();
         if unfinished.try_exists().map_err(io)? {
             fs::remove_dir_all(&unfinished).map_err(io)?;
         }
@@ -257,12 +268,13 @@ impl Directory {
             path: self.path.clone(),
             source: Box::new(source),
         })?;
-        let contents = Contents::of(&unfinished, &BTreeSet::new());
+        Synced::begin(&unfinished, 0).map_err(io)?;
+        let contents = Contents::of(&unfinished, &BTreeMap::new());
         contents.and_then(|contents| contents.write(&unfinished)).map_err(io)
     }
 
     fn publish_records(&self) -> io::Result<()> {
-        fs::rename(self.path.join("records.new"), self.records())?;
+        fs::rename(self.unfinished(), self.records())?;
         sync_directory(&self.path)
     }
 
@@ -271,7 +283,9 @@ impl Directory {
         let mut file = File::create(&unfinished)?;
         file.write_all(FORMAT.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&unfinished, self.path.join("format"))
+        fs::rename(&unfinished, self.path.join("format"))?;
+        // records without a format would be somebody else's
+        sync_directory(&self.path)
     }
 }
 
@@ -284,6 +298,21 @@ fn is_unfinished(path: &Path) -> io::Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// A name under which something damaged can be kept: nothing has it yet.
+pub(super) fn keep_aside(path: &Path) -> io::Result<PathBuf> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".damaged");
+    let mut free = PathBuf::from(&name);
+    let mut number = 2_u32;
+    while free.try_exists()? {
+        let mut numbered = name.clone();
+        numbered.push(format!(".{number}"));
+        free = numbered.into();
+        number = number.saturating_add(1);
+    }
+    Ok(free)
 }
 
 #[cfg(unix)]

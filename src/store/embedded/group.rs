@@ -9,6 +9,9 @@ use super::tables::{Dated, Standing};
 use crate::operation::state::Change;
 use crate::operation::{Operation, OperationId, State};
 
+/// Changed records that may wait in memory for the next group.
+const NOTES_MAX: usize = 256;
+
 /// What is written and synced together.
 #[derive(Default)]
 pub(super) struct Group {
@@ -82,6 +85,23 @@ impl Group {
     /// The records that it changes.
     pub(super) fn changed(&self) -> impl Iterator<Item = (OperationId, &Changed)> {
         self.changed.iter().map(|(id, changed)| (*id, changed))
+    }
+
+    /// Takes out what is kept in memory alone.
+    pub(super) fn take_in_memory_alone(&mut self) -> HashMap<OperationId, Changed> {
+        self.changed.extract_if(|_, changed| changed.is_in_memory_alone()).collect()
+    }
+
+    /// Whether nobody waits for it, and it has room: then it is written with the next group. That
+    /// a copy was refused is noted in this way, so that a flood of copies of an operation that is
+    /// held costs no syncs.
+    pub(super) fn may_wait(&self) -> bool {
+        let is_lazy = |changed: &Changed| changed.change < Change::Durable;
+        self.answers.is_empty()
+            && self.holds_ended.is_empty()
+            && self.swept.is_empty()
+            && self.changed.len() < NOTES_MAX
+            && self.changed.values().all(is_lazy)
     }
 
     /// Takes the changes out, to keep them.

@@ -15,6 +15,7 @@ mod queue;
 mod recovery;
 mod stuffing;
 mod sweep;
+mod synced;
 mod tables;
 mod writer;
 
@@ -115,9 +116,8 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     let contents = contents.as_ref();
     let records = directory.records();
     let journals = Journals::check(path, &records, contents, *durability, *if_damaged)?;
-    let used = journals.used();
     // The database asserts what it reads: bytes that it did not write may end it in a panic.
-    let opened = catch_unwind(AssertUnwindSafe(|| Tables::open(directory, *durability, &used)));
+    let opened = catch_unwind(AssertUnwindSafe(|| Tables::open(directory, *durability, &journals)));
     let tables = opened.map_err(|_| OpenError::Database {
         path: settings.path.clone(),
         source: Box::new(Unreadable),

@@ -14,8 +14,7 @@
 //! than that: the record decides. `unsettled` says at start what is not settled without reading
 //! every record. Records are kept as `stuffing` says.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
@@ -23,8 +22,9 @@ use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistM
 use super::batch::Batch;
 use super::contents::Contents;
 use super::directory::Directory;
-use super::journal::LABEL_KEY;
+use super::journal::{Journals, LABEL_KEY};
 use super::stuffing::unstuff;
+use super::synced::Synced;
 use super::{Durability, Error};
 use crate::operation::{Operation, OperationId, State, Timestamp};
 use crate::store::codec;
@@ -157,6 +157,9 @@ pub(super) struct Tables {
     pub(super) durability: Durability,
     /// As it is written down.
     contents: RefCell<Contents>,
+    synced: Synced,
+    /// The number of the latest group that was written; its sequence number is not lower.
+    latest: Cell<u64>,
     // let go of last, when the database is closed
     directory: Directory,
 }
@@ -192,16 +195,21 @@ fn open_database(path: &Path) -> Result<(Database, [Keyspace; 6]), fjall::Error>
 }
 
 impl Tables {
-    /// Opens the database and writes down what it contains. `used` are journals that hold a group.
+    /// Opens the database and writes down what it contains and how far it reaches.
     pub(super) fn open(
         directory: Directory,
         durability: Durability,
-        used: &BTreeSet<u64>,
+        journals: &Journals,
     ) -> Result<Self, fjall::Error> {
-        let (database, tables) = open_database(&directory.records())?;
-        let contents = Contents::of(&directory.records(), used)?;
-        contents.write(&directory.records())?;
+        let records = directory.records();
+        let (database, tables) = open_database(&records)?;
+        // the numbers of an emptied database may begin anew
+        let latest = journals.reach();
+        let synced = Synced::begin(&records, latest)?;
+        let contents = Contents::of(&records, &journals.used())?;
+        contents.write(&records)?;
         let contents = RefCell::new(contents);
+        let latest = Cell::new(latest);
         let [operations, unsettled, due, created, meta, keys] = tables;
         Ok(Self {
             database,
@@ -213,6 +221,8 @@ impl Tables {
             meta,
             durability,
             contents,
+            synced,
+            latest,
             directory,
         })
     }
@@ -290,20 +300,34 @@ impl Tables {
         Batch::new(self)
     }
 
-    /// Writes down which journal a group was written to, before anybody is told of the group. It is
-    /// on disk before that is.
-    pub(super) fn note_group(&self) -> Result<(), fjall::Error> {
+    /// Writes down that a group was written, and to which journal, before anybody is told of the
+    /// group. `sequence` is what its label says. That a journal holds a group is on disk before that
+    /// is noted.
+    pub(super) fn note_group(&self, sequence: u64) -> Result<(), fjall::Error> {
         let records = self.directory.records();
         let mut contents = self.contents.borrow_mut();
-        if contents.note_group(&records)? {
+        let is_new = contents.note_group(&records, self.latest.replace(sequence))?;
+        if is_new {
             self.sync()?;
             contents.write(&records)?;
+        }
+        if is_new || self.durability == Durability::Sync {
+            self.synced.note(sequence)?;
+        }
+        if is_new {
+            self.synced.sync()?;
         }
         Ok(())
     }
 
-    /// Everything that was written is on disk when this returns.
-    pub(super) fn sync(&self) -> Result<(), fjall::Error> {
+    /// Everything that was written is on disk when this returns, and noted.
+    pub(super) fn close(&self) -> Result<(), fjall::Error> {
+        self.sync()?;
+        self.synced.note(self.latest.get())?;
+        Ok(self.synced.sync()?)
+    }
+
+    fn sync(&self) -> Result<(), fjall::Error> {
         self.database.persist(PersistMode::SyncAll)
     }
 }

@@ -1,7 +1,8 @@
 //! The thread that owns the database.
 //!
 //! Nobody reads what is not durable: a record that the running group changes is answered with the
-//! group, after its sync. When a write or a sync fails, nothing is known about the disk any more:
+//! group, after its sync. A group that only notes what may be lost waits for the next one, or for
+//! the next pass of expiry, which comes every second. When a write or a sync fails, nothing is known about the disk any more:
 //! it is never tried again, the group is answered with the failure, and from then on the store
 //! only turns copies away or replays to them what was durable before.
 
@@ -56,8 +57,8 @@ impl Writer {
     /// Works until the store is closed or dropped.
     pub(super) fn run(mut self) {
         let mut closing = Vec::new();
+        let mut group = Group::default();
         while let Some(first) = self.commands.blocking_recv() {
-            let mut group = Group::default();
             group = self.obey(first, group, &mut closing);
             for _ in 1..GROUP_MAX {
                 let Ok(next) = self.commands.try_recv() else {
@@ -65,9 +66,18 @@ impl Writer {
                 };
                 group = self.obey(next, group, &mut closing);
             }
-            self.commit(group);
+            for (id, changed) in group.take_in_memory_alone() {
+                self.keep(id, changed);
+            }
+            if !group.may_wait() {
+                self.commit(mem::take(&mut group));
+            }
         }
-        if let Err(error) = self.tables.sync() {
+        self.commit(group);
+        // after a failure nothing is known about the disk, and nothing more is noted
+        if !self.broken
+            && let Err(error) = self.tables.close()
+        {
             tracing::error!(error = %chain(&error), "the store was closed unsynced");
         }
         // the database is closed, and its directory free, before this is told

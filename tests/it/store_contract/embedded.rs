@@ -29,10 +29,18 @@ pub(super) struct OnDisk {
     directory: TempDir,
 }
 
+/// The settings of a store in this directory.
+pub(super) fn settings(directory: &Path) -> Settings {
+    let path = directory.to_owned();
+    Settings { path, durability: Durability::Sync, if_damaged: IfDamaged::Refuse }
+}
+
+pub(super) fn open_with(settings: &Settings, clock: &Clock) -> Result<Arc<Embedded>, OpenError> {
+    embedded::open(settings, clock.clone()).map(Arc::new)
+}
+
 fn open(directory: &Path, clock: &Clock) -> Result<Arc<Embedded>, OpenError> {
-    let (path, if_damaged) = (directory.to_owned(), IfDamaged::Refuse);
-    let settings = Settings { path, durability: Durability::Sync, if_damaged };
-    embedded::open(&settings, clock.clone()).map(Arc::new)
+    open_with(&settings(directory), clock)
 }
 
 impl Harness for OnDisk {
@@ -54,10 +62,8 @@ impl OnDisk {
     /// One that does not wait for the disk.
     pub(super) fn unsynced() -> Self {
         let (directory, clock) = (tempfile::tempdir().unwrap(), Clock::manual(START));
-        let path = directory.path().to_owned();
-        let if_damaged = IfDamaged::Refuse;
-        let settings = Settings { path, durability: Durability::Os, if_damaged };
-        let store = Arc::new(embedded::open(&settings, clock.clone()).unwrap());
+        let settings = Settings { durability: Durability::Os, ..settings(directory.path()) };
+        let store = open_with(&settings, &clock).unwrap();
         Self { store, clock, directory }
     }
 
@@ -329,7 +335,7 @@ fn in_a_process(test: &str, directory: &Path, limit_bytes: Option<u64>) -> Child
 }
 
 /// Names the directory of a test that runs in a process of its own.
-const DIRECTORY: &str = "STORE_CONTRACT_DIRECTORY";
+pub(super) const DIRECTORY: &str = "STORE_CONTRACT_DIRECTORY";
 
 /// C91: kill -9 under load loses nothing that was acknowledged.
 #[tokio::test]

@@ -6,32 +6,33 @@ use std::path::Path;
 use std::sync::Arc;
 
 use onceward::clock::Clock;
-use onceward::operation::state::{Claimed, Settlement};
-use onceward::operation::{AnswerBody, Outcome, StoredAnswer};
+use onceward::operation::state::{ClaimRequest, Claimed, Settlement};
+use onceward::operation::{AnswerBody, Outcome, State, StoredAnswer};
 use onceward::store::Store;
-use onceward::store::embedded::{self, Durability, Embedded, IfDamaged, OpenError, Settings};
+use onceward::store::embedded::{Embedded, IfDamaged, OpenError, Settings};
 use tempfile::TempDir;
 
-use super::embedded::{START, after_a_crash_of};
-use super::support::{answer, attempted, copy_of, end_of, granted, order};
+use super::embedded::{START, after_a_crash_of, open_with, settings};
+use super::support::{HOLD_FOR, LEASE, answer, attempted, copy_of, end_of, granted, order};
 
-const JOURNAL: &str = "records/0.jnl";
+pub(super) const JOURNAL: &str = "records/0.jnl";
+pub(super) const CONTENTS: &str = "records/contents";
+pub(super) const SYNCED: &str = "records/synced";
 const SECTOR: usize = 512;
 
 pub(super) fn open(path: &Path, if_damaged: IfDamaged) -> Result<Arc<Embedded>, OpenError> {
-    let settings = Settings { path: path.to_owned(), durability: Durability::Sync, if_damaged };
-    embedded::open(&settings, Clock::manual(START)).map(Arc::new)
+    open_with(&Settings { if_damaged, ..settings(path) }, &Clock::manual(START))
 }
 
 /// The journal without the zeros that it is made with.
-fn journal(store: &Path) -> Vec<u8> {
+pub(super) fn journal(store: &Path) -> Vec<u8> {
     let mut bytes = fs::read(store.join(JOURNAL)).unwrap();
     bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
     bytes
 }
 
 /// The end of an attempt whose answer has this body.
-fn end_with(request: &onceward::operation::state::ClaimRequest, body: &[u8]) -> Settlement {
+pub(super) fn end_with(request: &ClaimRequest, body: &[u8]) -> Settlement {
     let mut end = end_of(request, 1, Outcome::Succeeded);
     let body = AnswerBody::Kept(body.to_vec().into());
     end.ending.answer = Some(Arc::new(StoredAnswer { body, ..StoredAnswer::clone(&answer()) }));
@@ -39,7 +40,8 @@ fn end_with(request: &onceward::operation::state::ClaimRequest, body: &[u8]) -> 
 }
 
 /// A store in which `kept` was done and `last` was claimed; its last group is the end of `last`,
-/// with a body that holds a whole journal. And the journal before and behind that group.
+/// with a body that holds a whole journal. Nobody was told of that group: it is not noted as synced.
+/// And the journal before and behind that group.
 struct Written {
     store: TempDir,
     before: Vec<u8>,
@@ -54,10 +56,11 @@ impl Written {
         attempted(&*store, &order("kept"), Outcome::Succeeded).await;
         let (request, _) = granted(&*store, &order("last")).await;
         let before = journal(path);
+        let synced = fs::read(path.join(SYNCED)).unwrap();
         let body = [&before[..], &vec![0; 2 * SECTOR], b"FJL\x03", &before, b"FJL"].concat();
         store.settle(&end_with(&request, &body)).await.unwrap();
         let after = journal(path);
-        let store = after_a_crash_of(path, |_| ());
+        let store = after_a_crash_of(path, |copy| fs::write(copy.join(SYNCED), synced).unwrap());
         Self { store, before, after }
     }
 
@@ -197,4 +200,35 @@ async fn s6_a_whole_group_behind_one_without_a_sector_refuses() {
     assert!(matches!(told, Claimed::Uncertain { .. }), "it was claimed: {told:?}");
     let told = copy_of(&*store, &order("behind")).await;
     assert!(matches!(told, Claimed::Uncertain { .. }), "{told:?}");
+}
+
+/// What may be lost costs no sync: a flood of copies of a held operation does not slow others.
+#[tokio::test]
+async fn s8_that_a_copy_was_refused_is_written_with_the_next_group() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let clock = Clock::manual(START);
+    let held = order("held");
+    let store = open_with(&settings(path), &clock).unwrap();
+    attempted(&*store, &held, Outcome::Uncertain).await;
+    for round in 0..3 {
+        clock.advance(LEASE);
+        let before = journal(path);
+        for _ in 0..50 {
+            assert!(matches!(copy_of(&*store, &held).await, Claimed::Uncertain { .. }));
+        }
+        assert!(matches!(store.get(held.id).await, Ok(Some(_))));
+        assert_eq!(journal(path), before, "nothing was written");
+        match round {
+            0 => drop(granted(&*store, &order("other")).await),
+            1 => drop(store.sweep(1).await.unwrap()),
+            _ => store.close().await,
+        }
+        let killed = after_a_crash_of(path, |_| ());
+        let clock = Clock::manual(clock.wall());
+        let again = open_with(&settings(killed.path()), &clock).unwrap();
+        let found = again.get(held.id).await.unwrap().unwrap();
+        let State::Uncertain(found) = found.state else { panic!("{found:?}") };
+        assert_eq!(found.hold_until, clock.wall().plus(HOLD_FOR), "round {round}");
+    }
 }

@@ -11,11 +11,8 @@ use onceward::store::embedded::{IfDamaged, OpenError};
 use tempfile::TempDir;
 
 use super::embedded::after_a_crash_of;
-use super::journal::open;
+use super::journal::{CONTENTS, JOURNAL, open};
 use super::support::{answer, attempted, copy_of, order};
-
-const JOURNAL: &str = "records/0.jnl";
-const CONTENTS: &str = "records/contents";
 
 /// A store in which `done` was done, as a crash leaves it.
 async fn used() -> TempDir {
@@ -25,7 +22,7 @@ async fn used() -> TempDir {
     after_a_crash_of(directory.path(), |_| ())
 }
 
-fn remove(path: &Path) {
+pub(super) fn remove(path: &Path) {
     if path.is_dir() {
         fs::remove_dir_all(path).unwrap();
     } else {
@@ -38,12 +35,12 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files_in(&path) } else { vec![path] }).collect()
 }
 
-async fn remembers(store: &dyn Store, name: &str) {
+pub(super) async fn remembers(store: &dyn Store, name: &str) {
     let told = copy_of(store, &order(name)).await;
     assert_eq!(told, Claimed::Succeeded { attempt: 1, answer: answer() });
 }
 
-fn is_refused_for(store: &Path, part: &str) {
+pub(super) fn is_refused_for(store: &Path, part: &str) {
     for _ in 0..2 {
         let refused = open(store, IfDamaged::Refuse).unwrap_err();
         let OpenError::Missing { missing, .. } = &refused else { panic!("{part}: {refused:?}") };

@@ -51,15 +51,14 @@ impl Examined {
         self.lost.iter().filter(|lost| lost.kind == LostKind::Damaged)
     }
 
-    /// Groups were synced in it. If there is none, that is not what a crash leaves.
-    pub(super) fn has_held_groups(&mut self) {
-        if !self.whole.is_empty() {
-            return;
-        }
+    /// Groups were synced that are not in it. That is not what a crash leaves: no part that is lost
+    /// was being written, and something is lost even if none can be seen.
+    pub(super) fn has_lost_groups(&mut self) {
         self.lost.iter_mut().for_each(|lost| lost.kind = LostKind::Damaged);
         if self.lost.is_empty() {
+            let end = self.whole.last().map_or(0, |last| last.end);
             let kind = LostKind::Damaged;
-            self.lost.push(Lost { range: 0..0, kind, changes: None, operations: Vec::new() });
+            self.lost.push(Lost { range: end..end, kind, changes: None, operations: Vec::new() });
         }
     }
 }

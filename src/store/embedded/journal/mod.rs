@@ -18,15 +18,20 @@
 //! A missing sector cannot be mistaken for anything else: no group has as many zeros in a row (see
 //! `stuffing`), and a flipped bit does not make them. Bytes that are wrong in any other way were
 //! written, so they may have been acknowledged: then the store does not open, unless it is told to
-//! go on without them. The same is true of a journal that is not there, or without a single group,
-//! although one is noted in it (see `contents`).
+//! go on without them. The same is true of a journal that is not there or does not reach as far as
+//! is noted elsewhere: see `contents`, and `synced` for the newest one.
+//!
+//! The last group is written once more at each start. If a sync of it failed, the operating system
+//! may have given up to write it to the disk and have it in memory all the same, so that it reads
+//! as whole until the machine stops (`fsync(2)` in the Linux manual, under EIO).
 
 mod examine;
 mod group;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
@@ -35,8 +40,9 @@ use std::path::{Path, PathBuf};
 pub(super) use self::group::{END_MARK, LABEL_KEY, Label};
 
 use self::examine::{Examined, Lost, LostKind, examine};
-use super::contents::{Contents, FIRST_JOURNAL};
-use super::directory::{OpenError, sync_directory};
+use super::contents::{self, Contents, FIRST_JOURNAL};
+use super::directory::{OpenError, keep_aside, sync_directory};
+use super::synced::{self, Synced};
 use super::{Durability, IfDamaged};
 
 /// The journals as they are when the database opens them: where the last group of each ends.
@@ -48,6 +54,8 @@ struct Checked {
     path: PathBuf,
     number: u64,
     end: u64,
+    /// The sequence number of the last group in it or before it.
+    reaches: Option<u64>,
 }
 
 /// A journal, before it is read.
@@ -68,6 +76,7 @@ impl Journals {
         if_damaged: IfDamaged,
     ) -> Result<Self, OpenError> {
         let io = |source| OpenError::Io { path: store.to_owned(), source };
+        contents.map_or(Ok(()), |contents| contents.put_back(records)).map_err(io)?;
         let journals = journals(records).map_err(io)?;
         if let Some(missing) = missing(&journals, contents).map(|number| path(records, number)) {
             if if_damaged == IfDamaged::Refuse {
@@ -78,17 +87,21 @@ impl Journals {
                 "a journal is missing; the operations in it may run again"
             );
         }
+        let synced = synced_until(store, records, contents, if_damaged)?;
         let newest = journals.last().map(|journal| journal.number);
-        let mut checked = Vec::new();
-        let mut last = None;
+        let mut checked: Vec<Checked> = Vec::new();
         for Journal { path, number } in journals {
             let bytes = content(&path).map_err(io)?;
             let is_newest = newest == Some(number);
+            let last = checked.last().and_then(|journal| journal.reaches);
             let mut examined = examine(&bytes, is_newest.then_some(durability), last);
-            if !may_be_empty(number, is_newest, contents) {
-                examined.has_held_groups();
+            let noted = if is_newest { synced } else { contents.and_then(|c| c.reaches(number)) };
+            let is_without_any = examined.whole.is_empty();
+            if (is_without_any && !may_be_empty(number, is_newest, contents))
+                || noted.zip(examined.last).is_some_and(|(noted, last)| last < noted)
+            {
+                examined.has_lost_groups();
             }
-            last = examined.last;
             if if_damaged == IfDamaged::Refuse
                 && let Some(damage) = examined.damaged().next()
             {
@@ -98,14 +111,25 @@ impl Journals {
             }
             examined.lost.iter().for_each(|lost| tell(&path, lost));
             let end = mend(store, &path, &bytes, &examined).map_err(io)?;
-            checked.push(Checked { path, number, end });
+            if is_newest {
+                write_again(&path, &bytes, &examined).map_err(io)?;
+            }
+            checked.push(Checked { path, number, end, reaches: examined.last });
         }
+        let full = checked.iter().map(|journal| journal.number).filter(|n| Some(*n) != newest);
+        contents::name_again(records, full).map_err(io)?;
         Ok(Self(checked))
     }
 
-    /// Those that hold a group.
-    pub(super) fn used(&self) -> BTreeSet<u64> {
-        self.0.iter().filter(|journal| journal.end > 0).map(|journal| journal.number).collect()
+    /// Those that hold a group, and the sequence number of the last one.
+    pub(super) fn used(&self) -> BTreeMap<u64, u64> {
+        let used = self.0.iter().filter(|journal| journal.end > 0);
+        used.filter_map(|journal| Some((journal.number, journal.reaches?))).collect()
+    }
+
+    /// The sequence number of the last group, 0 if there is none.
+    pub(super) fn reach(&self) -> u64 {
+        self.0.last().and_then(|journal| journal.reaches).unwrap_or(0)
     }
 
     /// A journal that the database has cut off all the same. One that is gone was not needed any
@@ -123,10 +147,34 @@ impl Journals {
     }
 }
 
+/// The sequence number up to which all groups were synced, if that is noted.
+fn synced_until(
+    store: &Path,
+    records: &Path,
+    contents: Option<&Contents>,
+    if_damaged: IfDamaged,
+) -> Result<Option<u64>, OpenError> {
+    if !contents.is_some_and(Contents::notes_synced) {
+        return Ok(None);
+    }
+    match Synced::read(records) {
+        Ok(synced) => Ok(Some(synced)),
+        Err(error) if if_damaged == IfDamaged::Accept => {
+            tracing::error!(%error, "how far the journals were synced is not known");
+            Ok(None)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(OpenError::Missing { store: store.to_owned(), missing: synced::path(records) })
+        }
+        Err(source) => Err(OpenError::Io { path: store.to_owned(), source }),
+    }
+}
+
 /// The number of a journal that must be there and is not. The database begins them one after the
 /// other and removes the oldest; it is never without one.
 fn missing(journals: &[Journal], contents: Option<&Contents>) -> Option<u64> {
-    let mut expected = journals.first().map(|oldest| oldest.number);
+    let oldest = journals.first().map(|oldest| oldest.number);
+    let mut expected = oldest.min(contents.and_then(Contents::oldest_full_journal).or(oldest));
     for journal in journals {
         if expected != Some(journal.number) {
             return expected;
@@ -153,24 +201,35 @@ pub(super) fn path(records: &Path, number: u64) -> PathBuf {
     records.join(format!("{number}.jnl"))
 }
 
-/// The numbers of the journals, oldest first.
-pub(super) fn numbers(records: &Path) -> io::Result<Vec<u64>> {
-    Ok(journals(records)?.into_iter().map(|journal| journal.number).collect())
-}
-
 /// The journals of a database, oldest first.
 fn journals(records: &Path) -> io::Result<Vec<Journal>> {
-    let mut journals = Vec::new();
+    let numbers = numbers(records)?.into_iter();
+    Ok(numbers.map(|number| Journal { path: path(records, number), number }).collect())
+}
+
+/// The numbers of the journals, oldest first.
+pub(super) fn numbers(records: &Path) -> io::Result<Vec<u64>> {
+    numbers_of(records, "jnl")
+}
+
+/// The numbers that files with this extension have for names, lowest first. The database refuses
+/// journals of any other name.
+pub(super) fn numbers_of(records: &Path, extension: &str) -> io::Result<Vec<u64>> {
+    let mut numbers = Vec::new();
     for entry in fs::read_dir(records)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "jnl") {
-            let number = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
-            // the database refuses any other name
-            journals.extend(number.map(|number| Journal { path, number }));
+        if path.extension() == Some(OsStr::new(extension)) {
+            numbers.extend(path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok()));
         }
     }
-    journals.sort_by_key(|journal| journal.number);
-    Ok(journals)
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// Whether anything was written to a journal that is being used.
+pub(super) fn is_begun(path: &Path) -> io::Result<bool> {
+    let mut first = [0];
+    Ok(File::open(path)?.read_at(&mut first, 0)? == 1 && first == [group::START])
 }
 
 /// How much is looked at at a time for the end of a journal, which may have a long end of zeros.
@@ -201,7 +260,7 @@ fn mend(store: &Path, path: &Path, bytes: &[u8], examined: &Examined) -> io::Res
     let end = examined.whole.iter().map(|range| range.len() as u64).sum();
     if examined.damaged().next().is_some() {
         if let Some(name) = path.file_name() {
-            let kept = store.join(name).with_extension("jnl.damaged");
+            let kept = keep_aside(&store.join(name))?;
             fs::copy(path, &kept)?;
             File::open(&kept)?.sync_all()?;
             tracing::warn!(journal = %kept.display(), "the damaged journal is kept as it was");
@@ -220,6 +279,21 @@ fn mend(store: &Path, path: &Path, bytes: &[u8], examined: &Examined) -> io::Res
         file.sync_all()?;
     }
     Ok(end)
+}
+
+/// Writes the last whole group to its place once more, and syncs it.
+fn write_again(path: &Path, bytes: &[u8], examined: &Examined) -> io::Result<()> {
+    // a mended journal was written as a whole
+    if examined.damaged().next().is_some() {
+        return Ok(());
+    }
+    let Some(last) = examined.whole.last() else {
+        return Ok(());
+    };
+    let journal = File::options().write(true).open(path)?;
+    let group = bytes.get(last.clone()).unwrap_or_default();
+    journal.write_all_at(group, last.start as u64)?;
+    journal.sync_all()
 }
 
 /// Operations of a damaged part that are named in the log.

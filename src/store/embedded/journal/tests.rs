@@ -58,7 +58,7 @@ fn written(groups: &[&[&[u8]]], durability: Durability) -> Vec<Vec<u8>> {
     let store = tempfile::tempdir().unwrap();
     let directory = Directory::take(store.path(), IfDamaged::Refuse).unwrap();
     let journal = directory.records().join("0.jnl");
-    let tables = Tables::open(directory, durability, &BTreeSet::new()).unwrap();
+    let tables = Tables::open(directory, durability, &Journals(Vec::new())).unwrap();
     let mut images = Vec::new();
     let mut number = 0;
     for bodies in groups {

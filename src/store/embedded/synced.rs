@@ -1,0 +1,78 @@
+//! How far the journals were synced: the file `synced` in the directory of the database.
+//!
+//! A journal that was cut off between two groups looks whole, and one that was cut off inside a
+//! group looks as if that group had just been written. So the number of the last group that was
+//! synced is kept outside the journals. It is written after the group was synced and before anybody
+//! is told of it, so a journal that does not reach it has lost what was acknowledged.
+//!
+//! The file itself is synced at a start, when a journal is full, and at an orderly end, but not for
+//! each group: the end of the process does not lose what was written, and after a loss of power an
+//! older number is true as well. With `durability = "os"` groups are not synced, so then it is only
+//! written when the file is.
+//!
+//! ```text
+//! sequence number: u64   xxh3 of its bytes: u64      big-endian
+//! ```
+//!
+//! It is one part of a sector, and always at the same place, so it is never half written.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+const BYTES: usize = 16;
+
+/// The file, open for writing.
+#[derive(Debug)]
+pub(super) struct Synced(File);
+
+/// Where it is.
+pub(super) fn path(records: &Path) -> PathBuf {
+    records.join("synced")
+}
+
+impl Synced {
+    /// The sequence number of a group that was synced, as were all before it.
+    pub(super) fn read(records: &Path) -> io::Result<u64> {
+        let path = path(records);
+        let bytes = fs::read(&path)?;
+        let sequence = bytes.first_chunk().map(|sequence| u64::from_be_bytes(*sequence));
+        let sequence = sequence.filter(|sequence| to_bytes(*sequence) == *bytes);
+        sequence.ok_or_else(|| {
+            let says = format!("`{}` is damaged", path.display());
+            io::Error::new(io::ErrorKind::InvalidData, says)
+        })
+    }
+
+    /// Makes the file, or takes it over, and writes a number to it, durably.
+    pub(super) fn begin(records: &Path, sequence: u64) -> io::Result<Self> {
+        let file = File::options().create(true).truncate(false).write(true).open(path(records))?;
+        let synced = Self(file);
+        synced.note(sequence)?;
+        synced.0.set_len(BYTES as u64)?;
+        synced.sync()?;
+        Ok(synced)
+    }
+
+    /// Says that a group was synced.
+    pub(super) fn note(&self, sequence: u64) -> io::Result<()> {
+        self.0.write_all_at(&to_bytes(sequence), 0)
+    }
+
+    /// What was noted survives a loss of power.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
+fn to_bytes(sequence: u64) -> [u8; BYTES] {
+    let sequence = sequence.to_be_bytes();
+    let mut bytes = [0; BYTES];
+    let (number, checksum) = bytes.split_at_mut(sequence.len());
+    number.copy_from_slice(&sequence);
+    checksum.copy_from_slice(&xxh3_64(&sequence).to_be_bytes());
+    bytes
+}

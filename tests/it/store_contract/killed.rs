@@ -1,0 +1,300 @@
+//! A process that is killed, or meets with an error, at any of its calls that change files, while it
+//! opens the store on disk or makes it, and in its first attempt: the next one opens it with all that
+//! was acknowledged.
+//!
+//! `strace` kills it on its way into the call. It counts the calls of each thread for itself.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use onceward::operation::Outcome;
+use onceward::operation::state::Claimed;
+use onceward::store::Store;
+use onceward::store::embedded::{IfDamaged, OpenError};
+use tempfile::TempDir;
+
+use super::embedded::{DIRECTORY, after_a_crash_of};
+use super::journal::{JOURNAL, end_with, journal, open};
+use super::missing::{remembers, remove};
+use super::reach::ends;
+use super::support::{attempted, claim_on, copy_of, end_of, granted, order};
+
+/// Calls that change files, or make sure that they were changed. What a process has written before it
+/// is killed at one of them is there.
+const CALLS: [&str; 9] = [
+    "ftruncate",
+    "pwrite64",
+    "fdatasync",
+    "fsync",
+    "rename",
+    "linkat",
+    "unlink",
+    "unlinkat",
+    "rmdir",
+];
+
+/// Tells a process that damage is accepted.
+const ACCEPTS: &str = "STORE_CONTRACT_ACCEPTS";
+
+/// Says that the attempt of the process is recorded.
+const RECORDED: &str = "recorded its attempt";
+
+/// Not a test by itself: opens a store, makes an attempt, and closes it.
+#[tokio::test]
+#[expect(clippy::print_stdout, reason = "the parent reads it")]
+async fn a_process_that_opens_a_store() {
+    let Ok(directory) = std::env::var(DIRECTORY) else {
+        return;
+    };
+    let accepts = std::env::var_os(ACCEPTS).is_some();
+    let if_damaged = if accepts { IfDamaged::Accept } else { IfDamaged::Refuse };
+    let store = open(directory.as_ref(), if_damaged).unwrap();
+    let request = claim_on(&order("next"));
+    if let Claimed::Granted { attempt } = store.claim(&request).await.unwrap() {
+        store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+        println!("{RECORDED}");
+    }
+    store.close().await;
+}
+
+/// What has become of a process and its store.
+struct Met {
+    store: TempDir,
+    /// Whether its attempt was acknowledged.
+    recorded: bool,
+    /// Whether it came to its end.
+    is_done: bool,
+}
+
+/// Kills a process at its first call of each kind, at its second, and so on, each time on another
+/// copy of the store, until it comes to its end.
+fn killed_at_each_call(store: &Path, accepts: bool) -> Vec<Met> {
+    let mut killed = Vec::new();
+    for call in CALLS {
+        let mut number = 1;
+        loop {
+            let at_this = met(store, accepts, &format!("{call}:signal=KILL:when={number}"));
+            if at_this.is_done {
+                break;
+            }
+            killed.push(at_this);
+            number += if number < EACH { 1 } else { STEP };
+        }
+    }
+    assert!(killed.len() > 10, "{}", killed.len());
+    killed
+}
+
+/// It is killed at each of its first calls of a kind, and at some of those behind them: most are
+/// those by which the database makes one table after the other.
+const EACH: usize = 6;
+const STEP: usize = 23;
+
+/// A process on a copy of this store meets with this at one of its calls.
+fn met(store: &Path, accepts: bool, fault: &str) -> Met {
+    let copy = after_a_crash_of(store, |_| ());
+    let mut process = Command::new("strace");
+    process
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("inject={fault}")])
+        .arg(std::env::current_exe().unwrap())
+        .args(["store_contract::killed::a_process_that_opens_a_store", "--exact", "--nocapture"])
+        .env(DIRECTORY, copy.path());
+    if accepts {
+        process.env(ACCEPTS, "");
+    }
+    let output = process.output().expect("`strace` is installed");
+    let says = String::from_utf8_lossy(&output.stdout).into_owned();
+    Met { store: copy, recorded: says.contains(RECORDED), is_done: output.status.success() }
+}
+
+async fn remembers_all(store: &dyn Store, Met { recorded, .. }: &Met) {
+    for number in 0..10 {
+        remembers(store, &number.to_string()).await;
+    }
+    let told = copy_of(store, &order("in flight")).await;
+    assert!(matches!(told, Claimed::Uncertain { .. }), "{told:?}");
+    if *recorded {
+        remembers(store, "next").await;
+    }
+}
+
+/// A store in which ten events were done and one is in flight.
+async fn used() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path(), IfDamaged::Refuse).unwrap();
+    for number in 0..10 {
+        attempted(&*store, &order(&number.to_string()), Outcome::Succeeded).await;
+    }
+    granted(&*store, &order("in flight")).await;
+    after_a_crash_of(directory.path(), |_| ())
+}
+
+#[tokio::test]
+async fn s8_killed_at_any_call_while_it_opens_a_store_it_loses_nothing() {
+    let used = used().await;
+    for killed in killed_at_each_call(used.path(), false) {
+        let store = open(killed.store.path(), IfDamaged::Refuse).unwrap();
+        remembers_all(&*store, &killed).await;
+    }
+}
+
+#[tokio::test]
+async fn s8_killed_at_any_call_of_its_first_start_it_starts_the_next_time() {
+    let empty = tempfile::tempdir().unwrap();
+    for killed in killed_at_each_call(empty.path(), false) {
+        let store = open(killed.store.path(), IfDamaged::Refuse).unwrap();
+        if killed.recorded {
+            remembers(&*store, "next").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn s6_killed_at_any_call_while_it_leaves_out_damage_it_can_be_told_so_once_more() {
+    let used = used().await;
+    let mut bytes = journal(used.path());
+    let place = bytes.len() - 30;
+    bytes[place] ^= 1;
+    fs::write(used.path().join(JOURNAL), &bytes).unwrap();
+    for killed in killed_at_each_call(used.path(), true) {
+        let path = killed.store.path();
+        match open(path, IfDamaged::Refuse) {
+            Ok(store) => store.close().await,
+            // the damage, or what the journal lacks without it
+            Err(OpenError::DamagedJournal { .. }) => {}
+            Err(error) => panic!("{error:?}"),
+        }
+        let store = open(path, IfDamaged::Accept).unwrap();
+        for number in 0..10 {
+            remembers(&*store, &number.to_string()).await;
+        }
+        if killed.recorded {
+            remembers(&*store, "next").await;
+        }
+        let names: BTreeSet<_> = fs::read_dir(path).unwrap().map(|e| e.unwrap().path()).collect();
+        let aside = names.iter().filter(|name| name.to_string_lossy().contains(".jnl.damaged"));
+        let is_whole = aside.map(|name| fs::read(name).unwrap()).any(|kept| kept == bytes);
+        assert!(is_whole, "{names:?}");
+    }
+}
+
+#[tokio::test]
+async fn s6_killed_at_any_call_while_it_begins_anew_it_can_be_told_so_once_more() {
+    let used = used().await;
+    remove(&used.path().join("records/keyspaces/2"));
+    for killed in killed_at_each_call(used.path(), true) {
+        let path = killed.store.path();
+        match open(path, IfDamaged::Refuse) {
+            Ok(store) => store.close().await,
+            Err(OpenError::Missing { .. }) => {
+                assert_eq!(journal(path), journal(used.path()), "it is untouched");
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+        let store = open(path, IfDamaged::Accept).unwrap();
+        if killed.recorded {
+            remembers(&*store, "next").await;
+        }
+        assert_eq!(
+            fs::read(path.join("records.damaged/0.jnl")).unwrap(),
+            fs::read(used.path().join(JOURNAL)).unwrap(),
+            "it is kept as it was"
+        );
+    }
+}
+
+#[tokio::test]
+async fn s8_what_was_acknowledged_is_there_after_an_error_at_any_call() {
+    let used = used().await;
+    let fails = |call, error, number| format!("{call}:error={error}:when={number}");
+    let errors = CALLS.map(|call| (call, "EIO")).into_iter().chain([("write", "ENOSPC")]);
+    for (call, error) in errors {
+        for number in 1..=EACH {
+            let met = met(used.path(), false, &fails(call, error, number));
+            let store = open(met.store.path(), IfDamaged::Refuse).unwrap();
+            remembers_all(&*store, &met).await;
+        }
+    }
+}
+
+/// After a failed sync the operating system may have a group in its memory that is not on the disk
+/// and that it does not write any more. Who finds the group writes it.
+#[tokio::test]
+async fn s8_the_last_group_is_written_once_more_at_a_start() {
+    let used = used().await;
+    let bytes = journal(used.path());
+    let ends = ends(&bytes);
+    let last = ends[ends.len() - 2];
+    let length = bytes.len() - last;
+    let log = used.path().join("log");
+    let mut process = Command::new("strace");
+    process
+        .args(["-f", "-qq", "-y", "-e", "trace=pwrite64,fsync", "-o"])
+        .arg(&log)
+        .arg(std::env::current_exe().unwrap())
+        .args(["store_contract::killed::a_process_that_opens_a_store", "--exact"])
+        .env(DIRECTORY, used.path());
+    assert!(process.output().expect("`strace` is installed").status.success());
+    let log = fs::read_to_string(log).unwrap();
+    let calls = log.lines().filter(|line| line.contains("0.jnl>")).collect::<Vec<_>>();
+    assert!(calls[0].ends_with(&format!(", {length}, {last}) = {length}")), "{calls:?}");
+    assert!(calls[1].contains("fsync("), "{calls:?}");
+}
+
+/// Not a test by itself: settles operations with large answers and says so, until it is killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::print_stdout, reason = "the parent reads it")]
+async fn a_process_that_fills_its_journal() {
+    let Ok(directory) = std::env::var(DIRECTORY) else {
+        return;
+    };
+    let store = open(directory.as_ref(), IfDamaged::Refuse).unwrap();
+    let body = vec![b'x'; 250_000];
+    let settles = async |key: String| {
+        let (request, _) = granted(&*store, &order(&key)).await;
+        store.settle(&end_with(&request, &body)).await.unwrap();
+        println!("settled {key}");
+    };
+    for number in 0.. {
+        let key = |task| format!("{}-{task}-{number}", std::process::id());
+        tokio::join!(settles(key(0)), settles(key(1)), settles(key(2)));
+    }
+}
+
+/// The database begins a journal, fills its tables from the full one, and removes that.
+#[tokio::test]
+async fn s8_killed_while_its_journal_is_full_it_loses_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let records = directory.path().join("records");
+    open(directory.path(), IfDamaged::Refuse).unwrap().close().await;
+    let mut settled = Vec::new();
+    for (newest, behind) in [0, 1, 30].into_iter().enumerate() {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["store_contract::killed::a_process_that_fills_its_journal", "--exact"])
+            .arg("--nocapture")
+            .env(DIRECTORY, directory.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut next = || -> String {
+            let settled = lines.find_map(|line| Some(line.strip_prefix("settled ")?.to_owned()));
+            settled.expect("it goes on until it is killed")
+        };
+        while !records.join(format!("{}.jnl", newest + 1)).exists() {
+            settled.push(next());
+        }
+        settled.extend((0..behind).map(|_| next()));
+        process.kill().unwrap();
+        process.wait().unwrap();
+        let store = open(directory.path(), IfDamaged::Refuse).unwrap();
+        for key in &settled {
+            let told = copy_of(&*store, &order(key)).await;
+            assert!(matches!(told, Claimed::Succeeded { attempt: 1, .. }), "{key}");
+        }
+        store.close().await;
+    }
+}
