@@ -9,7 +9,7 @@ use onceward::operation::{
 use onceward::store::{Listed, Listing, Store};
 
 use super::Harness;
-use super::support::{LEASE, MILLISECOND, RETENTION, attempted, granted, order, sweep_all};
+use super::support::{LEASE, MILLISECOND, RETENTION, attempted, granted, id_of, order, sweep_all};
 
 pub(super) const ALL: Listing =
     Listing { route: None, state: None, key: None, after: None, limit: 100 };
@@ -156,14 +156,7 @@ pub(super) async fn what_is_past_its_retention_is_not_listed(harness: &impl Harn
 /// What is asked for by an event of this id and type.
 fn event(id: KeyPart<'_>, kind: &str) -> Arc<Asked> {
     let parts: [&[KeyPart<'_>]; 3] = [&["shop".into()], &[id], &[kind.into()]];
-    let id = OperationId::derive(OperationIdParts {
-        route: "orders",
-        method: "POST",
-        path: None,
-        scope: &[],
-        from: KeyKind::Event,
-        key: &parts,
-    });
+    let id = id_of(KeyKind::Event, &parts);
     let key = Key::of(KeyKind::Event, &parts);
     Arc::new(Asked { id, key, ..Asked::clone(&order("any")) })
 }

@@ -9,7 +9,7 @@ use onceward::operation::state::{
     ClaimRequest, Claimed, Ending, IfUncertain, Resolution, Settled, Settlement, StepEnd, Verdict,
 };
 use onceward::operation::{
-    AnswerBody, Asked, AskedUnder, ClaimId, FingerprintDigest, Key, KeyKind, OperationId,
+    AnswerBody, Asked, AskedUnder, ClaimId, FingerprintDigest, Key, KeyKind, KeyPart, OperationId,
     OperationIdParts, Outcome, Plan, PlannedStep, Reason, StoredAnswer, Terms,
 };
 use onceward::store::Store;
@@ -20,16 +20,16 @@ pub(super) const RETENTION: Duration = Duration::from_mins(5);
 pub(super) const HOLD_FOR: Duration = Duration::from_mins(15);
 pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
 
+/// The operation with this key on the route that these tests use.
+pub(super) fn id_of(from: KeyKind, key: &[&[KeyPart<'_>]]) -> OperationId {
+    let route = "orders";
+    let method = "POST";
+    OperationId::derive(OperationIdParts { route, method, path: None, scope: &[], from, key })
+}
+
 /// What a request with this key and body asks for.
 pub(super) fn order_with_body(key: &str, body: &str) -> Arc<Asked> {
-    let id = OperationId::derive(OperationIdParts {
-        route: "orders",
-        method: "POST",
-        path: None,
-        scope: &[],
-        from: KeyKind::Header,
-        key: &[&[key.into()]],
-    });
+    let id = id_of(KeyKind::Header, &[&[key.into()]]);
     let key = Key { from: KeyKind::Header, parts: vec![key.to_owned()] };
     let mut digest = FingerprintDigest::under("body");
     digest.part(body.as_bytes());

@@ -71,6 +71,16 @@ async fn every_call_works_behind_a_pooler_and_leaves_its_sessions_as_they_were()
     store.close().await;
 }
 
+/// Most waiters are; a single one may be late on a busy machine.
+async fn is_told_at_once(store: &dyn Store, another: &dyn Store) {
+    let mut took = Vec::new();
+    for number in 0..11 {
+        took.push(is_told(store, another, &format!("{number}")).await);
+    }
+    took.sort();
+    assert!(took[5] < Duration::from_millis(50), "{took:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiter_behind_a_pooler_is_told_at_once_over_a_direct_connection() {
     let server = PostgresServer::start();
@@ -79,12 +89,7 @@ async fn a_waiter_behind_a_pooler_is_told_at_once_over_a_direct_connection() {
     let behind = Settings { listen_url, ..settings(&pooler.url()) };
     let (store, another) = (open(&behind), open(&behind));
     is_listening(&server, &*another).await;
-    let mut took = Vec::new();
-    for number in 0..11 {
-        took.push(is_told(&*store, &*another, &format!("{number}")).await);
-    }
-    took.sort();
-    assert!(took[5] < Duration::from_millis(50), "{took:?}");
+    is_told_at_once(&*store, &*another).await;
 }
 
 /// The stated bound: a second.
@@ -115,10 +120,5 @@ async fn a_lost_connection_for_notifications_is_made_again() {
     let took = is_told(&*store, &*another, "while it is lost").await;
     assert!(took < Duration::from_secs(3), "{took:?}");
     is_listening(&server, &*another).await;
-    let mut took = Vec::new();
-    for number in 0..11 {
-        took.push(is_told(&*store, &*another, &format!("{number}")).await);
-    }
-    took.sort();
-    assert!(took[5] < Duration::from_millis(50), "{took:?}");
+    is_told_at_once(&*store, &*another).await;
 }
