@@ -241,9 +241,9 @@ impl Shared {
         }
         let to_steps = match &identity {
             Identity::Keyed(identified) => {
-                let (key, verified) = (&identified.forward_key, &opened.verified);
-                let steps = outgoing::to_steps(parts, selected, &received, &self.trusted, key)?;
-                let vouched = |step| outgoing::vouched_for(step, verified.clone());
+                let id = identified.asked.id;
+                let steps = outgoing::to_steps(parts, selected, &received, &self.trusted, id)?;
+                let vouched = |step| outgoing::vouched_for(step, opened.verified.clone());
                 steps.into_iter().map(vouched).collect()
             }
             Identity::Passed(_) => Vec::new(),

@@ -11,6 +11,7 @@ use super::route::Route;
 use super::select::Selected;
 use crate::idempotency::StepPolicy;
 use crate::listener::Peer;
+use crate::operation::OperationId;
 use crate::upstream::{self, Forwarding, Request, TrustedProxies};
 
 const VERIFIED: HeaderName = HeaderName::from_static("onceward-verified");
@@ -78,19 +79,21 @@ pub(super) fn carrying_key(
 }
 
 /// The request as the receiver of each step gets it, in their order; none on a route without steps.
+/// Two steps are two things to be done, perhaps by one receiver: each has the id of its own as key.
 pub(super) fn to_steps(
     head: &Parts,
     selected: &Selected<Arc<Route>>,
     received: &Received,
     trusted: &TrustedProxies,
-    key: &str,
+    event: OperationId,
 ) -> Result<Vec<Request>, Refusal> {
     let steps = selected.route.settings.steps.iter().flat_map(|steps| &steps.steps);
     let one = |step: &StepPolicy| {
         let mut head = head.clone();
         let selected = selected.towards(&head, &step.upstream)?;
         let request = request(&mut head, (&selected, &step.upstream), received, trusted);
-        Ok(carrying_key(request, step.forward_key.as_ref(), key))
+        let id = OperationId::of_step(event, &step.name).to_string();
+        Ok(carrying_key(request, step.forward_key.as_ref(), &id))
     };
     steps.map(one).collect()
 }

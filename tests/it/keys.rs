@@ -272,7 +272,8 @@ async fn a_quoted_key_is_the_bare_one() {
         onceward.sends(Event::bytes("x").keyed(copy)).await.is_replayed(200);
     }
     onceward.sends(Event::bytes("x").keyed(r#""a\"b\\c""#)).await.is_executed(200);
-    onceward.sends(event("evt_1")).await.is_executed(200);
+    let event = onceward.sends(event("evt_1")).await;
+    event.is_executed(200);
     receiver.was_called(3);
     let forwarded: Vec<_> = receiver
         .seen()
@@ -284,7 +285,8 @@ async fn a_quoted_key_is_the_bare_one() {
             )
         })
         .collect();
-    let expected = [("k1", Some("\"k1\"")), (r#"a"b\c"#, Some(r#""a\"b\\c""#)), ("evt_1", None)];
+    let of_event = event.operation();
+    let expected = [("k1", Some("\"k1\"")), (r#"a"b\c"#, Some(r#""a\"b\\c""#)), (&*of_event, None)];
     // The sender's own header goes on as it came.
     assert_eq!(forwarded, expected.map(|(a, b)| (Some(a.to_owned()), b.map(str::to_owned))));
 }

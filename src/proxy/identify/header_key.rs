@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName};
 use super::reason::InvalidReason;
 
 /// The longest key that a sender chooses: it is kept as text, and forwarded in a header.
-pub(super) const KEY_BYTES_MAX: usize = 255;
+const KEY_BYTES_MAX: usize = 255;
 
 /// The one key in all lines of all these headers; a blank one counts as absent.
 pub(super) fn find<'a>(

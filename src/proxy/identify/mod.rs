@@ -169,9 +169,9 @@ pub struct Identified {
     pub from: KeySource,
     /// The key as one text, as its sender and the upstream know it; empty for the ids of a batch.
     pub key: String,
-    /// The key for an upstream that deduplicates itself: a header's key without its quotes, an
-    /// event's id, a body's digest. Where that is not one word of visible ASCII of at most 255 bytes,
-    /// the operation id; so it is always the value of a header.
+    /// What an upstream that deduplicates itself gets: a header's key without its quotes where that
+    /// alone tells the operations of the route apart, else the operation id. It is always one word of
+    /// visible ASCII.
     pub forward_key: String,
 }
 
@@ -308,7 +308,7 @@ fn identified(
     let scope = rules.key.scope.iter().map(|selector| needed(selector, rules, request));
     let scope = scope.collect::<Result<Vec<_>, _>>()?;
     check_length(&scope, key)?;
-    let path = rules.path_counts.then(|| paths::normal(request.path));
+    let path = rules.prefix.map(|_| paths::normal(request.path));
     let id = OperationId::derive(OperationIdParts {
         route: rules.route,
         method: request.method.as_str(),
@@ -326,20 +326,21 @@ fn identified(
         fingerprint: fingerprint::fingerprint(rules.fingerprint, key.from, request)?,
         under: rules.under,
     };
+    let is_alone = key.from == KeySource::Header && is_plain(rules, request, path.as_deref());
     Ok(Identified {
         asked: Arc::new(asked),
         from: key.from,
         key: forwarded.to_owned(),
-        forward_key: forward_key(forwarded, id),
+        forward_key: if is_alone { forwarded.to_owned() } else { id.to_string() },
     })
 }
 
-/// The operation id stands in where the text could not arrive as it is: every operation has its
-/// own, which is all that an upstream's deduplication needs.
-fn forward_key(text: &str, id: OperationId) -> String {
-    let length_fits = (1..=header_key::KEY_BYTES_MAX).contains(&text.len());
-    let is_word = length_fits && text.bytes().all(|byte| byte.is_ascii_graphic());
-    if is_word { text.to_owned() } else { id.to_string() }
+/// Whether a key header alone is the identity. An upstream drops the second of two operations that
+/// come with one value, so that the key as it is stands for no more than one of them: the `POST` to
+/// the path that the route itself has.
+fn is_plain(rules: &Rules<'_>, request: &RequestView<'_>, path: Option<&str>) -> bool {
+    let own = rules.prefix.map(|prefix| if prefix.is_empty() { "/" } else { prefix });
+    rules.key.scope.is_empty() && request.method == Method::POST && own == path
 }
 
 #[cfg(test)]

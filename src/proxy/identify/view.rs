@@ -51,8 +51,8 @@ pub struct Rules<'a> {
     pub route: &'a Arc<str>,
     /// What the route does with its operations.
     pub under: AskedUnder,
-    /// Whether the path is part of the identity: on a prefix route it is.
-    pub path_counts: bool,
+    /// Of a prefix route, whose requests' path is part of their identity: the prefix.
+    pub prefix: Option<&'a str>,
     /// The methods that are deduplicated.
     pub methods: &'a [Method],
     /// What identifies an operation.
@@ -71,9 +71,9 @@ impl<'a> From<&'a RouteSettings> for Rules<'a> {
                 Mode::Observe => AskedUnder::Observe { genuine: false },
                 Mode::Enforce | Mode::Pass => AskedUnder::Enforce,
             },
-            path_counts: match route.path {
-                PathPattern::Exact(_) => false,
-                PathPattern::Prefix(_) => true,
+            prefix: match &route.path {
+                PathPattern::Exact(_) => None,
+                PathPattern::Prefix(prefix) => Some(prefix),
             },
             methods: &route.methods,
             key: &route.key,

@@ -17,14 +17,15 @@ fn what_a_request_is_about_is_pinned() {
     assert_eq!(header.asked.id.to_string(), "op_92e94573b157cfb695e4b12a006fc55f");
 
     let event = orders.keys(&post(r#"{"id":8202522731445525542,"type":"paid"}"#));
-    assert_eq!(event.forward_key, "8202522731445525542");
+    assert_eq!(event.key, "8202522731445525542");
+    assert_eq!(event.forward_key, event.asked.id.to_string());
     let parts = ["orders", "8202522731445525542", "paid"].map(String::from).to_vec();
     assert_eq!(event.asked.key, Key { from: KeyKind::Event, parts });
     assert_eq!(event.asked.id.to_string(), "op_92b0ea2075b84f9d734df50ef6b6d935");
 
     let hashed = orders.without_key(WhenKeyMissing::HashBody).keys(&post("hello"));
     let hello = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
-    assert_eq!(hashed.forward_key, hello);
+    assert_eq!(hashed.forward_key, hashed.asked.id.to_string());
     assert_eq!(hashed.asked.key, Key { from: KeyKind::Body, parts: vec![hello.into()] });
     assert_eq!(hashed.asked.id.to_string(), "op_53ed0fc847f6464189e2182a5b74202c");
 }
@@ -329,9 +330,29 @@ fn other_headers_and_the_content_type_do_not_count() {
     assert_eq!(route("r").asked(&more), plain);
 }
 
+/// An upstream that deduplicates by what is forwarded drops the second of two that are the same.
+#[test]
+fn what_is_forwarded_tells_operations_apart() {
+    let by_key = |route: &Route, sent: Sent| route.keys(&sent).forward_key;
+    let apart = |all: [String; 2]| all[0] != all[1];
+    let key = || post("x").key("k1");
+    assert_eq!(by_key(&route("r"), key()), "k1");
+    let event = |kind: &str| post(format!(r#"{{"id":"1","type":"{kind}"}}"#));
+    assert!(apart(["created", "paid"].map(|kind| by_key(&route("r"), event(kind)))));
+    let scoped = route("r").scope(&["header:x-tenant?"]);
+    let tenants = ["a", "b"].map(|tenant| key().header("x-tenant", tenant));
+    assert!(apart(tenants.map(|sent| by_key(&scoped, sent))));
+    let prefix = route("r").prefix();
+    let paths = ["/orders", "/orders/a"].map(|path| key().to(Method::POST, path));
+    assert!(apart(paths.map(|sent| by_key(&prefix, sent))));
+    assert_eq!(by_key(&prefix, key()), "k1");
+    let methods = [Method::POST, Method::PUT].map(|method| key().to(method, "/orders"));
+    assert!(apart(methods.map(|sent| by_key(&route("r"), sent))));
+}
+
 /// An upstream must never see a header that an event wrote.
 #[test]
-fn a_key_that_is_no_word_is_forwarded_as_the_operation_id() {
+fn what_an_event_wrote_is_forwarded_as_the_operation_id() {
     for id in [r"a\r\nb: c", "a b", "é", r"\u0000"] {
         let identified = route("r").keys(&post(format!(r#"{{"id":"{id}"}}"#)));
         assert_eq!(identified.forward_key, identified.asked.id.to_string(), "{id}");

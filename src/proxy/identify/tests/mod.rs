@@ -93,7 +93,7 @@ impl Route {
         let rules = Rules {
             under: AskedUnder::Enforce,
             route: &self.name,
-            path_counts: self.prefix,
+            prefix: self.prefix.then_some("/orders"),
             methods: &self.methods,
             key: &self.key,
             fingerprint: &self.fingerprint,
