@@ -98,6 +98,10 @@ pub(super) fn run(args: &Args) -> Ended {
     for ignored in sources.ignored_variables() {
         tracing::warn!(setting = %ignored.key, hint = &*ignored.hint, "{}", ignored.text);
     }
+    for secret in config.misshapen_secrets() {
+        let code = secret.code;
+        tracing::warn!(setting = %secret.key, code, hint = &*secret.hint, "{}", secret.text);
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Ended::failed(&error),

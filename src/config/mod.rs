@@ -34,6 +34,7 @@ mod raw_provider;
 mod read;
 mod risk;
 mod routes;
+mod secret_shape;
 mod secrets;
 mod sender;
 mod sender_note;
@@ -142,6 +143,11 @@ impl Config {
     /// What is allowed, but may not be meant.
     pub fn risks(&self) -> Vec<Risk> {
         risk::of(self)
+    }
+
+    /// Secrets that are most likely not the ones that are meant.
+    pub fn misshapen_secrets(&self) -> Vec<Risk> {
+        secret_shape::risks(self)
     }
 
     /// What is worth knowing, though nothing has to be done about it.

@@ -10,6 +10,7 @@ use super::check::{Check, text};
 use super::leaf::{List, Wanted};
 use super::problem::{Found, Key, quoted};
 use super::raw_provider::{RawFacts, RawHandshake, RawProvider};
+use super::secret_shape;
 use crate::json::Pointer;
 use crate::provider::{Content, Expected, Facts, Handshake, JsonBody, Provider, signature};
 use crate::upstream::StatusRange;
@@ -169,7 +170,8 @@ fn wanted(raw: RawParts) -> Option<BTreeMap<String, Expected>> {
     parts.map(|(name, value)| value.map(|Wanted(expected)| (name, expected))).collect()
 }
 
-fn facts(raw: RawFacts) -> Facts {
+fn facts(mut raw: RawFacts) -> Facts {
+    let secret_shape = secret_shape::shape(&mut raw);
     let named = raw.not_the_event.unwrap_or_default().into_iter();
     Facts {
         success: text(raw.success),
@@ -186,6 +188,7 @@ fn facts(raw: RawFacts) -> Facts {
         largest_event_bytes: text(raw.largest_event).map(|size| size.0),
         batch: text(raw.batch),
         secret: text(raw.secret),
+        secret_shape,
         not_the_event: named.filter_map(|(at, what)| Some((at, text(what)?))).collect(),
         notes: raw.notes.and_then(List::complete).unwrap_or_default(),
         unconfirmed: raw.unconfirmed.and_then(List::complete).unwrap_or_default(),

@@ -9,8 +9,9 @@ use serde::Deserialize;
 use super::leaf::{Count, List, ReplacingStatus, RetryStatus, Text, Wanted};
 use super::quantity::Size;
 use super::raw::{RawFingerprint, RawKey, RawOutcome, RawReplay};
+use super::secret_shape::Lengths;
 use super::word::{InFlightWord, UncertainWord};
-use crate::provider::signature;
+use crate::provider::{Letters, signature};
 use crate::proxy::{RefusalBody, WhenKeyMissing};
 use crate::upstream::StatusRange;
 
@@ -81,6 +82,9 @@ pub(super) struct RawFacts {
     pub(super) largest_event: Option<Text<Size>>,
     pub(super) batch: Option<Text<String>>,
     pub(super) secret: Option<Text<String>>,
+    pub(super) secret_prefix: Option<List<String>>,
+    pub(super) secret_length: Option<Text<Lengths>>,
+    pub(super) secret_characters: Option<Text<Letters>>,
     pub(super) not_the_event: Option<BTreeMap<String, Option<Text<String>>>>,
     pub(super) notes: Option<List<String>>,
     pub(super) unconfirmed: Option<List<String>>,

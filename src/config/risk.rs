@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use super::problem::Key;
-use super::{Config, sender_note, sender_risk};
+use super::{Config, secret_shape, sender_note, sender_risk};
 use crate::budget::Share;
 use crate::idempotency::{StepPolicy, StepsPolicy, WhenInFlight, WhenStoreFails};
 use crate::operation::state::IfUncertain;
@@ -37,6 +37,7 @@ pub(super) fn of(config: &Config) -> Vec<Risk> {
     risks.extend(of_peers(config));
     risks.extend(of_shutdown(config));
     risks.extend(of_token(config));
+    risks.extend(secret_shape::risks(config));
     risks.extend(of_store(&config.store));
     for route in &config.routes {
         let at = Key::of(&["routes", &route.name]);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::path::Path;
 
 use serde::de::value::MapAccessDeserializer;
@@ -79,7 +80,7 @@ fn from_variable(check: &mut Check<'_>, key: &Key, name: &str) -> Option<Secret>
     let found = match check.sources.environment.get(name) {
         None => "is not set",
         Some(value) if value.trim().is_empty() => "is empty",
-        Some(value) => return Some(Secret::new(value.to_owned())),
+        Some(value) => return Some(Secret::new(without_newline(value).to_owned())),
     };
     let found = if is_plainly_a_name(name) {
         format!("`{name}`, which {found}")
@@ -88,15 +89,20 @@ fn from_variable(check: &mut Check<'_>, key: &Key, name: &str) -> Option<Secret>
     };
     // The name stands for a secret only where somebody wrote it.
     let hint = match check.sources.place(key) {
-        Place::Argument(_) => Some("set `ONCEWARD_SECRET`, or give `--secret-file FILE`"),
+        Place::Argument(_) => "set `ONCEWARD_SECRET`, or give `--secret-file FILE`".to_owned(),
         Place::File(_)
         | Place::Line(..)
         | Place::Variable(_)
         | Place::Preset(_)
-        | Place::BuiltIn => None,
+        | Place::BuiltIn => {
+            let shown = if is_plainly_a_name(name) { name } else { "NAME" };
+            format!(
+                "`export {shown}=…` where it is started, or `{{ file = \"path\" }}` in its place"
+            )
+        }
     };
     let expected = "the name of a variable that holds the secret";
-    check.report(&key.join("env"), expected, found, hint);
+    check.report(&key.join("env"), expected, found, Some(&hint));
     None
 }
 
@@ -115,7 +121,7 @@ fn is_plainly_a_name(name: &str) -> bool {
 
 fn from_file(check: &mut Check<'_>, key: &Key, path: &Path) -> Option<Secret> {
     let found = match file::read_small(path) {
-        Err(error) => format!("one that cannot be read: {}", error.kind()),
+        Err(error) => format!("one that cannot be read: {}", why(&error)),
         Ok(text) => match without_newline(&text) {
             secret if secret.trim().is_empty() => "one that is empty".to_owned(),
             secret => return Some(Secret::new(secret.to_owned())),
@@ -125,7 +131,15 @@ fn from_file(check: &mut Check<'_>, key: &Key, path: &Path) -> Option<Secret> {
     None
 }
 
-/// Editors end a file with one newline, which nobody means.
+fn why(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::NotFound {
+        return "there is no such file".to_owned();
+    }
+    error.kind().to_string()
+}
+
+/// Editors end a file with one newline, and so does what is read from one into a variable; nobody
+/// means it.
 fn without_newline(text: &str) -> &str {
     let text = text.strip_suffix('\n').unwrap_or(text);
     text.strip_suffix('\r').unwrap_or(text)

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use super::secret_shape::SecretShape;
+
 /// What a sender does, as far as it is known. Sentences are for people, the rest is for `check`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -38,6 +40,8 @@ pub struct Facts {
     pub batch: Option<String>,
     /// Where its secret is found.
     pub secret: Option<String>,
+    /// What its secrets look like.
+    pub secret_shape: SecretShape,
     /// What stands where one may look for the event's id, and what it names instead.
     pub not_the_event: BTreeMap<String, String>,
     /// What else is worth knowing.

@@ -7,11 +7,13 @@
 mod facts;
 mod handshake;
 mod presets;
+mod secret_shape;
 pub mod signature;
 
 pub use facts::Facts;
 pub use handshake::{Arrived, Content, Expected, Handshake, JsonBody};
 pub use presets::{Preset, preset, presets};
+pub use secret_shape::{Letters, Misshapen, SecretShape};
 
 use http::HeaderName;
 

@@ -64,5 +64,6 @@ fn what_is_wrong_with_a_look_up_is_said() {
       onceward.toml:10: `routes.orders.lookup.headers.x-line`: expected the value of a header, found one with other characters
       onceward.toml:10: `routes.orders.lookup.headers.x-list`: expected a text, `{ env = "NAME" }` or `{ file = "path" }`, found a list
       onceward.toml:10: `routes.orders.lookup.headers.x-none.env`: expected the name of a variable that holds the secret, found `NONE`, which is not set
+        hint: `export NONE=…` where it is started, or `{ file = "path" }` in its place
     "#);
 }

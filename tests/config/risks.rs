@@ -67,7 +67,8 @@ fn a_route_that_its_sender_will_not_take_well_is_a_risk() {
     routes.hooks.answer_within: answer-after-patience
     routes.hooks.when_in_flight: refusals-count-as-failures
     ");
-    let unwaited = from("slack", &format!("{WITH_SECRET}answer_within = \"\"\n"));
+    let unwaited = from("slack", &format!("{WITH_SECRET}answer_within = \"\"\n"))
+        .variable("SECRET", "8f742231b10e8888abcd99baa0c1e0a5");
     assert_snapshot!(unwaited.risks(), @"routes.hooks.answer_within: answer-after-patience");
 }
 

@@ -2,14 +2,14 @@
 
 use insta::assert_snapshot;
 
-use super::Written;
+use super::{WITH_SECRET, Written, from};
 
 #[test]
 fn a_secret_comes_from_a_variable_or_a_file_without_its_last_newline() {
     let token = |written: &Written| written.config().unwrap().admin.token.unwrap();
     let env = Written::beside_a_route("[admin]\nlisten = \"0.0.0.0:1\"\ntoken = { env = \"T\" }")
         .variable("T", "hunter2\n");
-    assert!(token(&env).is(b"hunter2\n"));
+    assert!(token(&env).is(b"hunter2"));
 
     for (written, secret) in
         [("a\n", "a"), ("a\r\n", "a"), ("a", "a"), ("a\n\n", "a\n"), (" a ", " a ")]
@@ -37,15 +37,18 @@ fn a_secret_that_is_not_there_is_a_problem() {
         token("{ env = \"A\", file = \"b\" }"),
         token("{}"),
     ];
-    assert_snapshot!(all.join("\n"), @"
+    assert_snapshot!(all.join("\n"), @r#"
     the configuration has 1 problem
       onceward.toml:2: `admin.token.env`: expected the name of a variable that holds the secret, found `UNSET`, which is not set
+        hint: `export UNSET=…` where it is started, or `{ file = "path" }` in its place
     the configuration has 1 problem
       onceward.toml:2: `admin.token.env`: expected the name of a variable that holds the secret, found `EMPTY`, which is empty
+        hint: `export EMPTY=…` where it is started, or `{ file = "path" }` in its place
     the configuration has 1 problem
       onceward.toml:2: `admin.token.env`: expected the name of a variable that holds the secret, found `BLANK`, which is empty
+        hint: `export BLANK=…` where it is started, or `{ file = "path" }` in its place
     the configuration has 1 problem
-      onceward.toml:2: `admin.token.file`: expected the path of a file that holds the secret, found one that cannot be read: entity not found
+      onceward.toml:2: `admin.token.file`: expected the path of a file that holds the secret, found one that cannot be read: there is no such file
     the configuration has 1 problem
       onceward.toml:2: `admin.token.file`: expected the path of a file that holds the secret, found one that is empty
     the configuration has 1 problem
@@ -54,7 +57,7 @@ fn a_secret_that_is_not_there_is_a_problem() {
       onceward.toml:2: `admin.token.file`: expected `env` or `file`, found both
     the configuration has 1 problem
       onceward.toml:2: `admin.token`: expected `env` or `file`, found neither
-    ");
+    "#);
 }
 
 /// faults.md, item 14: figment prints the value, and toml the line.
@@ -123,4 +126,58 @@ fn the_token_is_needed_where_others_can_connect() {
         let written = Written::beside_a_route(&format!("[admin]\nlisten = \"{listen}\""));
         assert!(written.problems().contains("admin.token"), "{listen}");
     }
+}
+
+/// A secret that was copied badly refuses every event, and nothing else would say why.
+#[test]
+fn a_secret_of_another_shape_than_the_senders_is_a_risk_that_shows_nothing_of_it() {
+    let risks = |provider: &str, secret: &str| {
+        let written = from(provider, WITH_SECRET).variable("SECRET", secret);
+        let config = written.config().unwrap();
+        assert_eq!(config.misshapen_secrets().len(), config.risks().len(), "{secret:?}");
+        for risk in config.risks() {
+            let text = format!("{} {}", risk.text, risk.hint);
+            assert!(!text.contains("canary"), "{text}");
+        }
+        written.risks()
+    };
+    assert_eq!(risks("stripe", "whsec_canary"), "");
+    assert_eq!(risks("stripe", "whsec_canary\n"), "");
+    assert_eq!(risks("stripe", "whsec_canary\r\n"), "");
+    for (secret, code) in [
+        (" whsec_canary ", "secret-with-blanks-around"),
+        ("whsec_canary\n\n", "secret-with-blanks-around"),
+        ("\"whsec_canary\"", "secret-with-quotes"),
+        ("'whsec_canary'", "secret-with-quotes"),
+        ("whsec_\rcanary", "secret-with-control-characters"),
+        ("whsec_ canary", "secret-with-blanks-inside"),
+        ("sk_live_canary", "secret-prefix"),
+    ] {
+        let risk = format!("routes.hooks.secrets.0: {code}\n");
+        assert_eq!(risks("stripe", secret), risk, "{secret:?}");
+    }
+    assert_eq!(risks("paddle", "canary"), "routes.hooks.secrets.0: secret-prefix\n");
+    assert_eq!(risks("slack", "canary"), "routes.hooks.secrets.0: secret-length\n");
+    assert_eq!(risks("telegram", "canary+"), "routes.hooks.secrets.0: secret-characters\n");
+    assert_eq!(risks("github", "any words, canary"), "");
+}
+
+#[test]
+fn the_shape_of_the_secrets_of_a_sender_of_ones_own_is_a_fact() {
+    let own = |facts: &str| {
+        let table = "[providers.acme]\nkey.event.type = \"json:/type\"\nsignature = { scheme = \"hmac\", \
+                     header = \"x-acme\" }\n";
+        from("acme", &format!("{WITH_SECRET}{table}facts = {{ {facts} }}\n"))
+    };
+    assert_eq!(own("secret_prefix = [\"whsec_\"]").risks(), "");
+    let other = own("secret_prefix = [\"acme_\", \"test_\"]").config().unwrap().risks();
+    assert_eq!(
+        other[0].text,
+        "it does not begin with `acme_` or `test_`, as those of acme do: every event may be a 401"
+    );
+    assert_snapshot!(own("secret_length = \"9-3\", secret_characters = \"all\"").problems(), @"
+    the configuration has 2 problems
+      onceward.toml:9: `providers.acme.facts.secret_characters`: expected `hex` or `url-safe`, found `all`
+      onceward.toml:9: `providers.acme.facts.secret_length`: expected a number of characters such as `32`, or two such as `10-100`, found `9-3`
+    ");
 }

@@ -63,7 +63,7 @@ replica_acks = -1
 certificate = "client.pem"
 password = { env = "NOT_SET" }
 "#;
-    assert_snapshot!(Written::beside_a_route(text).problems(), @"
+    assert_snapshot!(Written::beside_a_route(text).problems(), @r#"
     the configuration has 6 problems
       onceward.toml:1: `store.redis.key`: expected a path beside `certificate`, found nothing
       onceward.toml:1: `store.redis.master`: expected the name that the sentinels monitor, such as `mymaster`, found nothing
@@ -71,20 +71,22 @@ password = { env = "NOT_SET" }
       onceward.toml:4: `store.redis.prefix`: expected letters, digits, `-`, `_`, `.` and `:`, 64 at most, found `a{b}`
       onceward.toml:5: `store.redis.replica_acks`: expected a whole number from 0 to 255, found the number -1
       onceward.toml:7: `store.redis.password.env`: expected the name of a variable that holds the secret, found `NOT_SET`, which is not set
-    ");
+        hint: `export NOT_SET=…` where it is started, or `{ file = "path" }` in its place
+    "#);
     let text = r#"[store.postgres]
 url = { env = "NOT_SET" }
 schema = "a-b"
 connections_max = 1
 timeout = "0s"
 "#;
-    assert_snapshot!(Written::beside_a_route(text).problems(), @"
+    assert_snapshot!(Written::beside_a_route(text).problems(), @r#"
     the configuration has 4 problems
       onceward.toml:2: `store.postgres.url.env`: expected the name of a variable that holds the secret, found `NOT_SET`, which is not set
+        hint: `export NOT_SET=…` where it is started, or `{ file = "path" }` in its place
       onceward.toml:3: `store.postgres.schema`: expected a name of letters, digits and `_`, 48 at most, found `a-b`
       onceward.toml:4: `store.postgres.connections_max`: expected a whole number from 2 to 10000, found the number 1
       onceward.toml:5: `store.postgres.timeout`: expected a duration above zero, found `0s`
-    ");
+    "#);
 }
 
 #[test]
