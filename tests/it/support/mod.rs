@@ -3,6 +3,7 @@
 mod authority;
 mod bare;
 mod disk;
+mod es256;
 mod event;
 pub mod http2;
 mod inside;
@@ -15,10 +16,12 @@ mod redis_groups;
 mod reply;
 mod server_clock;
 pub mod signing;
+mod tls_host;
 
 pub use authority::{Authority, Signed};
 pub use bare::{Bare, BareReceiver};
 pub use disk::Fault;
+pub use es256::Es256;
 pub use event::{Event, event};
 pub use inside::Inside;
 pub use onceward::{Builder, Onceward, client, send};
@@ -29,3 +32,4 @@ pub use redis::{RedisServer, free_port, settings};
 pub use redis_groups::{Guarded, RedisCluster, Replicated, until};
 pub use reply::Reply;
 pub use server_clock::ServerClock;
+pub use tls_host::{Asked, TlsHost};

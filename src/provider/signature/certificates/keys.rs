@@ -4,7 +4,7 @@
 //! stays while it is asked for again, and an id that the API does not know is not asked for again
 //! at once, so made-up ids cost few questions and take no place of a key that exists.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -14,7 +14,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::fetch::{Answer, Room};
 use super::jwk::{self, Jwk};
-use super::{AGAIN_AFTER, CertificateError, Certificates, DEADLINE, FRESH_FOR};
+use super::renewal::Renewal;
+use super::{CertificateError, Certificates, DEADLINE, FRESH_FOR};
 use crate::clock::Moment;
 use crate::operation::Timestamp;
 use crate::secret::Secret;
@@ -51,20 +52,7 @@ struct Name([u8; 32]);
 #[derive(Debug)]
 struct Kept {
     key: Jwk,
-    /// When it is to be asked for again.
-    due: Mutex<Moment>,
-}
-
-impl Kept {
-    /// Whether it is to be asked for now. Says so to one of all that ask at the same time.
-    fn is_due(&self, moment: Moment) -> bool {
-        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = *due <= moment;
-        if is_due {
-            *due = moment.plus(AGAIN_AFTER);
-        }
-        is_due
-    }
+    renewal: Renewal,
 }
 
 impl Wanted<'_> {
@@ -115,8 +103,8 @@ impl Certificates {
         let super::Shared { clock, keys, .. } = &*self.0;
         let name = wanted.name();
         if let Some(kept) = keys.kept.get(&name) {
-            if kept.is_due(clock.moment()) {
-                self.renew(wanted, name);
+            if kept.renewal.is_due(clock.moment()) {
+                self.renew(wanted);
             }
             return Ok(kept.key.clone());
         }
@@ -127,8 +115,7 @@ impl Certificates {
                 if let Some(error) = keys.refusal(&name, clock.moment()) {
                     return Err(error);
                 }
-                let question = wanted.question();
-                match self.asked(&question, wanted.id, wanted.url, Room::Unknown).await {
+                match self.asked(wanted, Room::Unknown).await {
                     Ok(kept) => {
                         let key = kept.key.clone();
                         drop(guard.insert(kept));
@@ -146,40 +133,48 @@ impl Certificates {
         }
     }
 
-    async fn asked(
-        &self,
-        question: &str,
-        id: &str,
-        url: &str,
-        room: Room,
-    ) -> Result<Arc<Kept>, CertificateError> {
-        let answer = self.0.fetcher.ask(url, question.to_owned(), room).await?;
-        let key = read(&answer, id)?;
-        let due = Mutex::new(self.0.clock.moment().plus(FRESH_FOR));
-        Ok(Arc::new(Kept { key, due }))
+    async fn asked(&self, wanted: Wanted<'_>, room: Room) -> Result<Arc<Kept>, CertificateError> {
+        let answer = self.0.fetcher.ask(wanted.url, wanted.question(), room).await?;
+        let key = read(&answer, wanted.id)?;
+        let renewal = Renewal::new(self.0.clock.moment().plus(FRESH_FOR));
+        Ok(Arc::new(Kept { key, renewal }))
     }
 
     /// Asks for it again while nobody waits for it.
-    fn renew(&self, wanted: Wanted<'_>, name: Name) {
+    fn renew(&self, wanted: Wanted<'_>) {
         let certificates = self.clone();
-        let question = wanted.question();
-        let id = wanted.id.to_owned();
-        let url = wanted.url.to_owned();
+        let Wanted { url, account, id } = wanted;
+        let url = url.to_owned();
+        let account = account.clone();
+        let id = id.to_owned();
         tokio::spawn(async move {
-            // The API gave the key out, so it is none that somebody made up.
-            let asked = certificates.asked(&question, &id, &url, Room::Confirmed);
-            match tokio::time::timeout(DEADLINE, asked).await {
-                Ok(Ok(kept)) => certificates.0.keys.kept.insert(name, kept),
-                Ok(Err(error)) if !error.may_pass() => {
-                    tracing::warn!(url, %error, "a key of a sender was withdrawn");
-                    certificates.0.keys.kept.remove(&name);
-                }
-                Ok(Err(error)) => {
-                    tracing::info!(url, %error, "a key of a sender could not be renewed");
-                }
-                Err(_) => tracing::info!(url, "a key of a sender could not be renewed in time"),
-            }
+            let wanted = Wanted { url: &url, account: &account, id: &id };
+            certificates.renewed(wanted).await;
         });
+    }
+
+    pub(super) async fn renewed(&self, wanted: Wanted<'_>) {
+        // The API gave the key out, so it is none that somebody made up.
+        let asked = tokio::time::timeout(DEADLINE, self.asked(wanted, Room::Confirmed)).await;
+        let late = Err(CertificateError::KeyUnreachable("it took too long"));
+        let keys = &self.0.keys.kept;
+        let name = wanted.name();
+        let url = wanted.url;
+        match asked.unwrap_or(late) {
+            Ok(kept) => keys.insert(name, kept),
+            Err(error) if error.may_pass() => {
+                tracing::info!(url, %error, "a key of a sender could not be renewed");
+            }
+            Err(error) if keys.get(&name).is_none_or(|kept| kept.renewal.deny()) => {
+                tracing::warn!(url, %error, "a key of a sender was withdrawn");
+                keys.remove(&name);
+            }
+            Err(error) => tracing::warn!(
+                url,
+                %error,
+                "a key of a sender seems to be withdrawn; it is used until that is said again"
+            ),
+        }
     }
 }
 

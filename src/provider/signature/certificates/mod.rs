@@ -2,7 +2,8 @@
 //! and keys that a request names, which an API of the sender gives out.
 //!
 //! A certificate that is older than that is still used while it is fetched again, for as long as it
-//! is in force itself: a host that cannot be reached for a while costs no event.
+//! is in force itself: a host that cannot be reached for a while costs no event, nor does one that
+//! says once that it has no such certificate.
 //!
 //! Whoever writes the request writes the URL, so the URL is held against a list before anything is
 //! asked, and nothing can lead away from it: no redirect, no proxy, no other port.
@@ -11,10 +12,11 @@ mod chain;
 mod fetch;
 mod jwk;
 mod keys;
+mod renewal;
 mod rule;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use quick_cache::sync::Cache;
@@ -26,6 +28,7 @@ pub(super) use rule::{PAYPAL, Rule, SNS};
 
 use self::fetch::{Fetcher, Room};
 use self::keys::Keys;
+use self::renewal::Renewal;
 use crate::clock::{Clock, Moment};
 use crate::operation::Timestamp;
 
@@ -62,8 +65,7 @@ struct Shared {
 #[derive(Debug)]
 struct Kept {
     certificate: Arc<Certificate>,
-    /// When it is to be fetched again.
-    due: Mutex<Moment>,
+    renewal: Renewal,
 }
 
 impl Shared {
@@ -83,18 +85,8 @@ impl Shared {
 impl Kept {
     fn new(certificate: Certificate, now: Timestamp, moment: Moment) -> Arc<Self> {
         let left = certificate.ends_in(now).saturating_sub(AHEAD);
-        let due = Mutex::new(moment.plus(FRESH_FOR.min(left).max(AGAIN_AFTER)));
-        Arc::new(Self { certificate: Arc::new(certificate), due })
-    }
-
-    /// Whether it is to be fetched now. Says so to one of all that ask at the same time.
-    fn is_due(&self, moment: Moment) -> bool {
-        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = *due <= moment;
-        if is_due {
-            *due = moment.plus(AGAIN_AFTER);
-        }
-        is_due
+        let due = moment.plus(FRESH_FOR.min(left).max(AGAIN_AFTER));
+        Arc::new(Self { certificate: Arc::new(certificate), renewal: Renewal::new(due) })
     }
 }
 
@@ -225,7 +217,7 @@ impl Certificates {
         let Shared { clock, cache, .. } = &*self.0;
         if let Some(kept) = cache.get(url) {
             if kept.certificate.require_in_force(now).is_ok() {
-                if kept.is_due(clock.moment()) {
+                if kept.renewal.is_due(clock.moment()) {
                     self.refresh(rule, url, now);
                 }
                 return Ok(Arc::clone(&kept.certificate));
@@ -262,23 +254,27 @@ impl Certificates {
     fn refresh(&self, rule: &'static Rule, url: &str, now: Timestamp) {
         let certificates = self.clone();
         let url = url.to_owned();
-        tokio::spawn(async move {
-            let fetched = certificates.fetched(rule, &url, now);
-            match tokio::time::timeout(DEADLINE, fetched).await {
-                Ok(Ok(kept)) => certificates.0.cache.insert(url, kept),
-                // Its host says that it is none any more.
-                Ok(Err(error)) if !error.may_pass() => {
-                    tracing::warn!(url, %error, "a certificate of a sender was withdrawn");
-                    certificates.0.cache.remove(&url);
-                }
-                Ok(Err(error)) => {
-                    tracing::info!(url, %error, "a certificate of a sender could not be renewed");
-                }
-                Err(_) => {
-                    tracing::info!(url, "a certificate of a sender could not be renewed in time");
-                }
+        tokio::spawn(async move { certificates.refreshed(rule, &url, now).await });
+    }
+
+    async fn refreshed(&self, rule: &Rule, url: &str, now: Timestamp) {
+        let fetched = tokio::time::timeout(DEADLINE, self.fetched(rule, url, now)).await;
+        let late = Err(CertificateError::Unreachable("it took too long"));
+        match fetched.unwrap_or(late) {
+            Ok(kept) => self.0.cache.insert(url.to_owned(), kept),
+            Err(error) if error.may_pass() => {
+                tracing::info!(url, %error, "a certificate of a sender could not be renewed");
             }
-        });
+            Err(error) if self.0.cache.get(url).is_none_or(|kept| kept.renewal.deny()) => {
+                tracing::warn!(url, %error, "a certificate of a sender was withdrawn");
+                self.0.cache.remove(url);
+            }
+            Err(error) => tracing::warn!(
+                url,
+                %error,
+                "a certificate of a sender seems to be withdrawn; it is used until that is said again"
+            ),
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! The JWT of Plaid, with a key that is made here and given by hand.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+#[path = "../../../../tests/it/support/es256.rs"]
+#[expect(unreachable_pub, reason = "the tests of the whole program use it too")]
+mod es256;
+
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use self::es256::Es256;
 use super::Request;
 use crate::clock::Clock;
 use crate::provider::signature::{Certificates, Refused, Settings, Verifier, Written};
@@ -17,53 +18,18 @@ const BODY: &str = r#"{"webhook_code":"SYNC_UPDATES_AVAILABLE"}"#;
 /// When requests of these tests come.
 const NOW: u64 = 1_700_000_000;
 
-/// Whoever signs, and whoever gives the key out.
-struct Signer {
-    pair: EcdsaKeyPair,
-    random: SystemRandom,
-}
-
-impl Signer {
-    fn new() -> Self {
-        let random = SystemRandom::new();
-        let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
-        let pkcs8 = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
-        let pair = EcdsaKeyPair::from_pkcs8(algorithm, pkcs8.as_ref(), &random).unwrap();
-        Self { pair, random }
-    }
-
-    fn answer(&self, expired_at: &Value) -> Vec<u8> {
-        let point = self.pair.public_key().as_ref();
-        let coordinate = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
-        let key = json!({
-            "alg": "ES256", "crv": "P-256", "kid": "k1", "kty": "EC", "use": "sig",
-            "x": coordinate(&point[1..33]), "y": coordinate(&point[33..]), "expired_at": expired_at,
-        });
-        json!({ "key": key }).to_string().into_bytes()
-    }
-
-    /// A check that takes the key of this signer for that of the id `k1`.
-    fn verifier(&self, expired_at: &Value) -> Verifier {
-        let trusted = [(URL.to_owned(), self.answer(expired_at))];
-        let certificates = Certificates::with_trusted(Clock::system(), trusted).unwrap();
-        let secrets = [Secret::new("client:secret".to_owned())];
-        Verifier::new(&settings(), &secrets, None, &certificates).unwrap()
-    }
-
-    fn token(&self, header: &str, claims: &str) -> String {
-        let signed = format!("{}.{}", base64url(header), base64url(claims));
-        let signature = self.pair.sign(&self.random, signed.as_bytes()).unwrap();
-        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
-    }
+/// A check that takes the key of this signer for that of the id `k1`.
+fn verifier_of(signer: &Es256, expired_at: &Value) -> Verifier {
+    let answer = signer.answer("k1", expired_at).to_string().into_bytes();
+    let trusted = [(URL.to_owned(), answer)];
+    let certificates = Certificates::with_trusted(Clock::system(), trusted).unwrap();
+    let secrets = [Secret::new("client:secret".to_owned())];
+    Verifier::new(&settings(), &secrets, None, &certificates).unwrap()
 }
 
 fn settings() -> Settings {
     let table = format!("scheme = \"plaid\"\nurl = \"{URL}\"\ntolerance = \"5m\"\n");
     toml::from_str::<Written>(&table).unwrap().settings().unwrap()
-}
-
-fn base64url(text: &str) -> String {
-    URL_SAFE_NO_PAD.encode(text)
 }
 
 fn header() -> Value {
@@ -90,8 +56,8 @@ fn refusal(request: &Request, verifier: &Verifier) -> String {
 
 #[test]
 fn a_token_is_right_for_its_body_and_its_five_minutes() {
-    let signer = Signer::new();
-    let verifier = signer.verifier(&Value::Null);
+    let signer = Es256::new();
+    let verifier = verifier_of(&signer, &Value::Null);
     for iat in [NOW, NOW - 300, NOW + 300] {
         let token = signer.token(&header().to_string(), &with(claims(), "iat", iat));
         assert_eq!(sent(&token).verify(&verifier), Ok(0), "{iat}");
@@ -112,8 +78,8 @@ fn a_token_is_right_for_its_body_and_its_five_minutes() {
 
 #[test]
 fn no_other_algorithm_key_or_signature_will_do() {
-    let signer = Signer::new();
-    let verifier = signer.verifier(&Value::Null);
+    let signer = Es256::new();
+    let verifier = verifier_of(&signer, &Value::Null);
     let claims = claims().to_string();
     for algorithm in ["none", "HS256", "RS256", "ES384", "es256", ""] {
         let token = signer.token(&with(header(), "alg", algorithm), &claims);
@@ -124,7 +90,7 @@ fn no_other_algorithm_key_or_signature_will_do() {
     let expected = "invalid: the sender has no key of the id in the signature";
     assert_eq!(refusal(&sent(&unknown), &verifier), expected);
     let mismatch = "invalid: it was made with none of the secrets";
-    let forged = Signer::new().token(&header().to_string(), &claims);
+    let forged = Es256::new().token(&header().to_string(), &claims);
     assert!(refusal(&sent(&forged), &verifier).starts_with(mismatch));
     let token = signer.token(&header().to_string(), &claims);
     let unsigned = &token[..=token.rfind('.').unwrap()];
@@ -137,15 +103,15 @@ fn no_other_algorithm_key_or_signature_will_do() {
         let refused = refusal(&sent(&broken), &verifier);
         assert!(refused.starts_with("invalid: "), "{refused}");
     }
-    let expired = signer.verifier(&json!(NOW - 1));
+    let expired = verifier_of(&signer, &json!(NOW - 1));
     let gone = refusal(&sent(&token), &expired);
     assert_eq!(gone, "invalid: the sender's key has expired");
 }
 
 #[test]
 fn a_token_is_read_strictly() {
-    let signer = Signer::new();
-    let verifier = signer.verifier(&Value::Null);
+    let signer = Es256::new();
+    let verifier = verifier_of(&signer, &Value::Null);
     let right = header().to_string();
     let claimed = claims().to_string();
     let twice = r#"{"alg":"ES256","kid":"k1","kid":"k2"}"#;
