@@ -1,8 +1,10 @@
 //! Is it a wrong clock that makes the signatures of a route stale?
 //!
 //! Only signatures that are right count, fresh or stale: who does not have the secret can neither
-//! raise the suspicion nor end it.
+//! raise the suspicion nor end it. Who has captured a request can send it again, so that a stale one
+//! counts once, by its body. That is no help where the signature does not cover the body.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::provider::signature::{Refused, Verified};
@@ -10,27 +12,31 @@ use crate::telemetry::ClockSkew;
 
 /// How many of a route's signatures are looked at, the latest ones.
 const SIGNATURES: usize = 50;
-/// How many of them have to be stale.
+/// How many of them have to be stale for a suspicion to begin.
 const STALE_MIN: usize = 20;
+/// How many of them have to be stale by about the suspected offset for it to stay. It is half as many
+/// as begin it, so that it does not come and go with every signature.
+const STALE_TO_STAY: usize = 10;
 /// How far from one and the same offset all stale ones may be.
 const SPREAD_MILLIS_MAX: u64 = 30_000;
 
-/// A signature that is right.
+/// A signature that is right, but of another time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Signature {
-    Fresh,
+struct Stale {
     /// By how much our time of day was ahead of the signed one, or behind it if that is negative.
-    Stale {
-        ahead_millis: i64,
-    },
+    ahead_millis: i64,
+    /// Stands for the request: of one that comes again it is the same.
+    request: u64,
 }
 
-/// The latest signatures of a route. Its size is fixed; a place that no signature has taken yet is
-/// like a fresh one.
+/// The latest signatures of a route that are right; none: it was fresh. Its size is fixed; a place
+/// that no signature has taken yet is like a fresh one.
 #[derive(Debug)]
 struct Window {
-    latest: [Signature; SIGNATURES],
+    latest: [Option<Stale>; SIGNATURES],
     next: usize,
+    /// By how many milliseconds our clock is suspected to be ahead.
+    suspected: Option<i64>,
 }
 
 /// The signatures of a route at work.
@@ -38,57 +44,57 @@ struct Window {
 pub(super) struct SkewWatch {
     route: Arc<str>,
     window: Mutex<Window>,
+    /// Makes what stands for a request. Nobody outside can know two that stand for the same.
+    hasher: RandomState,
     shown: ClockSkew,
 }
 
 impl Default for Window {
     fn default() -> Self {
-        Self { latest: [Signature::Fresh; SIGNATURES], next: 0 }
+        Self { latest: [None; SIGNATURES], next: 0, suspected: None }
     }
 }
 
 impl Window {
     /// Takes in a signature. Gives by how many seconds our clock seems to be ahead, or behind if
     /// that is negative; none, and never zero, if it seems to be right.
-    fn push(&mut self, signature: Signature) -> Option<i64> {
-        if let Some(oldest) = self.latest.get_mut(self.next) {
-            *oldest = signature;
+    fn push(&mut self, signature: Option<Stale>) -> Option<i64> {
+        if !signature.is_some_and(|stale| self.holds(stale.request)) {
+            if let Some(oldest) = self.latest.get_mut(self.next) {
+                *oldest = signature;
+            }
+            self.next = (self.next + 1) % SIGNATURES;
         }
-        self.next = (self.next + 1) % SIGNATURES;
-        self.suspected()
+        let stays = self.suspected.filter(|offset| self.supports(*offset));
+        self.suspected = self.offset().or(stays);
+        self.suspected.map(seconds)
     }
 
-    fn suspected(&self) -> Option<i64> {
-        let stale = || self.latest.iter().filter_map(Signature::ahead_millis);
-        if stale().count() < STALE_MIN {
+    fn stale(&self) -> impl Iterator<Item = &Stale> {
+        self.latest.iter().flatten()
+    }
+
+    fn holds(&self, request: u64) -> bool {
+        self.stale().any(|stale| stale.request == request)
+    }
+
+    /// The one offset of all stale signatures, if they are enough to suspect it.
+    fn offset(&self) -> Option<i64> {
+        if self.stale().count() < STALE_MIN {
             return None;
         }
-        let least = stale().min()?;
-        let most = stale().max()?;
+        let least = self.stale().map(|stale| stale.ahead_millis).min()?;
+        let most = self.stale().map(|stale| stale.ahead_millis).max()?;
         // A clock that is ahead makes no signature one of the future.
         let is_one_side = least.signum() == most.signum();
         let is_close = most.abs_diff(least) <= 2 * SPREAD_MILLIS_MAX;
-        (is_one_side && is_close).then(|| seconds(i64::midpoint(least, most)))
-    }
-}
-
-impl Signature {
-    fn ahead_millis(&self) -> Option<i64> {
-        match self {
-            Self::Fresh => None,
-            Self::Stale { ahead_millis } => Some(*ahead_millis),
-        }
+        (is_one_side && is_close).then(|| i64::midpoint(least, most))
     }
 
-    /// None if it is not known to be right.
-    fn of(checked: &Result<Verified, Refused>) -> Option<Self> {
-        match checked {
-            Ok(_) => Some(Self::Fresh),
-            Err(refused) => {
-                let ahead_of_us = refused.offset_millis()?;
-                Some(Self::Stale { ahead_millis: ahead_of_us.saturating_neg() })
-            }
-        }
+    /// Whether enough signatures still speak for an offset.
+    fn supports(&self, offset: i64) -> bool {
+        let is_near = |stale: &&Stale| stale.ahead_millis.abs_diff(offset) <= SPREAD_MILLIS_MAX;
+        self.stale().filter(is_near).count() >= STALE_TO_STAY
     }
 }
 
@@ -101,12 +107,20 @@ fn seconds(millis: i64) -> i64 {
 impl SkewWatch {
     pub(super) fn new(route: Arc<str>, shown: ClockSkew) -> Self {
         shown.set(0);
-        Self { route, window: Mutex::default(), shown }
+        Self { route, window: Mutex::default(), hasher: RandomState::new(), shown }
     }
 
-    /// Takes in what came out of a check.
-    pub(super) fn saw(&self, checked: &Result<Verified, Refused>) {
-        let Some(signature) = Signature::of(checked) else { return };
+    /// Takes in what came out of a check of a request with this body.
+    pub(super) fn saw(&self, checked: &Result<Verified, Refused>, body: &[u8]) {
+        let signature = match checked {
+            Ok(_) => None,
+            Err(refused) => {
+                // It is not known to be right.
+                let Some(ahead_of_us) = refused.offset_millis() else { return };
+                let ahead_millis = ahead_of_us.saturating_neg();
+                Some(Stale { ahead_millis, request: self.hasher.hash_one(body) })
+            }
+        };
         // Shown and told before the next one comes, so that the last word is the latest one.
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         let now = window.push(signature).unwrap_or(0);
@@ -147,15 +161,26 @@ mod tests {
     use crate::provider::signature::{Carried, Place, Reason};
     use crate::telemetry::Metrics;
 
-    const FRESH: Signature = Signature::Fresh;
+    const FRESH: Option<Stale> = None;
 
-    fn stale(ahead_seconds: i64) -> Signature {
-        Signature::Stale { ahead_millis: ahead_seconds * 1000 }
+    fn stale(ahead_seconds: i64) -> Option<Stale> {
+        of(ahead_seconds * 1000)
     }
 
-    fn after(signatures: impl IntoIterator<Item = Signature>) -> Option<i64> {
+    #[expect(clippy::unnecessary_wraps, reason = "a fresh one is none")]
+    fn of(ahead_millis: i64) -> Option<Stale> {
+        Some(Stale { ahead_millis, request: 0 })
+    }
+
+    /// Each of them is of a request of its own.
+    fn push(window: &mut Window, request: u64, signature: Option<Stale>) -> Option<i64> {
+        window.push(signature.map(|stale| Stale { request, ..stale }))
+    }
+
+    fn after(signatures: impl IntoIterator<Item = Option<Stale>>) -> Option<i64> {
         let mut window = Window::default();
-        signatures.into_iter().fold(None, |_, signature| window.push(signature))
+        let signatures = (0..).zip(signatures);
+        signatures.fold(None, |_, (request, signature)| push(&mut window, request, signature))
     }
 
     #[test]
@@ -174,22 +199,49 @@ mod tests {
         assert_eq!(with(340), Some(370));
         assert_eq!(with(461), None);
         assert_eq!(with(339), None);
-        let beyond = Signature::Stale { ahead_millis: 460_001 };
-        assert_eq!(after(repeat_n(stale(400), 19).chain([beyond])), None);
-        let extremes = [i64::MIN, i64::MAX].map(|ahead_millis| Signature::Stale { ahead_millis });
+        assert_eq!(after(repeat_n(stale(400), 19).chain([of(460_001)])), None);
+        let extremes = [i64::MIN, i64::MAX].map(of);
         assert_eq!(after(extremes.into_iter().cycle().take(SIGNATURES)), None);
     }
 
-    /// One signature of another age, such as a request that its sender tries again an hour later,
-    /// ends the suspicion only for as long as it is among the latest.
+    /// Such as a request that its sender tries again an hour later.
     #[test]
-    fn a_signature_of_another_age_speaks_against_it_until_it_has_left_the_window() {
+    fn a_signature_of_another_age_lets_no_suspicion_begin_and_ends_none() {
         let mut window = Window::default();
-        window.push(stale(3600));
-        for _ in 1..SIGNATURES {
-            assert_eq!(window.push(stale(400)), None);
+        push(&mut window, 0, stale(3600));
+        for request in 1..50 {
+            assert_eq!(push(&mut window, request, stale(400)), None);
         }
-        assert_eq!(window.push(stale(400)), Some(400));
+        assert_eq!(push(&mut window, 50, stale(400)), Some(400));
+        assert_eq!(push(&mut window, 51, stale(3600)), Some(400));
+    }
+
+    #[test]
+    fn a_request_that_comes_again_counts_once() {
+        let mut window = Window::default();
+        for again in 0..1000 {
+            // It grows older as it is sent again.
+            assert_eq!(push(&mut window, again % 19, stale(400)), None);
+        }
+        assert_eq!(push(&mut window, 19, stale(400)), Some(400));
+        for again in 0..1000 {
+            push(&mut window, again % 9, stale(500));
+        }
+        assert_eq!(window.stale().count(), STALE_MIN);
+    }
+
+    #[test]
+    fn a_suspicion_follows_the_clock() {
+        let mut window = Window::default();
+        let mut last = None;
+        for request in 0..50 {
+            last = push(&mut window, request, stale(400));
+        }
+        assert_eq!(last, Some(400));
+        for request in 50..100 {
+            last = push(&mut window, request, stale(600));
+        }
+        assert_eq!(last, Some(600));
     }
 
     #[test]
@@ -202,15 +254,19 @@ mod tests {
     }
 
     #[test]
-    fn it_is_over_when_fewer_than_twenty_of_them_are_stale() {
+    fn it_is_over_when_fewer_than_ten_of_them_speak_for_it() {
         let mut window = Window::default();
-        for _ in 0..STALE_MIN {
-            window.push(stale(400));
+        for request in 0..20 {
+            push(&mut window, request, stale(400));
         }
-        for _ in 0..SIGNATURES - STALE_MIN {
+        for _ in 0..SIGNATURES - STALE_TO_STAY {
             assert_eq!(window.push(FRESH), Some(400));
         }
         assert_eq!(window.push(FRESH), None);
+        // To begin again it takes as many as the first time.
+        for request in 20..31 {
+            assert_eq!(push(&mut window, request, stale(400)), None);
+        }
     }
 
     /// A tolerance may be shorter than 30 s.
@@ -227,8 +283,7 @@ mod tests {
         {
             assert_eq!(seconds(millis), shown, "{millis}");
         }
-        let far = Signature::Stale { ahead_millis: i64::MAX };
-        assert_eq!(after(repeat_n(far, SIGNATURES)), Some(i64::MAX / 1000));
+        assert_eq!(after(repeat_n(of(i64::MAX), SIGNATURES)), Some(i64::MAX / 1000));
     }
 
     #[test]
@@ -241,19 +296,20 @@ mod tests {
             let by = Duration::from_secs(1);
             Err(Refused::Stale { by, distance: Duration::from_secs(distance), ahead: true })
         };
-        for _ in 1..STALE_MIN {
-            watch.saw(&stale(400));
+        for number in 1..STALE_MIN {
+            watch.saw(&stale(400), &[u8::try_from(number).unwrap()]);
+            watch.saw(&stale(500), &[1]);
         }
         for _ in 0..10 * SIGNATURES {
-            watch.saw(&Err(Refused::Missing(place())));
-            watch.saw(&Err(Reason::Mismatch(place()).into()));
+            watch.saw(&Err(Refused::Missing(place())), b"");
+            watch.saw(&Err(Reason::Mismatch(place()).into()), b"");
         }
         assert!(!metrics.clock_is_suspected());
-        watch.saw(&stale(400));
+        watch.saw(&stale(400), b"");
         assert!(metrics.clock_is_suspected(), "what is wrong has pushed nothing out");
         assert!(metrics.prometheus().unwrap().contains("{route=\"hooks\"} -400\n"));
         for _ in 0..SIGNATURES {
-            watch.saw(&genuine);
+            watch.saw(&genuine, b"");
         }
         assert!(!metrics.clock_is_suspected());
     }

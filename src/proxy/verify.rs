@@ -111,7 +111,7 @@ impl Sender {
         };
         let checked = verifier.verify(&self.signed(head, body, now)).await;
         if let Some(skew) = &self.skew {
-            skew.saw(&checked);
+            skew.saw(&checked, body);
         }
         let Verified { carried, .. } = checked?;
         Ok(Opened { verified: Some(self.name.clone()), handshake, carried })
