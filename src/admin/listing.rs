@@ -63,12 +63,12 @@ fn state_of(text: &str) -> Result<StateName, Problem> {
 /// The longest key that is searched for, in bytes: that of the longest part of a key.
 const KEY_BYTES_MAX: usize = 4096;
 
-/// A key or event id. Copied from a list, it may stand in quotes.
+/// A key or event id.
 fn key_of(text: &str) -> Result<Arc<str>, Problem> {
     if text.len() > KEY_BYTES_MAX {
         return Err(wrong(format_args!("`key` has more than {KEY_BYTES_MAX} bytes")));
     }
-    Ok(Key::unquoted(text).into())
+    Ok(Key::searchable(text).into())
 }
 
 /// How many operations one call may be about.

@@ -10,6 +10,10 @@ use sha2::{Digest, Sha256};
 /// The most bytes of text that are kept of a key.
 const KEPT_BYTES_MAX: usize = 1024;
 
+/// The longest part that is kept as text where operations are searched by it. What is longer has a
+/// digest of its own, whatever stands beside it, so that it is found by its digest.
+const SEARCHED_BYTES_MAX: usize = KEPT_BYTES_MAX / 2;
+
 /// The longest part of a key that is logged, in characters: it is a stranger's.
 const LOGGED_CHARS_MAX: usize = 128;
 
@@ -49,17 +53,29 @@ impl Key {
     /// The key that the operation id is derived from, in readable form.
     ///
     /// Headers and digests are text and stand as they are. The parts of an event are written as
-    /// [`KeyPart`] displays them, so that the number 5 and the text `5` can be told apart. Where all
-    /// of them together are long, a digest stands for the last ones.
+    /// [`KeyPart`] displays them, so that the number 5 and the text `5` can be told apart. A digest
+    /// stands for a long source and for a long id, and, where all parts together are long, one for
+    /// the last ones.
     pub fn of(from: KeyKind, parts: &[&[KeyPart<'_>]]) -> Self {
         let shown = |part: &KeyPart<'_>| match from {
             KeyKind::Header | KeyKind::Body => part.as_str().to_owned(),
             KeyKind::Event => part.to_string(),
         };
+        let of_their_own = match from {
+            KeyKind::Header | KeyKind::Body => 1,
+            KeyKind::Event => 2,
+        };
         let mut left = KEPT_BYTES_MAX;
         let mut kept = Vec::new();
         let mut rest = Rest::default();
-        for part in parts.iter().copied().flatten().map(shown) {
+        for (index, part) in parts.iter().copied().flatten().enumerate() {
+            if index < of_their_own {
+                let part = digest_if_long(part.as_str()).unwrap_or_else(|| shown(part));
+                left = left.saturating_sub(part.len());
+                kept.push(part);
+                continue;
+            }
+            let part = shown(part);
             if rest.parts == 0 && part.len() <= left {
                 left -= part.len();
                 kept.push(part);
@@ -82,6 +98,16 @@ impl Key {
         Some(Self::unquoted(part))
     }
 
+    /// What [`Key::searched`] is where this is the header's value, the event's id or the body's
+    /// digest. Copied from a list, it may stand in quotes.
+    pub fn searchable(text: &str) -> Cow<'_, str> {
+        let text = Self::unquoted(text);
+        match digest_if_long(&text) {
+            Some(digest) => Cow::Owned(digest),
+            None => text,
+        }
+    }
+
     /// The same for one line of a log: cut off where it is long, and without what could break the
     /// line or paint a terminal.
     pub fn logged(&self) -> Option<String> {
@@ -94,10 +120,17 @@ impl Key {
     }
 
     /// A part of an event without the quotes that tell a text from a number.
-    pub fn unquoted(part: &str) -> Cow<'_, str> {
+    fn unquoted(part: &str) -> Cow<'_, str> {
         let text = if part.starts_with('"') { serde_json::from_str(part).ok() } else { None };
         text.map_or(Cow::Borrowed(part), Cow::Owned)
     }
+}
+
+/// What is kept of a part by which operations are searched and which is too long to be kept. It
+/// depends on nothing but the text, and neither on its type.
+fn digest_if_long(text: &str) -> Option<String> {
+    let is_long = KeyPart::from(text).to_string().len() > SEARCHED_BYTES_MAX;
+    is_long.then(|| KeyPart::Digest(hex::encode(Sha256::digest(text))).to_string())
 }
 
 /// The parts of a key that are not kept as text.
@@ -201,16 +234,40 @@ mod tests {
 
     #[test]
     fn of_long_parts_a_digest_is_kept() {
-        let short = "a".repeat(1000);
+        let short = "a".repeat(SEARCHED_BYTES_MAX);
         let long = "b".repeat(4096);
         let key = |parts: &[KeyPart<'_>]| Key::of(KeyKind::Event, &[parts]).parts;
         assert_eq!(key(&["shop".into(), short.as_str().into()]), ["shop", &short]);
-        let kept = key(&["shop".into(), long.as_str().into(), "paid".into()]);
-        assert_eq!((kept.len(), &*kept[0]), (2, "shop"));
-        assert!(kept[1].starts_with("sha256:") && kept[1].ends_with(" of 2 more"), "{kept:?}");
-        assert_ne!(kept, key(&["shop".into(), long.as_str().into(), "sold".into()]));
+        let kept = key(&["shop".into(), "evt_1".into(), long.as_str().into(), "paid".into()]);
+        assert_eq!(kept[..2], ["shop", "evt_1"]);
+        assert!(kept[2].starts_with("sha256:") && kept[2].ends_with(" of 2 more"), "{kept:?}");
+        let sold = key(&["shop".into(), "evt_1".into(), long.as_str().into(), "sold".into()]);
+        assert_ne!(kept, sold);
         let batch: Vec<KeyPart<'_>> = vec!["0123456789abcdef".into(); 8192];
         assert!(key(&batch).iter().map(String::len).sum::<usize>() < 1024 + 100);
+    }
+
+    /// Topics and ARNs may be longer than what is kept, and whoever has one wants to find its event.
+    #[test]
+    fn a_long_id_is_searched_by_its_digest_whatever_stands_beside_it() {
+        for (length, is_kept) in [(5, true), (512, true), (513, false), (4096, false)] {
+            let id = "i".repeat(length);
+            for source in ["s", &"s".repeat(300), &"s".repeat(2000)] {
+                let parts = [source.into(), id.as_str().into(), "paid".into()];
+                let key = Key::of(KeyKind::Event, &[&parts]);
+                assert_eq!(key.searched(), Some(Key::searchable(&id)), "{length}");
+                assert_eq!(key.searched().as_deref() == Some(&id), is_kept, "{length}");
+                assert!(key.parts.iter().map(String::len).sum::<usize>() < KEPT_BYTES_MAX + 200);
+            }
+        }
+        let digits = "1".repeat(600);
+        for id in [KeyPart::Literal(&digits), digits.as_str().into()] {
+            let key = Key::of(KeyKind::Event, &[&["s".into(), id]]);
+            assert_eq!(key.searched(), Some(Key::searchable(&digits)));
+        }
+        assert_eq!(Key::searchable("\"5\""), "5");
+        let shown = Key::searchable(&digits).into_owned();
+        assert_eq!(Key::searchable(&shown), shown, "as it stands in a list");
     }
 
     #[test]

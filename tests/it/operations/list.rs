@@ -145,6 +145,22 @@ async fn an_operation_is_found_by_its_event_s_id() {
     assert_eq!(none, "no operations\n");
 }
 
+/// A record keeps a digest of it.
+#[tokio::test]
+async fn an_operation_is_found_by_an_id_that_is_longer_than_what_is_kept_of_it() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let id = "topic/".repeat(600);
+    let wanted = onceward.sends(event(&id)).await.operation();
+    onceward.sends(event(&format!("{id}x"))).await;
+    let told = types(&onceward, &["list", "--key", &id, "--json"]).await.printed();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["operation"], *wanted);
+    let shown = told["key"]["parts"][1].as_str().unwrap();
+    let again = types(&onceward, &["list", "--key", shown]).await.printed();
+    assert!(again.contains(&wanted) && again.lines().count() == 2, "{again}");
+}
+
 #[tokio::test]
 async fn the_line_of_a_request_has_its_key_and_no_more_than_a_line_of_it() {
     let receiver = Receiver::that_answers(200, "ok").await;

@@ -178,7 +178,12 @@ pub(super) async fn an_operation_is_found_by_its_whole_key_or_event_id(harness: 
     let others = [order("evt_60"), order("evt_"), order(&long), event("evt_7".into(), "evt_6")];
     let numbers = [event("5".into(), "paid"), event(KeyPart::Literal("5"), "paid")];
     let odd = order("100%_* \u{0}\"[a-z]\u{1f600}");
-    for one in [&by_header, &elsewhere, &by_event, &odd].into_iter().chain(&others).chain(&numbers)
+    let topic = "/topics".repeat(400);
+    let by_topic = event(topic.as_str().into(), "paid");
+    for one in [&by_header, &elsewhere, &by_event, &by_topic, &odd]
+        .into_iter()
+        .chain(&others)
+        .chain(&numbers)
     {
         granted(&*store, one).await;
         harness.pass(MILLISECOND).await;
@@ -187,6 +192,7 @@ pub(super) async fn an_operation_is_found_by_its_whole_key_or_event_id(harness: 
     assert_eq!(keyed(&*store, "evt_6").await, wanted);
     assert_eq!(keyed(&*store, "5").await, [numbers[1].id, numbers[0].id], "whatever its type");
     assert_eq!(keyed(&*store, &long).await, [others[2].id]);
+    assert_eq!(keyed(&*store, &Key::searchable(&topic)).await, [by_topic.id]);
     assert_eq!(keyed(&*store, &odd.key.parts[0]).await, [odd.id]);
     for nobody in ["", "e", "evt", "EVT_6", "evt_6 ", "evt%", "evt_*", "shop", "paid", &long[1..]] {
         assert_eq!(keyed(&*store, nobody).await, [], "{nobody}");

@@ -1,0 +1,132 @@
+//! `onceward serve`: how it starts, and how it ends.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::{ROUTE, Shell, ask, get, receiver};
+
+#[test]
+fn serve_with_a_wrong_configuration_says_where_and_starts_nothing() {
+    let text = format!("[server]\nlisten = 8080\n{ROUTE}leese = \"1s\"\n");
+    let shell = Shell::with("bad.toml", &text);
+    assert_snapshot!(shell.types("serve --config bad.toml").complained(2), @"
+    error: the configuration has 2 problems
+      bad.toml:2: `server.listen`: expected an address and port such as `127.0.0.1:8080` or `[::1]:8080`, found the number 8080
+      bad.toml:6: `routes.orders.leese`: expected a known key, found `leese`
+        hint: did you mean `lease`?
+    ");
+    assert_snapshot!(shell.types("serve --upstream ftp://127.0.0.1").complained(2), @"
+    error: the configuration has 1 problem
+      --upstream: `routes.default.upstream`: expected an `http` or `https` URL such as `http://127.0.0.1:3000`, without user, query or fragment, found `ftp://127.0.0.1`
+    ");
+    let files = std::fs::read_dir(shell.path()).unwrap().count();
+    assert_eq!(files, 1, "nothing but the configuration");
+}
+
+#[test]
+fn serve_runs_without_a_file() {
+    let shell = Shell::new().anywhere();
+    let upstream = receiver();
+    let serving = shell.serves(&format!("serve --upstream http://{upstream}"));
+    let event = "POST /anything HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n{\"id\":\"e\"}";
+    let dispositions: Vec<_> =
+        (0..2).map(|_| ask(serving.listen(), event, "onceward-disposition")).collect();
+    assert_eq!(dispositions, [(200, Some("executed".into())), (200, Some("replayed".into()))]);
+    assert_eq!(get(serving.admin(), "/livez"), 200);
+    let (status, log) = serving.ends_by(Signal::TERM);
+    assert_eq!(status, Some(0), "{log}");
+
+    let one_path = shell.serves(&format!("serve --upstream http://{upstream} --path /only"));
+    assert_eq!(get(one_path.listen(), "/only"), 200);
+    assert_eq!(get(one_path.listen(), "/only/"), 404);
+}
+
+#[test]
+fn serve_on_a_port_that_is_taken_names_the_setting() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for (variable, setting) in
+        [("ONCEWARD_SERVER__LISTEN", "server.listen"), ("ONCEWARD_ADMIN__LISTEN", "admin.listen")]
+    {
+        let shell = Shell::with("onceward.toml", ROUTE).anywhere().variable(variable, &address);
+        let said = shell.types("serve --config onceward.toml").complained(1);
+        let expected = format!(
+            "error: cannot listen on `{address}` (`{setting}`)\n  \
+             because: Address already in use (os error 98)\n  \
+             hint: `ss -ltnp 'sport = :{}'` shows who listens there; or change `{setting}`\n",
+            taken.local_addr().unwrap().port()
+        );
+        assert_eq!(said, expected);
+    }
+}
+
+/// S11
+#[test]
+fn a_second_process_on_one_directory_refuses_to_start_and_names_it() {
+    let shell = Shell::with("onceward.toml", ROUTE).anywhere();
+    let first = shell.serves("serve --config onceward.toml");
+    assert_snapshot!(shell.types("serve --config onceward.toml").complained(1), @"
+    error: the store cannot be opened
+      because: another process is using the store in `onceward-data`
+    ");
+    assert_eq!(get(first.admin(), "/readyz"), 200, "the first one is not disturbed");
+    assert_eq!(first.ends_by(Signal::TERM).0, Some(0));
+    drop(shell.serves("serve --config onceward.toml"));
+}
+
+/// Ctrl-C is no failure either.
+#[test]
+fn both_signals_end_it_in_good_order() {
+    let shell = Shell::with("onceward.toml", ROUTE).anywhere();
+    for signal in [Signal::TERM, Signal::INT] {
+        let (status, log) = shell.serves("serve --config onceward.toml").ends_by(signal);
+        assert_eq!(status, Some(0), "{log}");
+        let messages: Vec<Value> = log
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["message"].take())
+            .collect();
+        assert_eq!(messages, ["not ready from now on; draining", "done"]);
+    }
+}
+
+/// A shell that hangs up, or an operator that means "read your configuration again".
+#[test]
+fn a_hangup_ends_nothing_and_leaves_a_line() {
+    let shell = Shell::with("onceward.toml", ROUTE).anywhere();
+    let serving = shell.serves("serve --config onceward.toml");
+    kill_process(Pid::from_child(&serving.child), Signal::HUP).unwrap();
+    assert_eq!(get(serving.admin(), "/readyz"), 200);
+    let (status, log) = serving.ends_by(Signal::TERM);
+    assert_eq!(status, Some(0), "{log}");
+    assert!(log.contains("SIGHUP is ignored"), "{log}");
+}
+
+#[test]
+fn serve_without_arguments_says_what_to_do() {
+    assert_snapshot!(Shell::new().types("serve").complained(2), @"
+    error: nothing to serve: neither `--config` nor `--upstream` is given
+      hint: `onceward init --output onceward.toml` writes a configuration to start with,
+            `onceward serve --config onceward.toml` runs it;
+            `onceward serve --upstream http://127.0.0.1:3000` needs no file,
+            `onceward serve --help` says the rest
+    ");
+}
+
+#[test]
+fn a_route_that_anybody_may_send_to_is_said_at_start() {
+    let shell = Shell::with("onceward.toml", ROUTE).anywhere();
+    let mut command = shell.command("serve --config onceward.toml");
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let until_it_serves: Vec<String> =
+        lines.take_while(|line| !line.contains(" serving")).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let told = until_it_serves.iter().find(|line| line.contains("no signature is checked"));
+    assert!(told.unwrap().contains("route.name=\"orders\""), "{told:?}");
+}
