@@ -18,6 +18,8 @@ pub enum Disposition {
         operation: OperationId,
         /// The attempt's number.
         attempt: u32,
+        /// Of several receivers, the one that has not done it.
+        step: Option<Arc<str>>,
         /// How it ended.
         end: Forwarded,
     },

@@ -53,7 +53,7 @@ impl Executor {
         } else {
             let operation = claim.lease().operation();
             let attempt = claim.attempt;
-            reply.send(Disposition::Executed { operation, attempt, end });
+            reply.send(Disposition::Executed { operation, attempt, step: None, end });
             let rest = Rest { outcome, kept, reference, flow };
             self.record_at_its_end(claim, rest, handling, (reply, bounds)).await;
         }

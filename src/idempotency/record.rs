@@ -59,7 +59,7 @@ impl Executor {
                     "answered before the outcome could be recorded; recording goes on"
                 );
                 if let Some(end) = end.take() {
-                    reply.send(Disposition::Executed { operation, attempt, end });
+                    reply.send(Disposition::Executed { operation, attempt, step: None, end });
                 }
                 settling.await
             }
@@ -85,7 +85,7 @@ impl Executor {
             }
             // the upstream has said so, whether or not it is remembered
             Ok(Settled::Recorded { .. } | Settled::RecordLost | Settled::Superseded) | Err(_) => {
-                Disposition::Executed { operation, attempt, end }
+                Disposition::Executed { operation, attempt, step: None, end }
             }
         });
     }

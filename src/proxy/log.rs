@@ -8,6 +8,7 @@ use super::identify::KeySource;
 use super::respond::Answer;
 use super::route::Route;
 use crate::clock::{Clock, Moment};
+use crate::idempotency::StepPolicy;
 use crate::operation::{Asked, Reason};
 use crate::telemetry::{Disposition, RouteMetrics};
 
@@ -50,9 +51,8 @@ impl RequestLine {
         self.ended = true;
         let took = self.began.until(self.clock.moment());
         counters.request(answer.disposition, took);
-        if answer.disposition == Disposition::Refused
-            && let Some(code) = answer.code
-        {
+        let is_refused = answer.disposition == Disposition::Refused;
+        if is_refused && let Some(code) = answer.code {
             counters.refusal(code);
         }
         // A path is an outsider's: what could break the line is escaped.
@@ -63,8 +63,10 @@ impl RequestLine {
             status = answer.response.status().as_u16(),
             disposition = answer.disposition.as_str(),
             code = answer.code,
+            detail = answer.detail.as_ref().filter(|_| is_refused),
             reason = answer.reason.map(Reason::as_str),
-            upstream = answer.reason.and_then(|_| told.route.as_deref().and_then(upstream_of)),
+            step = answer.step.as_deref(),
+            upstream = answer.reason.and_then(|_| upstream_of(told.route.as_deref()?, answer)),
             operation.id = answer.operation.map(tracing::field::display),
             operation.key = told.key(),
             attempt.number = answer.attempt,
@@ -74,10 +76,17 @@ impl RequestLine {
     }
 }
 
-/// Who gave no answer. Of several receivers the line of the attempt names the step.
-fn upstream_of(route: &Route) -> Option<&str> {
+/// Who gave no answer.
+fn upstream_of<'r>(route: &'r Route, answer: &Answer) -> Option<&'r str> {
     let settings = &route.settings;
-    settings.steps.is_none().then(|| settings.upstream.target.authority.as_str())
+    let upstream = match &settings.steps {
+        None => Some(&settings.upstream),
+        Some(all) => {
+            let failed = |step: &&StepPolicy| answer.step.as_ref() == Some(&step.name);
+            all.steps.iter().find(failed).map(|step| &step.upstream)
+        }
+    };
+    upstream.map(|upstream| upstream.target.authority.as_str())
 }
 
 impl Drop for RequestLine {

@@ -42,7 +42,7 @@ use crate::json;
 use crate::listener::{HeadMemory, Peer};
 use crate::operation::AskedUnder;
 use crate::provider::signature::{Certificates, SecretError};
-use crate::telemetry::{self, Limit, Metrics, RouteMetrics};
+use crate::telemetry::{self, Limit, MayCount, Metrics, RouteMetrics};
 use crate::upstream::{AnswerBody, Dialing, OfThisMachine, TrustStore, TrustedProxies, Upstream};
 
 use log::{RequestLine, Told};
@@ -91,6 +91,9 @@ pub struct Parties {
 
 /// The metrics' name for requests that no route took.
 const NO_ROUTE: &str = "none";
+/// What is counted of them.
+const WITHOUT_ROUTE: MayCount =
+    MayCount { refusals: problem::CODES_WITHOUT_ROUTE, observed: false, lookups: false };
 
 impl Proxy {
     /// A proxy with these routes.
@@ -115,7 +118,7 @@ impl Proxy {
             .into_iter()
             .map(|settings| {
                 let upstream = Upstream::new(&settings.upstream, &dialing);
-                let counters = metrics.route(&settings.name);
+                let counters = metrics.route(&settings.name).from_zero(settings.may_count());
                 let handling =
                     Handling::new(settings.policy.clone(), upstream, counters, &dialing.trust);
                 let handling = match &settings.steps {
@@ -142,7 +145,7 @@ impl Proxy {
             trusted,
             budget,
             clock,
-            no_route: metrics.route(NO_ROUTE),
+            no_route: metrics.route(NO_ROUTE).from_zero(WITHOUT_ROUTE),
             metrics,
             draining: AtomicBool::new(false),
         })))

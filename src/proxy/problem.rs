@@ -7,12 +7,32 @@ use serde::Serialize;
 
 use super::identify::KeySource;
 use super::respond::Answer;
-use crate::operation::OperationId;
+use crate::operation::{OperationId, Reason};
 use crate::telemetry;
 use crate::upstream::AnswerBody;
 
 const DISPOSITION: HeaderName = HeaderName::from_static("onceward-disposition");
 const OPERATION: HeaderName = HeaderName::from_static("onceward-operation");
+
+/// Codes of refusals that no route is named with: those that are made before one is known. The
+/// listener counts the last one here.
+pub(super) const CODES_WITHOUT_ROUTE: &[&str] =
+    &["draining", "malformed", "method-not-allowed", "no-route", "head-too-large"];
+
+/// Codes of refusals that a route may make.
+pub(super) const CODES_OF_ROUTES: &[&str] = &[
+    "body-too-large",
+    "body-timeout",
+    "malformed",
+    "signature-missing",
+    "signature-invalid",
+    "signature-stale",
+    "signature-undecided",
+    "key-missing",
+    "key-invalid",
+    "overloaded",
+    "store-unavailable",
+];
 
 /// An answer that is a problem (RFC 9457).
 pub(super) struct Problem {
@@ -46,7 +66,7 @@ impl Problem {
             kind: format!("urn:onceward:problem:{code}"),
             title,
             status: status.as_u16(),
-            detail,
+            detail: &detail,
             operation: operation.map(|id| id.to_string()),
             attempt,
         };
@@ -65,21 +85,67 @@ impl Problem {
             );
         }
         mark(&mut response, disposition, operation);
-        Answer { response, disposition, code: Some(code), reason: None, operation, attempt }
+        Answer {
+            code: Some(code),
+            detail: Some(detail),
+            operation,
+            attempt,
+            ..Answer::plain(response, disposition)
+        }
     }
 }
 
 #[derive(Serialize)]
-struct ProblemJson {
+struct ProblemJson<'a> {
     #[serde(rename = "type")]
     kind: String,
     title: &'static str,
     status: u16,
-    detail: String,
+    detail: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     operation: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
+}
+
+/// What failed, in words that name no internal address.
+pub(super) const fn what_failed(reason: Reason) -> &'static str {
+    match reason {
+        Reason::NameNotFound => "nothing was sent: the upstream's name could not be resolved",
+        Reason::ConnectFailed => "nothing was sent: the upstream accepted no connection",
+        Reason::ConnectTimedOut => {
+            "nothing was sent: there was no connection to the upstream within `connect_timeout`"
+        }
+        Reason::TlsFailed => "nothing was sent: the TLS handshake with the upstream failed",
+        Reason::NothingWritten | Reason::LeaseLost | Reason::Withdrawn => {
+            "nothing was sent: the upstream could not be reached in time"
+        }
+        Reason::TimedOut => "the upstream was sent the request and gave no complete answer in time",
+        Reason::NotHttp => "the upstream was sent the request, and what came back was not HTTP",
+        Reason::AnswerBrokeOff => "the upstream was sent the request, and its answer broke off",
+        Reason::ClientCertificateRefused => {
+            "nothing was taken: the upstream wants a client certificate"
+        }
+        Reason::AnswerHeadTooLarge => {
+            "the upstream was sent the request, and the head of its answer was too large"
+        }
+        Reason::AnswerLengthUnclear => {
+            "the upstream was sent the request, and it is not clear where its answer ends"
+        }
+        Reason::AnswerBodyMalformed => {
+            "the upstream was sent the request, and the chunks of its answer could not be read"
+        }
+        Reason::ProtocolSwitched => {
+            "the upstream was sent the request, and it went over to another protocol"
+        }
+        Reason::ConnectionLost => {
+            "the upstream was sent the request and closed the connection without a complete answer"
+        }
+        Reason::ShutDown => "this process ended before the upstream gave a complete answer",
+        Reason::Answered | Reason::LeaseExpired | Reason::HolderEnded => {
+            "the upstream was sent the request and gave no complete answer"
+        }
+    }
 }
 
 /// Why a key is taken to stand for another request, and what helps if it does not.

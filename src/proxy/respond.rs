@@ -1,12 +1,13 @@
 //! The answer to the sender: the only place that names a status code.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 
 use super::guard::{self, GuardError};
 use super::identify::{IdentifyError, KeySource};
-use super::problem::{Problem, mark, reused};
+use super::problem::{Problem, mark, reused, what_failed};
 use super::route::{RefusalBody, RouteSettings};
 use crate::idempotency::{Disposition, Forwarded};
 use crate::operation::{AnswerBody as StoredBody, OperationId, Reason, StoredAnswer};
@@ -87,10 +88,33 @@ pub(super) struct Answer {
     pub(super) disposition: telemetry::Disposition,
     /// The code of the problem, if it is one.
     pub(super) code: Option<&'static str>,
+    /// Its detail.
+    pub(super) detail: Option<String>,
     /// Why the upstream gave no answer, if that is it.
     pub(super) reason: Option<Reason>,
+    /// Which of several upstreams that was.
+    pub(super) step: Option<Arc<str>>,
     pub(super) operation: Option<OperationId>,
     pub(super) attempt: Option<u32>,
+}
+
+impl Answer {
+    /// One that is no problem, and of no operation.
+    pub(super) const fn plain(
+        response: Response<AnswerBody>,
+        disposition: telemetry::Disposition,
+    ) -> Self {
+        Self {
+            response,
+            disposition,
+            code: None,
+            detail: None,
+            reason: None,
+            step: None,
+            operation: None,
+            attempt: None,
+        }
+    }
 }
 
 const UPSTREAM_STATUS: HeaderName = HeaderName::from_static("onceward-upstream-status");
@@ -201,8 +225,8 @@ pub(super) fn with(
 ) -> Answer {
     use telemetry::Disposition as D;
     match disposition {
-        Disposition::Executed { operation, attempt, end } => {
-            executed(end, D::Executed, route, Some(Of { operation, attempt }))
+        Disposition::Executed { operation, attempt, step, end } => {
+            executed(end, D::Executed, route, Some(Of { operation, attempt, step }))
         }
         Disposition::Passed(end) => executed(end, D::Passed, route, None),
         Disposition::Replayed { operation, attempt, answer } => {
@@ -269,11 +293,11 @@ fn come_back_for_uncertain(ends_in: Duration) -> Duration {
     if ends_in.is_zero() { Duration::from_secs(30) } else { ends_in }
 }
 
-/// Which attempt of which operation.
-#[derive(Clone, Copy)]
+/// Which attempt of which operation, and at which step it has ended.
 struct Of {
     operation: OperationId,
     attempt: u32,
+    step: Option<Arc<str>>,
 }
 
 fn executed(
@@ -282,7 +306,9 @@ fn executed(
     route: &RouteSettings,
     of: Option<Of>,
 ) -> Answer {
-    let (operation, attempt) = (of.map(|of| of.operation), of.map(|of| of.attempt));
+    let operation = of.as_ref().map(|of| of.operation);
+    let attempt = of.as_ref().map(|of| of.attempt);
+    let step = of.and_then(|of| of.step);
     let (status, code, title, reason, retry_after) = match end {
         Forwarded::Answered { status, headers, body } => {
             let mut response = Response::new(body);
@@ -290,7 +316,7 @@ fn executed(
             *response.headers_mut() = headers;
             replace_final(&mut response, route);
             mark(&mut response, disposition, operation);
-            return Answer { response, disposition, code: None, reason: None, operation, attempt };
+            return Answer { step, operation, attempt, ..Answer::plain(response, disposition) };
         }
         Forwarded::Unreachable { reason } => {
             (StatusCode::BAD_GATEWAY, "upstream-unreachable", "upstream unreachable", reason, None)
@@ -313,9 +339,13 @@ fn executed(
     };
     let sent = route.in_place_of(status);
     let retry_after = retry_after.or_else(|| (sent != status).then_some(Duration::ZERO));
-    let detail = what_failed(reason).to_owned();
+    let failed = what_failed(reason);
+    let detail = match &step {
+        Some(step) => format!("step `{step}`: {failed}"),
+        None => failed.to_owned(),
+    };
     let problem = Problem { status: sent, code, title, detail, retry_after, operation, attempt };
-    Answer { reason: Some(reason), ..problem.answer(disposition) }
+    Answer { reason: Some(reason), step, ..problem.answer(disposition) }
 }
 
 /// Sends `retry_status` in place of a status of the upstream's after which its sender would give the
@@ -328,46 +358,6 @@ fn replace_final(response: &mut Response<AnswerBody>, route: &RouteSettings) {
         let headers = response.headers_mut();
         headers.insert(UPSTREAM_STATUS, HeaderValue::from(own.as_u16()));
         headers.entry(header::RETRY_AFTER).or_insert(HeaderValue::from_static("1"));
-    }
-}
-
-/// What failed, in words that name no internal address.
-const fn what_failed(reason: Reason) -> &'static str {
-    match reason {
-        Reason::NameNotFound => "nothing was sent: the upstream's name could not be resolved",
-        Reason::ConnectFailed => "nothing was sent: the upstream accepted no connection",
-        Reason::ConnectTimedOut => {
-            "nothing was sent: there was no connection to the upstream within `connect_timeout`"
-        }
-        Reason::TlsFailed => "nothing was sent: the TLS handshake with the upstream failed",
-        Reason::NothingWritten | Reason::LeaseLost | Reason::Withdrawn => {
-            "nothing was sent: the upstream could not be reached in time"
-        }
-        Reason::TimedOut => "the upstream was sent the request and gave no complete answer in time",
-        Reason::NotHttp => "the upstream was sent the request, and what came back was not HTTP",
-        Reason::AnswerBrokeOff => "the upstream was sent the request, and its answer broke off",
-        Reason::ClientCertificateRefused => {
-            "nothing was taken: the upstream wants a client certificate"
-        }
-        Reason::AnswerHeadTooLarge => {
-            "the upstream was sent the request, and the head of its answer was too large"
-        }
-        Reason::AnswerLengthUnclear => {
-            "the upstream was sent the request, and it is not clear where its answer ends"
-        }
-        Reason::AnswerBodyMalformed => {
-            "the upstream was sent the request, and the chunks of its answer could not be read"
-        }
-        Reason::ProtocolSwitched => {
-            "the upstream was sent the request, and it went over to another protocol"
-        }
-        Reason::ConnectionLost => {
-            "the upstream was sent the request and closed the connection without a complete answer"
-        }
-        Reason::ShutDown => "this process ended before the upstream gave a complete answer",
-        Reason::Answered | Reason::LeaseExpired | Reason::HolderEnded => {
-            "the upstream was sent the request and gave no complete answer"
-        }
     }
 }
 
@@ -390,5 +380,40 @@ fn replayed(answer: &StoredAnswer, operation: OperationId, attempt: u32) -> Answ
     let disposition = telemetry::Disposition::Replayed;
     mark(&mut response, disposition, Some(operation));
     let (operation, attempt) = (Some(operation), Some(attempt));
-    Answer { response, disposition, code: None, reason: None, operation, attempt }
+    Answer { operation, attempt, ..Answer::plain(response, disposition) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proxy::problem::{CODES_OF_ROUTES, CODES_WITHOUT_ROUTE};
+
+    /// A counter that is not among them begins with 1 in the metrics.
+    #[test]
+    fn the_code_of_every_refusal_is_counted_from_zero() {
+        let stale = Refused::Stale { by: Duration::ZERO, distance: Duration::ZERO, ahead: false };
+        let without_route = [
+            Refusal::NoRoute,
+            Refusal::MethodNotAllowed("POST".to_owned()),
+            Refusal::Malformed(Malformed::Target),
+            Refusal::Expectation,
+            Refusal::Draining,
+        ];
+        let of_routes = [
+            Refusal::Malformed(Malformed::Body),
+            Refusal::BodyTooLarge { bytes_max: 1 },
+            Refusal::BodyTimeout,
+            Refusal::Signature(Refused::NoEvent),
+            Refusal::Signature(stale),
+            Refusal::Overloaded,
+        ];
+        for (refusals, codes) in
+            [(&without_route[..], CODES_WITHOUT_ROUTE), (&of_routes[..], CODES_OF_ROUTES)]
+        {
+            for refusal in refusals {
+                let (code, _) = refusal.explained();
+                assert!(codes.contains(&code), "{code}");
+            }
+        }
+    }
 }

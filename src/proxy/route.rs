@@ -8,6 +8,7 @@ use http::{HeaderName, Method, StatusCode, Uri};
 
 use super::identify::{EventRule, FingerprintOver, FingerprintRule, KeyRule};
 use super::paths;
+use super::problem;
 use super::selector::Selector;
 use super::verify::Sender;
 use crate::budget::Share;
@@ -15,6 +16,7 @@ use crate::idempotency::{Handling, Policy, StepsPolicy};
 use crate::operation::Outcome;
 use crate::provider::Provider;
 use crate::secret::Secret;
+use crate::telemetry::MayCount;
 use crate::upstream::{self, outcome};
 
 /// A route at work.
@@ -87,6 +89,16 @@ impl RouteSettings {
     /// Whether anybody may send events to it: no signature is checked.
     pub fn is_unverified(&self) -> bool {
         self.secrets.is_empty() && self.mode != Mode::Pass
+    }
+
+    /// What its metrics show before it has happened.
+    pub(super) fn may_count(&self) -> MayCount {
+        let mut steps = self.steps.iter().flat_map(|steps| &steps.steps);
+        MayCount {
+            refusals: problem::CODES_OF_ROUTES,
+            observed: self.mode == Mode::Observe,
+            lookups: self.policy.lookup.is_some() || steps.any(|step| step.lookup.is_some()),
+        }
     }
 
     /// Whether an upstream's answer with this status means that the event is done.

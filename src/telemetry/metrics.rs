@@ -256,6 +256,17 @@ impl Metrics {
     }
 }
 
+/// What a route may count beside its requests and attempts.
+#[derive(Debug, Clone, Copy)]
+pub struct MayCount {
+    /// Refusals with these codes.
+    pub refusals: &'static [&'static str],
+    /// Requests that are only observed.
+    pub observed: bool,
+    /// Look-ups of uncertain operations.
+    pub lookups: bool,
+}
+
 /// An attempt that runs.
 #[derive(Debug)]
 pub struct InFlightGuard(Gauge);
@@ -280,6 +291,25 @@ pub struct RouteMetrics {
 }
 
 impl RouteMetrics {
+    /// Has all this counted from 0, before it happens: of a counter that begins with 1 a rate misses
+    /// the first event (Prometheus, "Instrumentation", "Avoid missing metrics").
+    #[must_use]
+    pub fn from_zero(self, may: MayCount) -> Self {
+        let route = || self.name.clone();
+        for &code in may.refusals {
+            drop(self.refusals.get_or_create(&Refusals { route: route(), code }));
+        }
+        for disposition in Disposition::ALL.into_iter().filter(|_| may.observed) {
+            let disposition = disposition.as_str();
+            drop(self.observed.get_or_create(&Requests { route: route(), disposition }));
+        }
+        for finding in Finding::ALL.into_iter().filter(|_| may.lookups) {
+            let finding = finding.as_str();
+            drop(self.lookups.get_or_create(&Lookups { route: route(), finding }));
+        }
+        self
+    }
+
     /// A request was answered.
     pub fn request(&self, disposition: Disposition, took: Duration) {
         if let Some(counter) = self.requests.get(disposition as usize) {

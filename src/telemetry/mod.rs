@@ -8,4 +8,4 @@ mod metrics;
 pub use clock_skew::ClockSkew;
 pub use labels::{Disposition, Limit, StoreCall};
 pub use log::{Format, LogError, chain, install};
-pub use metrics::{Metrics, RouteMetrics};
+pub use metrics::{MayCount, Metrics, RouteMetrics};

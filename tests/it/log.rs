@@ -43,13 +43,42 @@ async fn every_request_has_one_line_in_the_log() {
         json!({
             "method": "POST", "path": "/hooks/%0a", "route.name": "hooks", "status": 400,
             "disposition": "refused", "code": "key-missing",
+            "detail": "no idempotency key: `json:/id` is absent: the body is not JSON in UTF-8",
         }),
         json!({
             "method": "POST", "path": "/elsewhere", "status": 404,
             "disposition": "refused", "code": "no-route",
+            "detail": "no route serves this host and path",
         }),
     ];
     assert_eq!(lines, expected);
+}
+
+/// Who operates the proxy has to see what a sender did wrong, and nothing that it wrote.
+#[tokio::test]
+async fn the_line_of_a_refusal_says_why_and_nothing_that_was_sent() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let onceward = Onceward::in_front_of(&receiver)
+        .routes("provider = \"github\"\nsecrets = [{ env = \"WEBHOOK_SECRET\" }]")
+        .variable("WEBHOOK_SECRET", "0123456789abcdef")
+        .start()
+        .await;
+    onceward.sends(event("canary-1")).await.is_refused(401, "signature-missing");
+    let forged = format!("sha256={}", "ab".repeat(32));
+    let forged = event("canary-2").header("x-hub-signature-256", &forged);
+    onceward.sends(forged).await.is_refused(401, "signature-invalid");
+    onceward.logs("signature-invalid").await;
+
+    let details: Vec<Value> = onceward
+        .log()
+        .iter_mut()
+        .filter_map(|line| line.as_object_mut()?.remove("detail"))
+        .collect();
+    let forged = "it was made with none of the secrets, or the signed bytes were changed on the way \
+                  (checked: header `x-hub-signature-256`)";
+    assert_eq!(details, ["header `x-hub-signature-256` is missing", forged]);
+    let all = format!("{:?}", onceward.log());
+    assert!(!all.contains("canary") && !all.contains("abab"), "{all}");
 }
 
 /// Whoever reads the log looks for an address, not for Rust's way to write that there is one.

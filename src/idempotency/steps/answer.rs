@@ -1,7 +1,7 @@
 //! What the sender of an event with several receivers gets.
 
 use super::super::claim::Claim;
-use super::super::disposition::{Disposition, Forwarded};
+use super::super::disposition::Disposition;
 use super::super::{Executor, Handling, Keyed, Reply};
 use super::Steps;
 use super::run::{Ran, Work, of_stored};
@@ -76,20 +76,24 @@ impl Executor {
                 let from = &work.steps.plan.answer_from;
                 let own = ran.iter().position(|one| one.step == *from);
                 let end = own.map_or_else(|| of_stored(&stored), |at| ran.swap_remove(at).end);
-                Disposition::Executed { operation, attempt, end }
+                Disposition::Executed { operation, attempt, step: None, end }
             }
             Some((copy_refused, EventEnd::Open(first))) => {
                 if failed {
                     self.note_refused(operation, attempt, copy_refused, work.reply);
                 }
-                let own = own_end(ran, |one| one.step == first);
+                let own = not_done(ran, |one| one.step == first);
                 match own {
-                    Some(end) => Disposition::Executed { operation, attempt, end },
+                    Some(Ran { step, end, .. }) => {
+                        Disposition::Executed { operation, attempt, step: Some(step), end }
+                    }
                     None => self.standing(&work.keyed.asked, work.handling).await,
                 }
             }
-            None if lost => match own_end(ran, |_| true) {
-                Some(end) => Disposition::Executed { operation, attempt, end },
+            None if lost => match not_done(ran, |_| true) {
+                Some(Ran { step, end, .. }) => {
+                    Disposition::Executed { operation, attempt, step: Some(step), end }
+                }
                 None => self.standing(&work.keyed.asked, work.handling).await,
             },
             None => self.standing(&work.keyed.asked, work.handling).await,
@@ -97,8 +101,7 @@ impl Executor {
     }
 }
 
-/// What the receiver of a step that has not succeeded has answered.
-fn own_end(ran: Vec<Ran>, is_it: impl Fn(&Ran) -> bool) -> Option<Forwarded> {
-    let own = ran.into_iter().find(|one| is_it(one) && one.outcome != Outcome::Succeeded);
-    own.map(|one| one.end)
+/// A step that was run and has not succeeded.
+fn not_done(ran: Vec<Ran>, is_it: impl Fn(&Ran) -> bool) -> Option<Ran> {
+    ran.into_iter().find(|one| is_it(one) && one.outcome != Outcome::Succeeded)
 }

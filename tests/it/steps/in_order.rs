@@ -56,6 +56,37 @@ async fn the_steps_behind_one_that_fails_do_not_run_c125() {
     }
 }
 
+/// "Nothing was sent" would be wrong of the event: an earlier step was done.
+#[tokio::test]
+async fn a_step_that_fails_is_named_to_the_sender_and_in_the_log() {
+    let charge = Receiver::that_answers(200, "charged").await;
+    let onceward = Onceward::in_front_of_steps(&[("charge", &charge, "")])
+        .routes("[[routes.hooks.steps]]\nname = \"mail\"\nupstream = \"http://127.0.0.1:1\"")
+        .start()
+        .await;
+    let reply = onceward.sends(event("evt_1")).await;
+    reply.is_executed_as("upstream-unreachable", 502);
+    let detail = "step `mail`: nothing was sent: the upstream accepted no connection";
+    assert_eq!(reply.problem()["detail"], detail);
+    onceward.logs("\"answered\"").await;
+    let line = onceward.log().into_iter().find(|line| line["message"] == "answered").unwrap();
+    assert_eq!((&line["step"], &line["upstream"]), (&"mail".into(), &"127.0.0.1:1".into()));
+    charge.was_called(1);
+}
+
+/// A failure that a receiver answers with has its step in the log, too; a success has none.
+#[tokio::test]
+async fn the_log_names_the_step_whose_failure_was_answered() {
+    let three = Three::that(failing_once("account")).await;
+    let onceward = three.with("").start().await;
+    onceward.sends(event("evt_1")).await.is_executed(500);
+    onceward.sends(event("evt_1")).await.is_executed(200);
+    onceward.logs("\"status\":200").await;
+    let steps = onceward.log().into_iter().filter(|line| line["message"] == "answered");
+    let steps: Vec<_> = steps.map(|mut line| line["step"].take()).collect();
+    assert_eq!(steps, ["account".into(), serde_json::Value::Null]);
+}
+
 #[tokio::test]
 async fn each_receiver_gets_the_request_its_name_and_an_id_of_its_own() {
     let three = Three::that(failing_once("mail")).await;
