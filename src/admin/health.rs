@@ -1,6 +1,5 @@
 //! Alive, ready, measured.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -76,8 +75,10 @@ pub(super) async fn live() -> &'static str {
 /// The process takes requests, and its store claims and settles.
 pub(super) async fn ready(State(admin): State<Admin>) -> (StatusCode, String) {
     let not_ready = |why: &str| (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n"));
-    if admin.0.draining.load(Ordering::Acquire) {
-        return not_ready("draining");
+    if let Some(drained_by) = admin.0.drained_by.get() {
+        let in_flight = admin.0.metrics.in_flight.get();
+        let left = admin.0.clock.moment().until(*drained_by).as_millis().div_ceil(1000);
+        return not_ready(&format!("draining; attempts in flight: {in_flight}, {left} s at most"));
     }
     if let Err(why) = admin.0.health.probed().await {
         return not_ready(&why);
@@ -200,7 +201,29 @@ mod tests {
         assert_eq!(told().await, (StatusCode::OK, "ready\nwarning: not-durable\n".to_owned()));
         admin.has_seen(&[]);
         assert_eq!(told().await, (StatusCode::OK, "ready\n".to_owned()));
-        admin.drain();
-        assert_eq!(told().await.0, StatusCode::SERVICE_UNAVAILABLE);
+    }
+
+    #[tokio::test]
+    async fn while_it_drains_it_says_what_is_in_flight_and_how_long_that_may_take() {
+        let clock = Clock::manual(Timestamp(0));
+        let metrics = Arc::new(Metrics::new());
+        let admin = Admin::new(Parties {
+            store: Arc::new(Memory::new(clock.clone())),
+            metrics: Arc::clone(&metrics),
+            clock: clock.clone(),
+            token: None,
+            retentions: Retentions { routes: HashMap::new(), otherwise: Duration::ZERO },
+        });
+        let told = async || ready(State(admin.clone())).await.1;
+        let attempt = metrics.in_flight_guard();
+        admin.drain(Duration::from_secs(65));
+        assert_eq!(told().await, "not ready: draining; attempts in flight: 1, 65 s at most\n");
+        clock.advance(Duration::from_millis(64_100));
+        assert_eq!(told().await, "not ready: draining; attempts in flight: 1, 1 s at most\n");
+        drop(attempt);
+        clock.advance(Duration::from_mins(1));
+        let (status, text) = ready(State(admin.clone())).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(text, "not ready: draining; attempts in flight: 0, 0 s at most\n");
     }
 }

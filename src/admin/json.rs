@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::operation::{
-    AnswerBody, AskedUnder, Attempt, Decision, Key, Operation, Outcome, Reason, State, Step,
-    StoredAnswer, Timestamp,
+    AnswerBody, AskedUnder, Attempt, Decision, Key, Operation, OperationId, Outcome, Reason, State,
+    Step, StoredAnswer, Timestamp,
 };
 
 #[derive(Debug, Serialize)]
@@ -63,6 +63,8 @@ struct AttemptJson {
 #[derive(Debug, Serialize)]
 struct StepJson {
     name: String,
+    /// What its receiver gets as `Onceward-Operation`.
+    operation: String,
     state: &'static str,
 }
 
@@ -112,7 +114,7 @@ impl From<&Operation> for OperationJson {
             attempts: operation.attempts.kept().map(Into::into).collect(),
             attempts_total: operation.attempts.total(),
             decisions: operation.decisions.iter().map(Into::into).collect(),
-            steps: operation.steps.iter().map(Into::into).collect(),
+            steps: operation.steps.iter().map(|step| StepJson::of(asked.id, step)).collect(),
             observed: asked.under != AskedUnder::Enforce,
         }
     }
@@ -153,9 +155,10 @@ impl From<&Attempt> for AttemptJson {
     }
 }
 
-impl From<&Step> for StepJson {
-    fn from(step: &Step) -> Self {
-        Self { name: step.name.to_string(), state: step.state.as_str() }
+impl StepJson {
+    fn of(event: OperationId, step: &Step) -> Self {
+        let operation = OperationId::of_step(event, &step.name).to_string();
+        Self { name: step.name.to_string(), operation, state: step.state.as_str() }
     }
 }
 

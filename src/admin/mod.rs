@@ -15,15 +15,14 @@ mod store;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::secret::Secret;
 use crate::store::{Concern, Store};
 use crate::telemetry::Metrics;
@@ -81,7 +80,8 @@ struct Shared {
     /// What the time of a call is limited by.
     clock: Clock,
     retentions: Retentions,
-    draining: AtomicBool,
+    /// When attempts in flight have ended at the latest, once the process ends.
+    drained_by: OnceLock<Moment>,
 }
 
 impl Retentions {
@@ -97,7 +97,7 @@ impl Admin {
         Self(Arc::new(Shared {
             failures: Failures::new(clock.clone()),
             health: Health::new(Arc::clone(&store), clock.clone()),
-            draining: AtomicBool::new(false),
+            drained_by: OnceLock::new(),
             store,
             metrics,
             token,
@@ -111,9 +111,9 @@ impl Admin {
         self.0.health.has_seen(concerns);
     }
 
-    /// From now on the process is not ready.
-    pub fn drain(&self) {
-        self.0.draining.store(true, Ordering::Release);
+    /// From now on the process is not ready. What is in flight ends within this time.
+    pub fn drain(&self, within: Duration) {
+        let _drains_already = self.0.drained_by.set(self.0.clock.moment().plus(within));
     }
 
     /// All calls of the control plane.

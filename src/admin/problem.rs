@@ -125,11 +125,13 @@ impl Problem {
             Self::Query(detail) | Self::Body(detail) => Some(detail.clone()),
             Self::Refused(stands) => Some(stands.to_string()),
             Self::UnknownHost => Some("`admin.token` opens it to other names".to_owned()),
+            Self::NotFound => {
+                Some("there are `/livez`, `/readyz`, `/metrics`, `/api/operations`".to_owned())
+            }
             Self::Unauthorized
             | Self::TooManyFailures(_)
             | Self::CrossSite
             | Self::MethodNotAllowed
-            | Self::NotFound
             | Self::NotAnOperationId
             | Self::NoSuchOperation
             | Self::NotJson

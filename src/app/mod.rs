@@ -168,6 +168,11 @@ impl App {
         self.proxy.clone()
     }
 
+    /// What is counted. It outlives the app.
+    pub fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.resources.metrics)
+    }
+
     /// Serves until `asked_to_stop` ends, then lets what is in flight end in good order.
     pub async fn run(self, asked_to_stop: impl Future<Output = ()>) {
         let proxy = self.proxy.clone();
@@ -192,12 +197,15 @@ impl App {
         let private = tokio::spawn(self.private.serve(router, closing.clone(), control));
         let sweep = tokio::spawn(sweep(Arc::clone(&self.store), Arc::clone(&metrics)));
         let concerns =
-            tokio::spawn(concerns::tell(Arc::clone(&self.store), metrics, self.admin.clone()));
+            concerns::tell(Arc::clone(&self.store), Arc::clone(&metrics), self.admin.clone());
+        let concerns = tokio::spawn(concerns);
         let close_idle = tokio::spawn(close_idle(self.proxy.clone()));
 
         asked_to_stop.await;
-        tracing::info!("not ready from now on; draining");
-        self.admin.drain();
+        let longest = self.drain_delay.saturating_add(self.shutdown_timeout);
+        let in_flight = metrics.in_flight.get();
+        tracing::info!(in_flight, ends_within = ?longest, "not ready from now on; draining");
+        self.admin.drain(longest);
         sleep(self.drain_delay).await;
         self.proxy.drain();
         open.drain();

@@ -6,15 +6,16 @@ use serde_json::{Value, json};
 
 use super::output::Ended;
 use super::serve;
-use crate::app;
+use crate::app::{self, StartError};
 use crate::clock::Clock;
 use crate::config::{Effective, Key, Place, Problem, Problems, Risk, Sources};
-use crate::store::{self, Concern};
+use crate::store::{self, Concern, embedded};
 use crate::telemetry::chain;
 
 /// Checks a configuration without starting
 ///
-/// Exit status: 0 without problems, 2 with problems, 1 with risks under `--strict`.
+/// Exit status: 0 without problems, 2 with problems, 1 with risks under `--strict`, or if the store
+/// cannot be opened because a running process has it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: onceward check --config onceward.toml --strict")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
@@ -53,7 +54,22 @@ struct Findings {
     /// What nothing has to be done about.
     notes: Vec<Placed>,
     effective: Vec<Effective>,
+    /// Who was not probed, and why.
+    not_probed: Option<String>,
 }
+
+/// Why nothing is known of the store.
+#[derive(Debug)]
+enum NotProbed {
+    /// A process that runs has it. That is no fault of the configuration.
+    InUse(String),
+    /// It does not do what it should.
+    Failed(String),
+}
+
+/// What helps if a process has the store.
+const STOP_IT: &str = "a running `onceward serve` is the usual one, and its `/readyz` tells how the store is; \
+     to probe it from here, stop that process first";
 
 pub(super) fn run(args: &Args) -> Ended {
     let Report { text, status } = report(args, serve::environment());
@@ -64,7 +80,8 @@ pub(super) fn run(args: &Args) -> Ended {
 fn report(args: &Args, environment: impl IntoIterator<Item = (String, String)>) -> Report {
     match examine(args, environment) {
         Ok(findings) => {
-            let status = u8::from(args.strict && !findings.risks.is_empty());
+            let fails = args.strict && !findings.risks.is_empty() || findings.not_probed.is_some();
+            let status = u8::from(fails);
             let text = if args.json {
                 as_json(&Problems::default(), &findings, args.effective)
             } else {
@@ -91,47 +108,60 @@ fn examine(
     let config = sources.check()?;
     let (mut risks, notes) = (sources.ignored_variables(), config.notes());
     risks.extend(config.risks());
+    let mut not_probed = None;
     if args.probe {
         let key = Key::of(&["store"]);
-        let concerns = probe(config.store).map_err(|found| {
-            let place = sources.place(&key);
-            let expected = "a store that opens, claims and settles".to_owned();
-            Problem { place, key: key.clone(), expected, found, hint: None }
-        })?;
-        risks.extend(concerns.into_iter().map(|Concern { code, text, hint }| Risk {
-            code,
-            key: key.clone(),
-            text,
-            hint: hint.into(),
-        }));
+        match probe(config.store) {
+            Ok(concerns) => {
+                risks.extend(concerns.into_iter().map(|Concern { code, text, hint }| Risk {
+                    code,
+                    key: key.clone(),
+                    text,
+                    hint: hint.into(),
+                }));
+            }
+            Err(NotProbed::InUse(why)) => not_probed = Some(why),
+            Err(NotProbed::Failed(found)) => {
+                let place = sources.place(&key);
+                let expected = "a store that opens, claims and settles".to_owned();
+                return Err(Problem { place, key, expected, found, hint: None }.into());
+            }
+        }
     }
     let placed = |risk: Risk| (sources.place(&risk.key), risk);
     Ok(Findings {
         risks: risks.into_iter().map(placed).collect(),
         notes: notes.into_iter().map(placed).collect(),
         effective: if args.effective { sources.effective() } else { Vec::new() },
+        not_probed,
     })
 }
 
 /// Opens the store, does in it what the proxy would do, and asks what makes it unsafe. Else says
 /// what went wrong.
-fn probe(settings: store::Settings) -> Result<Vec<Concern>, String> {
+fn probe(settings: store::Settings) -> Result<Vec<Concern>, NotProbed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| error.to_string())?;
+    let runtime = runtime.map_err(|error| NotProbed::Failed(error.to_string()))?;
     runtime.block_on(async {
-        let store = app::open(settings, Clock::system()).await.map_err(|error| chain(&error))?;
+        let opened = app::open(settings, Clock::system()).await;
+        let store = opened.map_err(|error| {
+            if let StartError::Store(in_use @ embedded::OpenError::InUse { .. }) = &error {
+                return NotProbed::InUse(in_use.to_string());
+            }
+            NotProbed::Failed(chain(&error))
+        })?;
         let probed = async {
             store.probe().await?;
             store.concerns().await
         };
-        let probed = probed.await.map_err(|error| chain(&error));
+        let probed = probed.await.map_err(|error| NotProbed::Failed(chain(&error)));
         store.close().await;
         probed
     })
 }
 
 fn as_text(args: &Args, findings: &Findings) -> String {
-    let Findings { risks, notes, effective } = findings;
+    let Findings { risks, notes, effective, not_probed } = findings;
     let settings = effective.iter().filter(|_| args.effective);
     let settings: Vec<String> = settings
         .map(|Effective { key, value, place }| format!("{key} = {value}  # {place}\n"))
@@ -156,7 +186,11 @@ fn as_text(args: &Args, findings: &Findings) -> String {
             format!("  {place}: {kind}`{key}`: {text}\n    hint: {hint}\n")
         })
         .collect();
-    format!("{settings}{blank}{file}: no problems, {count}{noted}\n{}", found.concat())
+    let not_probed = not_probed.as_ref().map_or_else(String::new, |why| {
+        format!("  the store was not probed: {why}\n    hint: {STOP_IT}\n")
+    });
+    let found = found.concat();
+    format!("{settings}{blank}{file}: no problems, {count}{noted}\n{found}{not_probed}")
 }
 
 fn as_json(problems: &Problems, findings: &Findings, effective: bool) -> String {
@@ -165,9 +199,14 @@ fn as_json(problems: &Problems, findings: &Findings, effective: bool) -> String 
         "risks": findings.risks.iter().map(risk).collect::<Vec<_>>(),
         "notes": findings.notes.iter().map(risk).collect::<Vec<_>>(),
     });
-    if let (true, Value::Object(report)) = (effective, &mut report) {
-        let settings = findings.effective.iter().map(setting).collect();
-        report.insert("effective".to_owned(), Value::Array(settings));
+    if let Value::Object(report) = &mut report {
+        if effective {
+            let settings = findings.effective.iter().map(setting).collect();
+            report.insert("effective".to_owned(), Value::Array(settings));
+        }
+        if let Some(why) = &findings.not_probed {
+            report.insert("not_probed".to_owned(), json!({ "reason": why, "hint": STOP_IT }));
+        }
     }
     format!("{report:#}\n")
 }

@@ -41,11 +41,9 @@ enum Error {
 pub(super) fn run(args: &Args) -> Ended {
     match write(args) {
         Ok(text) => Ended::done(text),
-        Err(error @ Error::Unknown(_)) => Ended { status: 2, ..Ended::failed(&error) },
+        Err(Error::Unknown(unknown)) => (&unknown).into(),
         Err(error @ Error::Exists(_)) => {
-            let mut ended = Ended::failed(&error);
-            ended.stderr.push_str("  hint: name another file, or move this one away\n");
-            ended
+            Ended::failed(&error).with_hint("name another file, or move this one away")
         }
         Err(error @ (Error::NotWritten(..) | Error::Preset(_))) => Ended::failed(&error),
     }
@@ -174,9 +172,6 @@ mod tests {
     #[test]
     fn a_sender_that_nobody_knows_is_named() {
         let error = starting_for("strpe").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "no provider `strpe` is built in; `onceward providers` lists those that are"
-        );
+        assert_eq!(error.to_string(), "no provider `strpe` is built in");
     }
 }

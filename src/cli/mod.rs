@@ -39,7 +39,7 @@ enum Command {
     Explain(explain::Args),
     /// List and show operations, and decide about those whose outcome nobody knows.
     Operations(operations::Args),
-    /// Say what is known of the store.
+    /// Go on after the store has lost what it had (`acknowledge`).
     Store(store::Args),
     /// List the senders that are known, or show what is known of one.
     Providers(providers::Args),

@@ -34,6 +34,13 @@ impl Ended {
         Self { stdout: String::new(), stderr, status: 1 }
     }
 
+    /// The same, and what helps.
+    pub(super) fn with_hint(mut self, hint: &str) -> Self {
+        // Writing to a string does not fail.
+        let _written = writeln!(self.stderr, "  hint: {hint}");
+        self
+    }
+
     /// The command line or the configuration is wrong.
     pub(super) fn misused(stderr: impl Into<String>) -> Self {
         Self { stdout: String::new(), stderr: stderr.into(), status: 2 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::output::Ended;
-use crate::config::{Config, captured};
+use crate::config::{Config, captured, nearest};
 use crate::provider::{Preset, preset, presets};
 use crate::proxy::RouteSettings;
 
@@ -25,12 +25,23 @@ pub(super) struct Args {
 
 /// No preset has this name.
 #[derive(Debug, thiserror::Error)]
-#[error("no provider `{0}` is built in; `onceward providers` lists those that are")]
+#[error("no provider `{}` is built in", .0.escape_debug())]
 pub(super) struct Unknown(String);
 
 impl Unknown {
     pub(super) fn named(name: &str) -> Self {
-        Self(name.escape_debug().to_string())
+        Self(name.to_owned())
+    }
+}
+
+impl From<&Unknown> for Ended {
+    fn from(unknown: &Unknown) -> Self {
+        let known = presets().iter().map(|preset| preset.name);
+        let hint = nearest(&unknown.0, known).map_or_else(
+            || "`onceward providers` lists those that are".to_owned(),
+            |nearest| format!("did you mean `{nearest}`?"),
+        );
+        Self { status: 2, ..Self::failed(unknown) }.with_hint(&hint)
     }
 }
 
@@ -54,7 +65,8 @@ pub(super) fn run(args: &Args) -> Ended {
     };
     match shown {
         Ok(text) => Ended::done(text),
-        Err(error) => Ended { status: 2, ..Ended::failed(&error) },
+        Err(Error::Unknown(unknown)) => (&unknown).into(),
+        Err(error @ Error::Preset(_)) => Ended { status: 2, ..Ended::failed(&error) },
     }
 }
 

@@ -1,17 +1,18 @@
 //! `onceward serve`: runs the proxy.
 
-use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
 
 use super::output::Ended;
 use crate::app::{App, StartError};
 use crate::config::{Arguments, Config, Problems, SecretIn, Sources};
 use crate::provider::preset;
 use crate::store;
-use crate::store::embedded::IfDamaged;
+use crate::store::embedded::{IfDamaged, OpenError};
 use crate::telemetry;
 
 #[derive(Debug, clap::Args)]
@@ -23,7 +24,8 @@ Examples:
 
 The secret of a provider that signs is in ONCEWARD_SECRET or in the file of --secret-file.
 
-Signals: the first SIGTERM or SIGINT drains, the second ends at once. SIGHUP is ignored.")]
+Signals: the first SIGTERM or SIGINT drains; another one, a second or more later, ends at once.
+SIGHUP is ignored.")]
 pub(super) struct Args {
     /// The configuration.
     #[arg(long, short, value_name = "FILE")]
@@ -112,6 +114,10 @@ pub(super) fn run(args: &Args) -> Ended {
     ended
 }
 
+/// For how long another signal is the same wish: one that is sent to a process and to its group, as
+/// `timeout` does, comes twice.
+const ONE_WISH: Duration = Duration::from_secs(1);
+
 /// What is said to whoever types `onceward serve` and nothing else.
 const NOTHING_TO_SERVE: &str = "\
 error: nothing to serve: neither `--config` nor `--upstream` is given
@@ -168,6 +174,7 @@ async fn serve(config: Config) -> Ended {
         (Ok(listen), Ok(admin)) => tracing::info!(%listen, %admin, "serving"),
         (Err(error), _) | (_, Err(error)) => return Ended::failed(&error),
     }
+    let metrics = app.metrics();
     let (asked, asked_to_stop) = tokio::sync::oneshot::channel::<()>();
     let run = app.run(async {
         // The signal's end of the channel lives until it has spoken.
@@ -175,12 +182,20 @@ async fn serve(config: Config) -> Ended {
     });
     let second_signal = async {
         next(&mut terminate, &mut interrupt).await;
+        let first = Instant::now();
         let _told = asked.send(());
         next(&mut terminate, &mut interrupt).await;
+        while first.elapsed() < ONE_WISH {
+            next(&mut terminate, &mut interrupt).await;
+        }
     };
     tokio::select! {
         () = run => Ended::done(""),
-        () = second_signal => Ended::failed(&EndedAtOnce),
+        () = second_signal => {
+            // In no order with what ends now: of an attempt that ends at this moment it says too much.
+            let attempts = metrics.in_flight.get();
+            Ended::failed(&if attempts > 0 { EndedAtOnce::During(attempts) } else { EndedAtOnce::Idle })
+        }
     }
 }
 
@@ -198,31 +213,49 @@ fn ignore_hangups() -> io::Result<()> {
     Ok(())
 }
 
-/// Why it does not start, and what to do about an address.
+/// Why it does not start, and what to do about an address or a store.
 fn not_started(error: &StartError) -> Ended {
-    let mut ended = Ended::failed(error);
-    if let StartError::Listen { key, address, source } = error {
-        let kind = source.kind();
-        let hint = if kind == io::ErrorKind::AddrInUse {
-            let port = address.port();
-            format!("`ss -ltnp 'sport = :{port}'` shows who listens there; or change `{key}`")
-        } else if kind == io::ErrorKind::AddrNotAvailable {
-            format!("this machine has no such address; change `{key}`")
-        } else if kind == io::ErrorKind::PermissionDenied {
-            format!("ports below 1024 need a privilege; take one above in `{key}`")
-        } else {
-            format!("change `{key}`")
-        };
-        // Writing to a string does not fail.
-        let _written = writeln!(ended.stderr, "  hint: {hint}");
+    let ended = Ended::failed(error);
+    match error {
+        StartError::Listen { key, address, source } => {
+            ended.with_hint(&about_address(key, address.port(), source.kind()))
+        }
+        StartError::Store(OpenError::InUse { .. }) => {
+            ended.with_hint("stop that process, or give this one another `store.embedded.path`")
+        }
+        StartError::Store(OpenError::NotOurs { .. }) => ended.with_hint(
+            "let `store.embedded.path` name an empty directory, or one that is not there yet",
+        ),
+        StartError::Store(_)
+        | StartError::Secret(_)
+        | StartError::Certificates(_)
+        | StartError::Server(_) => ended,
     }
-    ended
+}
+
+fn about_address(key: &str, port: u16, kind: io::ErrorKind) -> String {
+    if kind == io::ErrorKind::AddrInUse {
+        format!("`ss -ltnp 'sport = :{port}'` shows who listens there; or change `{key}`")
+    } else if kind == io::ErrorKind::AddrNotAvailable {
+        format!("this machine has no such address; change `{key}`")
+    } else if kind == io::ErrorKind::PermissionDenied {
+        format!("ports below 1024 need a privilege; take one above in `{key}`")
+    } else {
+        format!("change `{key}`")
+    }
 }
 
 /// The second signal came before the first had done its work.
 #[derive(Debug, thiserror::Error)]
-#[error("ended at once by a second signal; operations in flight are uncertain after the restart")]
-struct EndedAtOnce;
+enum EndedAtOnce {
+    #[error("ended at once by a second signal; no attempt was in flight")]
+    Idle,
+    #[error(
+        "ended at once by a second signal; attempts in flight: {0}; their operations are uncertain \
+         after the restart"
+    )]
+    During(i64),
+}
 
 pub(super) type Signals = (tokio::signal::unix::Signal, tokio::signal::unix::Signal);
 

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::operations::{Client, Connection, Error, json as shown};
 use super::output::{self, Ended};
 
-/// Say what is known of the store
+/// Go on after the store has lost what it had
 ///
-/// Through the admin API of a running process. Its token, where it asks for one, comes from
+/// Asked for through the admin API of a running process. Its token, where it asks for one, comes from
 /// `ONCEWARD_ADMIN_TOKEN` or from a file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: onceward store acknowledge")]

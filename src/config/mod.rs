@@ -51,6 +51,7 @@ pub use arguments::{Arguments, SecretIn};
 pub use captured::captured;
 pub use effective::Effective;
 pub use problem::{Key, Place, Problem, Problems};
+pub(crate) use read::nearest;
 pub use risk::Risk;
 pub use source::Sources;
 

@@ -232,7 +232,7 @@ fn hint(name: &str, known: &[&str]) -> String {
 }
 
 /// The name that was most likely meant.
-pub(super) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let (distance, nearest) = known.map(|known| (distance(name, known), known)).min()?;
     (distance <= 1 + nearest.len() / 5).then_some(nearest)
 }

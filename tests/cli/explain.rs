@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use super::{ROUTE, Shell, ask, receiver};
+use super::{ROUTE, SIGNED, Shell, ask, receiver};
 
 const CAPTURED: &str = "POST /orders?a=1 HTTP/1.1\r\nHost: hooks.example.com\r\n\
     Content-Type: application/json\r\nContent-Length: 40\r\n\r\n\
@@ -50,12 +50,46 @@ fn explain_without_a_request_or_a_configuration_exits_with_2() {
     error: `no.http` is not a captured request
       because: expected the head of an HTTP/1.1 request
       because: invalid token
+      hint: it begins with a line such as `POST /webhooks/orders HTTP/1.1`; after it a line for each header, an empty line, and the body: `onceward explain --help` shows one
     ");
     assert_snapshot!(shell.types("explain --config bad.toml --request no.http").complained(2), @r#"
     error: the configuration has 1 problem
       bad.toml:1: `routes.orders.upstream`: expected a value, found none
         hint: `upstream = "http://127.0.0.1:3000"`
     "#);
+}
+
+/// Most editors end a file with a newline, which the sender has not signed.
+#[test]
+fn explain_says_where_only_the_newline_of_an_editor_is_wrong() {
+    // HMAC-SHA256 of the body under `0123456789abcdef`.
+    let signature = "9d9a0b117c42c813d5859b0558ea9f0faec1abf1afdd137b5be0ee70f4d0683f";
+    let captured = format!(
+        "POST /orders HTTP/1.1\nHost: h\nx-acme: {signature}\n\n{{\"id\":\"evt_1\",\"type\":\"paid\"}}"
+    );
+    let shell = Shell::with("onceward.toml", SIGNED)
+        .and("secret", "0123456789abcdef\n")
+        .and("right.http", &captured)
+        .and("edited.http", &format!("{captured}\n"))
+        .and("windows.http", &format!("{captured}\r\n"))
+        .and("wrong.http", &format!("{captured} \n"));
+    let explain = |file: &str| {
+        shell.types(&format!("explain -c onceward.toml --request {file}.http")).printed(0)
+    };
+    let right = explain("right");
+    assert!(right.contains("\nsignature    valid\n") && !right.contains("hint"), "{right}");
+    for file in ["edited", "windows"] {
+        let edited = explain(file);
+        assert!(edited.contains("\nsignature    invalid: "), "{edited}");
+        assert!(
+            edited.contains("\nhint         without the newline at the end of the file"),
+            "{edited}"
+        );
+    }
+    assert!(!explain("wrong").contains("hint"), "it is another body");
+    let json = shell.types("explain -c onceward.toml --request edited.http --json").printed(0);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!(json["signature"]["hint"].as_str().unwrap().contains("newline"), "{json}");
 }
 
 /// What is explained is what happens.

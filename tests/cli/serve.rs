@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use insta::assert_snapshot;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{ROUTE, Shell, ask, get, receiver};
 
@@ -73,10 +73,29 @@ fn a_second_process_on_one_directory_refuses_to_start_and_names_it() {
     assert_snapshot!(shell.types("serve --config onceward.toml").complained(1), @"
     error: the store cannot be opened
       because: another process is using the store in `onceward-data`
+      hint: stop that process, or give this one another `store.embedded.path`
     ");
+    // The store is well: it is not the configuration that has to be mended.
+    let checked = shell.types("check --config onceward.toml --probe").printed(1);
+    assert!(checked.starts_with("onceward.toml: no problems, 2 risks\n"), "{checked}");
+    let (_, not_probed) = checked.split_once("  the store was not probed: ").unwrap();
+    assert_snapshot!(not_probed, @"
+    another process is using the store in `onceward-data`
+        hint: a running `onceward serve` is the usual one, and its `/readyz` tells how the store is; to probe it from here, stop that process first
+    ");
+    let json = shell.types("check --config onceward.toml --probe --json").printed(1);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["problems"], json!([]));
+    assert!(json["not_probed"]["hint"].as_str().unwrap().contains("stop that process"), "{json}");
     assert_eq!(get(first.admin(), "/readyz"), 200, "the first one is not disturbed");
     assert_eq!(first.ends_by(Signal::TERM).0, Some(0));
+    assert!(shell.types("check --config onceward.toml --probe").printed(0).contains("no problems"));
     drop(shell.serves("serve --config onceward.toml"));
+    let strange = Shell::with("onceward.toml", ROUTE)
+        .anywhere()
+        .variable("ONCEWARD_STORE__EMBEDDED__PATH", ".");
+    let said = strange.types("serve --config onceward.toml").complained(1);
+    assert!(said.contains("\n  hint: let `store.embedded.path` name an empty directory"), "{said}");
 }
 
 /// Ctrl-C is no failure either.

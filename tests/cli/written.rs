@@ -97,5 +97,13 @@ fn what_is_known_of_a_sender_is_shown() {
     let known: Value =
         serde_json::from_str(&shell.types("providers stripe --json").printed(0)).unwrap();
     assert_eq!((&known["name"], &known["retention"]), (&json!("stripe"), &json!("31d")));
-    assert_snapshot!(shell.types("providers strpe").complained(2), @"error: no provider `strpe` is built in; `onceward providers` lists those that are");
+    for line in ["providers strip", "init --provider strip"] {
+        let said = shell.types(line).complained(2);
+        let expected = "error: no provider `strip` is built in\n  hint: did you mean `stripe`?\n";
+        assert_eq!(said, expected);
+    }
+    assert_snapshot!(shell.types("init --provider nope").complained(2), @"
+    error: no provider `nope` is built in
+      hint: `onceward providers` lists those that are
+    ");
 }

@@ -114,6 +114,51 @@ async fn what_became_of_each_request_is_counted() {
     }
 }
 
+/// Of a counter that appears with 1 an alert misses the first event.
+#[tokio::test]
+async fn what_has_not_happened_yet_is_counted_as_zero() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let onceward = Onceward::in_front_of(&receiver)
+        .routes(
+            "[routes.watched]\npath = \"/watched\"\nupstream = \"http://127.0.0.1:1\"\nmode = \"observe\"\n\
+             [routes.asking]\npath = \"/asking\"\nupstream = \"http://127.0.0.1:1\"\nwhen_uncertain = \"lookup\"\n\
+             lookup.url = \"http://127.0.0.1:1/{key}\"",
+        )
+        .start()
+        .await;
+    let page = onceward.get_admin("/metrics").await.text();
+    for line in [
+        "onceward_refusals_total{route=\"hooks\",code=\"signature-stale\"}",
+        "onceward_refusals_total{route=\"hooks\",code=\"key-missing\"}",
+        "onceward_refusals_total{route=\"hooks\",code=\"store-unavailable\"}",
+        "onceward_refusals_total{route=\"none\",code=\"no-route\"}",
+        "onceward_refusals_total{route=\"none\",code=\"head-too-large\"}",
+        "onceward_observed_total{route=\"watched\",disposition=\"replayed\"}",
+        "onceward_lookups_total{route=\"asking\",finding=\"not-done\"}",
+    ] {
+        assert!(page.contains(&format!("\n{line} 0\n")), "no `{line}` in\n{page}");
+    }
+    for line in
+        ["onceward_observed_total{route=\"hooks\"", "onceward_lookups_total{route=\"hooks\""]
+    {
+        assert!(!page.contains(line), "`{line}` cannot happen there");
+    }
+}
+
+/// Whoever opens the address in a browser, or mistypes a call.
+#[tokio::test]
+async fn a_call_that_there_is_not_names_those_that_there_are() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    for path in ["/", "/ready", "/api/operation"] {
+        let answer = onceward.get_admin(path).await;
+        assert_eq!(answer.status, 404);
+        for call in ["`/livez`", "`/readyz`", "`/metrics`", "`/api/operations`"] {
+            assert!(answer.text().contains(call), "{}", answer.text());
+        }
+    }
+}
+
 /// C04
 #[tokio::test]
 async fn a_copy_that_was_refused_before_its_attempt_failed_is_counted_and_logged() {

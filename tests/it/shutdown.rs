@@ -27,7 +27,10 @@ async fn turns_away(onceward: &Onceward) -> Reply {
 
 async fn is_not_ready(onceward: &Onceward) {
     let ready = onceward.get_admin("/readyz").await;
-    assert_eq!((ready.status, ready.text().as_str()), (503, "not ready: draining\n"));
+    assert_eq!(ready.status, 503);
+    let text = ready.text();
+    let told = text.strip_prefix("not ready: draining; attempts in flight: ").unwrap();
+    assert!(told.ends_with(" s at most\n"), "{text}");
     assert_eq!(onceward.get_admin("/livez").await.status, 200);
 }
 
@@ -247,6 +250,49 @@ async fn a_request_that_is_whole_only_after_the_end_of_the_time_is_not_sent() {
     receiver.was_called(1);
 }
 
+/// Signals it again and again: one that comes too soon after the first is the same wish.
+async fn is_signalled_until_it_ends(onceward: &mut Onceward) -> Option<i32> {
+    loop {
+        onceward.signal(Signal::INT);
+        if let Ok(ended) = timeout(Duration::from_millis(200), onceward.ends()).await {
+            return ended.code();
+        }
+    }
+}
+
+/// `timeout` signals its child and the process group of it.
+#[tokio::test]
+async fn a_signal_that_comes_twice_at_the_same_moment_is_one() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let mut onceward = Onceward::in_front_of(&receiver).start().await;
+    let (first, ()) = join!(onceward.sends(event("evt_1")), async {
+        receiver.has_counted(1).await;
+        onceward.signal(Signal::INT);
+        onceward.signal(Signal::TERM);
+        turns_away(&onceward).await.is_refused(503, "draining");
+        gate.opens();
+    });
+    first.is_executed(200);
+    assert_eq!(onceward.ends().await.code(), Some(0));
+}
+
+/// Nobody has to look for operations that are not there.
+#[tokio::test]
+async fn a_second_signal_that_leaves_nothing_uncertain_does_not_say_so() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let mut onceward = Onceward::in_front_of(&receiver)
+        .server("drain_delay = \"1m\"")
+        .expects_log("ended at once by a second signal; no attempt was in flight")
+        .start()
+        .await;
+    onceward.sends(event("evt_1")).await.is_executed(200);
+    onceward.signal(Signal::TERM);
+    onceward.logs(DRAINING).await;
+    assert_eq!(is_signalled_until_it_ends(&mut onceward).await, Some(1));
+    onceward.logs("no attempt was in flight").await;
+}
+
 #[tokio::test]
 async fn a_second_signal_ends_it_at_once() {
     let gate = Gate::default();
@@ -262,10 +308,13 @@ async fn a_second_signal_ends_it_at_once() {
     receiver.has_counted(1).await;
     onceward.signal(Signal::TERM);
     onceward.logs(DRAINING).await;
-    onceward.signal(Signal::INT);
-    assert_eq!(onceward.ends().await.code(), Some(1));
+    let draining = onceward.log().into_iter().find(|line| line["message"] == DRAINING).unwrap();
+    assert_eq!((&draining["in_flight"], &draining["ends_within"]), (&1.into(), &"65s".into()));
+    assert_eq!(is_signalled_until_it_ends(&mut onceward).await, Some(1));
+    onceward.logs("attempts in flight: 1; their operations are uncertain").await;
 
     onceward.starts_again().await;
+    onceward.logs("onceward operations list --state uncertain").await;
     let copy = onceward.sends(event("evt_1")).await;
     copy.is_uncertain();
     let operation = onceward.operation(&copy.operation()).await.unwrap();

@@ -37,6 +37,16 @@ pub(in crate::cli) enum CapturedError {
     },
 }
 
+impl CapturedError {
+    /// Whether the file does not look like a request at all.
+    pub(super) const fn is_of_the_head(&self) -> bool {
+        match self {
+            Self::Head(_) | Self::NoEnd | Self::NotAllowed(_) => true,
+            Self::Chunked | Self::Length | Self::CutOff { .. } => false,
+        }
+    }
+}
+
 /// The request in these bytes.
 ///
 /// Lines of the head may end in LF alone, as an editor leaves them. The body is the rest, or as

@@ -70,6 +70,20 @@ struct ScopePart {
 pub(super) struct Signature {
     verdict: &'static str,
     reason: Option<String>,
+    /// What may be wrong with the captured file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) hint: Option<&'static str>,
+}
+
+impl Signature {
+    const fn told(verdict: &'static str, reason: Option<String>) -> Self {
+        Self { verdict, reason, hint: None }
+    }
+
+    /// Whether there is one, and it is not right.
+    pub(super) fn is_invalid(&self) -> bool {
+        self.verdict == "invalid"
+    }
 }
 
 /// What is known of who sent a request.
@@ -90,7 +104,7 @@ impl Sent {
         match opened {
             Ok(Opened { verified, handshake, carried }) => {
                 let verdict = if verified.is_some() { "valid" } else { NOT_CHECKED };
-                let signature = Signature { verdict, reason: None };
+                let signature = Signature::told(verdict, None);
                 Self { signature, handshake, carried, refused: None }
             }
             Err(why) => {
@@ -103,7 +117,7 @@ impl Sent {
                     signature::Refused::Stale { .. } => (verdict, "signature-stale"),
                     signature::Refused::Undecided(_) => (NOT_CHECKED, "signature-undecided"),
                 };
-                let signature = Signature { verdict, reason: Some(detail.clone()) };
+                let signature = Signature::told(verdict, Some(detail.clone()));
                 let refused = Some(Refused { code, detail });
                 let carried = signature::Carried::default();
                 Self { signature, handshake: None, carried, refused }
@@ -185,7 +199,7 @@ impl Explanation {
         Self {
             route: None,
             provider: None,
-            signature: Signature { verdict: NOT_CHECKED, reason: None },
+            signature: Signature::told(NOT_CHECKED, None),
             key: None,
             operation: None,
             fingerprint: None,
@@ -256,6 +270,9 @@ impl fmt::Display for Explanation {
             // It may quote what the request holds.
             Some(reason) => writeln!(f, ": {}", reason.escape_debug())?,
             None => writeln!(f)?,
+        }
+        if let Some(hint) = self.signature.hint {
+            writeln!(f, "hint         {hint}")?;
         }
         if let Some(key) = &self.key {
             writeln!(f, "key          {}:{}", key.from.as_str(), quoted(&key.parts))?;

@@ -80,6 +80,10 @@ pub(super) enum ExplainError {
     Json(#[from] serde_json::Error),
 }
 
+/// How a captured request begins.
+const SHAPE: &str = "it begins with a line such as `POST /webhooks/orders HTTP/1.1`; after it a line \
+    for each header, an empty line, and the body: `onceward explain --help` shows one";
+
 /// Explains what `args` name.
 pub(super) fn run(args: &Args) -> Ended {
     let config = match Config::from_file(&args.config, serve::environment()) {
@@ -91,7 +95,15 @@ pub(super) fn run(args: &Args) -> Ended {
     };
     match explain(args, choose) {
         Ok(text) => Ended::done(text),
-        Err(error) => Ended { status: 2, ..Ended::failed(&error) },
+        Err(error) => {
+            let ended = Ended { status: 2, ..Ended::failed(&error) };
+            if let ExplainError::NotARequest(_, why) = &error
+                && why.is_of_the_head()
+            {
+                return ended.with_hint(SHAPE);
+            }
+            ended
+        }
     }
 }
 
@@ -110,12 +122,26 @@ pub(super) fn explain<'r>(
     let (parts, body) = captured::read(&captured).map_err(no_request)?.into_parts();
     let explanation = match choose(&parts) {
         Ok(route) => {
-            let sent = Sent::of(opened(args, route, &parts, &body)?);
+            let mut sent = Sent::of(opened(args, route, &parts, &body)?);
+            if sent.signature.is_invalid()
+                && let Some(shorter) = without_its_last_newline(&body)
+                && opened(args, route, &parts, shorter)?.is_ok()
+            {
+                sent.signature.hint = Some(OF_AN_EDITOR);
+            }
             Explanation::of(route, sent, &parts, &body)
         }
         Err(refused) => Explanation::of_refused(refused),
     };
     if args.json { Ok(explanation.to_json()?) } else { Ok(explanation.to_string()) }
+}
+
+/// What an editor does to a file.
+const OF_AN_EDITOR: &str = "without the newline at the end of the file the signature is valid: an editor \
+    may have added it (`Content-Length` says where the body ends)";
+
+fn without_its_last_newline(body: &[u8]) -> Option<&[u8]> {
+    body.strip_suffix(b"\r\n").or_else(|| body.strip_suffix(b"\n"))
 }
 
 /// Checks who sent it, at the time that was asked for.

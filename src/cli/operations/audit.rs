@@ -22,9 +22,9 @@ const OPERATOR: &str = "operator";
 pub(super) struct Args {
     #[command(flatten)]
     filter: Filter,
-    /// What policies decided, too
+    /// What policies such as `when_uncertain` decided, too
     #[arg(long)]
-    all: bool,
+    policies: bool,
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
@@ -47,7 +47,7 @@ pub(super) async fn run(args: &Args, client: &Client, as_json: bool) -> Result<S
     let mut entries = Vec::new();
     while let Some(operations) = pages.next(client).await? {
         for told in &operations {
-            entries.extend(of(&Shown::read(told)?, args.all));
+            entries.extend(of(&Shown::read(told)?, args.policies));
         }
         // so that memory stays bounded
         newest(&mut entries, args.limit);
@@ -74,12 +74,12 @@ fn text(entries: Vec<Entry>, has_more: bool) -> String {
     format!("{}{more}", table(&header, rows))
 }
 
-fn of(shown: &Shown, all: bool) -> impl Iterator<Item = Entry> {
+fn of(shown: &Shown, policies: bool) -> impl Iterator<Item = Entry> {
     let is_of_a_person = |decision: &&Decision| {
         let rest = decision.by.strip_prefix(OPERATOR);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
     };
-    let decisions = shown.decisions.iter().filter(move |found| all || is_of_a_person(found));
+    let decisions = shown.decisions.iter().filter(move |found| policies || is_of_a_person(found));
     decisions.cloned().map(|decision| {
         let Decision { at, by, kind: decision, reason, reference } = decision;
         let (operation, route) = (shown.operation.clone(), shown.route.clone());

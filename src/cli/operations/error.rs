@@ -1,6 +1,5 @@
 //! Why a command came to nothing, and what may help.
 
-use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
@@ -169,8 +168,8 @@ impl Error {
                 Some("`admin.listen` of the proxy says where that is".to_owned())
             }
             Self::Unknown(_) => Some(
-                "its retention has passed, or another store remembers it; `onceward operations \
-                 list` shows what is there"
+                "its retention has passed, another store remembers it, or it is the id of a step, \
+                 which `show` says of the step's event; `onceward operations list` shows what is there"
                     .to_owned(),
             ),
             Self::NoRoute(routes) => {
@@ -221,11 +220,10 @@ fn hint_of(state: &str) -> Option<String> {
 
 impl From<Error> for Ended {
     fn from(error: Error) -> Self {
-        let mut ended = Self::failed(&error);
-        if let Some(hint) = error.hint() {
-            // Writing to a string does not fail.
-            let _written = writeln!(ended.stderr, "  hint: {hint}");
+        let failed = Self { status: error.status(), ..Self::failed(&error) };
+        match error.hint() {
+            Some(hint) => failed.with_hint(&hint),
+            None => failed,
         }
-        Self { status: error.status(), ..ended }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::client::Client;
 use super::error::Error;
-use super::shown::{Attempt, Decision, Shown};
+use super::shown::{Attempt, Decision, Shown, Step};
 use super::text::{json, plain, table};
 use crate::operation::OperationId;
 
@@ -12,7 +12,7 @@ use crate::operation::OperationId;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: onceward operations show op_92b0ea2075b84f9d734df50ef6b6d935")]
 pub(super) struct Args {
-    /// Its id, as `Onceward-Operation` says it
+    /// Its id, as `Onceward-Operation` says it in the answer to its sender
     #[arg(value_name = "OPERATION")]
     operation: OperationId,
 }
@@ -54,10 +54,7 @@ fn text(shown: &Shown) -> String {
         };
         line("answer", &format!("{}, {body}", answer.status));
     }
-    if !shown.steps.is_empty() {
-        let steps = shown.steps.iter().map(|step| format!("{} {}", step.name, step.state));
-        line("steps", &steps.collect::<Vec<_>>().join(", "));
-    }
+    text.push_str(&steps(&shown.steps));
     text.push_str(&attempts(shown));
     text.push_str(&decisions(&shown.decisions));
     text
@@ -69,6 +66,15 @@ fn quoted(parts: &[String]) -> String {
         if part.starts_with('"') { part.clone() } else { format!("\"{part}\"") }
     };
     parts.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// The id of a step is what its receiver knows it by.
+fn steps(steps: &[Step]) -> String {
+    if steps.is_empty() {
+        return String::new();
+    }
+    let row = |step: &Step| vec![step.name.clone(), step.state.clone(), step.operation.clone()];
+    format!("\nsteps:\n{}", table(&["STEP", "STATE", "ITS OPERATION"], steps.iter().map(row)))
 }
 
 fn attempts(shown: &Shown) -> String {

@@ -65,6 +65,8 @@ pub(super) struct Attempt {
 #[derive(Debug, Deserialize)]
 pub(super) struct Step {
     pub(super) name: String,
+    /// What its receiver got as `Onceward-Operation`.
+    pub(super) operation: String,
     pub(super) state: String,
 }
 

@@ -24,7 +24,8 @@ pub(super) fn abandon_all(tables: &Tables, now: Timestamp) -> Result<u64, Error>
         abandoned += abandon(tables, ids, now)?;
     }
     if abandoned > 0 {
-        tracing::warn!(abandoned, "operations of an earlier process are uncertain now");
+        let next = "onceward operations list --state uncertain";
+        tracing::warn!(abandoned, next, "operations of an earlier process are uncertain now");
     }
     Ok(uncertain + abandoned)
 }

@@ -105,7 +105,7 @@ async fn a_decision_is_made_by_command_and_audited() {
     TIME  op_5f730576c224b94c040f7ea6cb2c11b6  hooks  operator: ann  forgotten  seen in the ledger  -
     TIME  op_9bedf06cc7872aae59467440f0190672  hooks  operator: bob  resolved_failed  seen in the ledger  -
     ");
-    let audit = types(&onceward, &["audit", "--all", "--limit", "4"]).await.printed();
+    let audit = types(&onceward, &["audit", "--policies", "--limit", "4"]).await.printed();
     insta::assert_snapshot!(masked(&onceward, &audit), @"
     AT  OPERATION  ROUTE  BY  DECISION  REASON  REFERENCE
     TIME  op_5f730576c224b94c040f7ea6cb2c11b6  hooks  operator: ann  forgotten  seen in the ledger  -
@@ -128,7 +128,7 @@ async fn what_goes_wrong_is_said_with_what_may_help() {
     let unknown = format!("op_{}", "0".repeat(32));
     insta::assert_snapshot!(types(&onceward, &["show", &unknown]).await.complained(1), @"
     error: nothing is remembered of `op_00000000000000000000000000000000`
-      hint: its retention has passed, or another store remembers it; `onceward operations list` shows what is there
+      hint: its retention has passed, another store remembers it, or it is the id of a step, which `show` says of the step's event; `onceward operations list` shows what is there
     ");
     let done = onceward.sends(event("fine")).await.operation();
     let resolve = ["resolve", &done, "--outcome", "failed"];
@@ -241,7 +241,11 @@ async fn an_event_with_steps_is_shown_with_them_and_decided_as_a_whole() {
     fingerprint  1785cfc3bc6ac773-e3b0c44298fc1c149afbf4c8996fb924
     created  TIME
     kept until  TIME
-    steps  charge succeeded, mail uncertain
+
+    steps:
+    STEP  STATE  ITS OPERATION
+    charge  succeeded  op_84edab897a3a1bc737c557b054a4c28f
+    mail  uncertain  op_43d857c66f13443d741e94a3de119c8c
 
     attempts: 2 in all
     ATTEMPT  STARTED  ENDED  SENT  OUTCOME  REASON  STATUS  STEP  REFERENCE  KEY IN  HOLDER
@@ -252,6 +256,11 @@ async fn an_event_with_steps_is_shown_with_them_and_decided_as_a_whole() {
     AT  BY  DECISION  REASON  REFERENCE
     TIME  when_uncertain  hold  mail: connection-lost  -
     "#);
+    // Who finds an id in a receiver's log finds the event by it.
+    let of_step = mail.seen()[0].header("onceward-operation").unwrap().to_owned();
+    assert!(shown.contains(&of_step), "{of_step} is not in {shown}");
+    let unknown = types(&onceward, &["show", &of_step]).await.complained(1);
+    assert!(unknown.contains("or it is the id of a step"), "{unknown}");
     let resolve = ["resolve", &id, "--outcome", "failed"];
     types(&onceward, &[&resolve[..], &YES].concat()).await.printed();
     assert_eq!(onceward.sends(event("e")).await.is_executed(200).text(), "mail");
