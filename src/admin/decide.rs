@@ -13,9 +13,9 @@ use super::Admin;
 use super::body::{self, json, mistake};
 use super::operations::{InPath, operation_id};
 use super::problem::{Problem, Stands};
-use crate::operation::state::{Decided, Resolution, Verdict};
+use crate::operation::state::{Decided, Forgetting, Resolution, Verdict};
 use crate::operation::{AnswerBody, OperationId, StateName, StoredAnswer};
-use crate::store::{self, Store};
+use crate::store::{self, Store, StoreExt as _};
 use crate::telemetry::chain;
 
 /// The longest body that an operator can have replayed.
@@ -82,10 +82,12 @@ pub(super) async fn resolve(
     let id = operation_id(id)?;
     let asked: ResolveJson = json(request).await?;
     let (verdict, state) = verdict(&asked)?;
-    let (reason, by) = (body::reason(asked.reason)?, body::by(asked.by)?);
+    let reason = body::reason(asked.reason)?;
+    let by = body::by(asked.by)?;
     let reference = body::reference(asked.reference)?;
     let route = admin.find(id).await?.asked.route.clone();
     let resolution = Resolution {
+        operation: id,
         verdict,
         by,
         reason,
@@ -94,7 +96,7 @@ pub(super) async fn resolve(
         state: asked.state.map(Into::into),
         retention: admin.0.retentions.of(&route),
     };
-    admin.decide(id, Act::Resolve(resolution)).await?;
+    admin.decide(Act::Resolve(resolution)).await?;
     Ok(Json(DecidedJson { operation: id.to_string(), state: state.as_str() }))
 }
 
@@ -106,8 +108,9 @@ pub(super) async fn forget(
 ) -> Result<Json<DecidedJson>, Problem> {
     let id = operation_id(id)?;
     let asked: ForgetJson = json(request).await?;
-    let (reason, by) = (body::reason(asked.reason)?, body::by(asked.by)?);
-    admin.decide(id, Act::Forget { reason, by }).await?;
+    let reason = body::reason(asked.reason)?;
+    let by = body::by(asked.by)?;
+    admin.decide(Act::Forget(Forgetting { operation: id, by, reason })).await?;
     Ok(Json(DecidedJson { operation: id.to_string(), state: StateName::Forgotten.as_str() }))
 }
 
@@ -163,23 +166,34 @@ fn content_type(body: &str) -> &'static str {
 #[derive(Debug)]
 pub(super) enum Act {
     Resolve(Resolution),
-    Forget { by: String, reason: String },
+    Forget(Forgetting),
+}
+
+impl Act {
+    const fn operation(&self) -> OperationId {
+        match self {
+            Self::Resolve(resolution) => resolution.operation,
+            Self::Forget(forgetting) => forgetting.operation,
+        }
+    }
 }
 
 impl Admin {
     /// Makes a decision, or says how the operation stands instead.
-    async fn decide(&self, id: OperationId, act: Act) -> Result<(), Problem> {
+    async fn decide(&self, act: Act) -> Result<(), Problem> {
+        let id = act.operation();
         let store = Arc::clone(&self.0.store);
         // In a task of its own: a caller that hangs up leaves no decision without its line in the
         // log.
-        let made = tokio::spawn(async move { make(&*store, id, &act).await }).await;
+        let made = tokio::spawn(async move { make(&*store, act).await }).await;
         let made = made.map_err(|_panicked| Problem::NoReply)?;
         match made.map_err(|error| Problem::of_writing(&error))? {
             Decided::Done => Ok(()),
             Decided::Unknown => Err(Problem::NoSuchOperation),
             Decided::Refused => {
                 let found = self.find(id).await?;
-                let (state, attempt) = (found.state.name(), found.attempts.latest_number());
+                let state = found.state.name();
+                let attempt = found.attempts.latest_number();
                 Err(Problem::Refused(Stands { operation: id, state, attempt }))
             }
         }
@@ -187,21 +201,20 @@ impl Admin {
 }
 
 /// Makes a decision and writes it into the log.
-pub(super) async fn make(
-    store: &dyn Store,
-    id: OperationId,
-    act: &Act,
-) -> Result<Decided, store::Error> {
-    let (made, decision, by, reason) = match act {
-        Act::Resolve(resolution) => {
-            let decision = match &resolution.verdict {
-                Verdict::Succeeded(_) => "resolved as succeeded",
-                Verdict::Failed => "resolved as failed",
-            };
-            let made = store.resolve(id, resolution).await;
-            (made, decision, &resolution.by, &resolution.reason)
-        }
-        Act::Forget { by, reason } => (store.forget(id, by, reason).await, "forgotten", by, reason),
+pub(super) async fn make(store: &dyn Store, act: Act) -> Result<Decided, store::Error> {
+    let id = act.operation();
+    let decision = match &act {
+        Act::Resolve(Resolution { verdict: Verdict::Succeeded(_), .. }) => "resolved as succeeded",
+        Act::Resolve(Resolution { verdict: Verdict::Failed, .. }) => "resolved as failed",
+        Act::Forget(_) => "forgotten",
+    };
+    let (Act::Resolve(Resolution { by, reason, .. }) | Act::Forget(Forgetting { by, reason, .. })) =
+        &act;
+    let by = by.clone();
+    let reason = reason.clone();
+    let made = match act {
+        Act::Resolve(resolution) => store.apply(resolution).await,
+        Act::Forget(forgetting) => store.apply(forgetting).await,
     };
     match &made {
         Ok(Decided::Done) => {

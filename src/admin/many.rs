@@ -18,7 +18,7 @@ use super::listing::{LIMIT_MAX, behind, cursor, limit_of, page, place, time};
 use super::problem::Problem;
 use crate::clock::{Clock, Moment};
 use crate::operation::state::{Decided, Resolution, Verdict};
-use crate::operation::{Operation, OperationId, Timestamp};
+use crate::operation::{Operation, OperationId, StateName, Timestamp};
 use crate::store::{Listing, Store};
 
 /// Calls to the store that are under way at a time.
@@ -51,7 +51,7 @@ struct SeenJson {
 }
 
 /// What was done, or would be.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct ManyDoneJson {
     dry_run: bool,
     operations: Vec<EachJson>,
@@ -113,9 +113,9 @@ impl ManyJson {
         })
     }
 
-    /// What is decided about each, whatever its attempt.
-    fn resolution(&self, retention: Duration) -> Result<Resolution, Problem> {
-        Ok(Resolution {
+    /// What is decided about each.
+    fn resolution(&self, retention: Duration) -> Result<ManyResolution, Problem> {
+        Ok(ManyResolution {
             verdict: match self.outcome {
                 OutcomeWord::Succeeded => Verdict::Succeeded(None),
                 OutcomeWord::Failed => Verdict::Failed,
@@ -123,11 +123,38 @@ impl ManyJson {
             by: body::by(self.by.clone())?,
             reason: body::reason(self.reason.clone())?,
             reference: body::reference(self.reference.clone())?,
-            attempt: None,
-            state: Some(self.state.into()),
+            state: self.state.into(),
             retention,
         })
     }
+}
+
+impl ManyResolution {
+    /// The decision about one of them, for the attempt and the state in which it was seen.
+    fn of(&self, found: &Found) -> Resolution {
+        let Self { verdict, by, reason, reference, state, retention } = self.clone();
+        Resolution {
+            operation: found.id,
+            verdict,
+            by,
+            reason,
+            reference,
+            attempt: Some(found.attempt),
+            state: Some(state),
+            retention,
+        }
+    }
+}
+
+/// A decision about many operations.
+#[derive(Debug, Clone)]
+struct ManyResolution {
+    verdict: Verdict,
+    by: String,
+    reason: String,
+    reference: Option<String>,
+    state: StateName,
+    retention: Duration,
 }
 
 /// When nothing more is begun. What is under way ends by the store's own deadlines.
@@ -234,7 +261,7 @@ async fn look(
 async fn resolve_all(
     store: &dyn Store,
     found: Vec<Found>,
-    resolution: &Resolution,
+    resolution: &ManyResolution,
     deadline: &Deadline,
 ) -> ManyDoneJson {
     let failed = AtomicBool::new(false);
@@ -242,8 +269,7 @@ async fn resolve_all(
         if deadline.has_passed() || failed.load(Ordering::Acquire) {
             return None;
         }
-        let resolution = Resolution { attempt: Some(found.attempt), ..resolution.clone() };
-        let result = match make(store, found.id, &Act::Resolve(resolution)).await {
+        let result = match make(store, Act::Resolve(resolution.of(&found))).await {
             Ok(Decided::Done) => ResultWord::Done,
             Ok(Decided::Refused | Decided::Unknown) => ResultWord::Refused,
             Err(_) => {
@@ -257,7 +283,8 @@ async fn resolve_all(
     let left = decided.iter().any(Option::is_none) || failed.into_inner();
     let operations: Vec<EachJson> = decided.into_iter().flatten().collect();
     let count = |word| operations.iter().filter(|each| each.result == word).count();
-    let (done, refused) = (count(ResultWord::Done), count(ResultWord::Refused));
+    let done = count(ResultWord::Done);
+    let refused = count(ResultWord::Refused);
     ManyDoneJson { operations, done, refused, left, ..ManyDoneJson::default() }
 }
 
@@ -265,13 +292,6 @@ impl ManyDoneJson {
     fn would(found: &[Found]) -> Self {
         let operations = found.iter().map(|found| found.with(ResultWord::Would)).collect();
         Self { dry_run: true, operations, ..Self::default() }
-    }
-}
-
-impl Default for ManyDoneJson {
-    fn default() -> Self {
-        let (operations, next) = (Vec::new(), None);
-        Self { dry_run: false, operations, done: 0, refused: 0, left: false, next }
     }
 }
 
@@ -295,13 +315,12 @@ mod tests {
     async fn resolved(deadline: impl FnOnce(&Clock) -> Deadline) -> ManyDoneJson {
         let clock = Clock::manual(Timestamp(0));
         let store = Memory::new(clock.clone());
-        let resolution = Resolution {
+        let resolution = ManyResolution {
             verdict: Verdict::Failed,
             by: "operator".to_owned(),
             reason: "why".to_owned(),
             reference: None,
-            attempt: None,
-            state: None,
+            state: StateName::Uncertain,
             retention: Duration::from_secs(1),
         };
         resolve_all(&store, found().collect(), &resolution, &deadline(&clock)).await

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
-use crate::operation::state::Claimed;
+use crate::operation::state::OperationState;
 use crate::operation::{OperationId, Reason, StoredAnswer};
 use crate::upstream::AnswerBody;
 
@@ -111,28 +111,37 @@ impl Disposition {
     }
 
     /// What a copy gets of an operation that stands like this.
-    pub(super) fn of(operation: OperationId, claimed: Claimed) -> Self {
-        match claimed {
-            Claimed::Succeeded { attempt, answer } => Self::Replayed { operation, attempt, answer },
-            Claimed::InFlight { attempt, lease_left } => {
+    pub(super) fn of(operation: OperationId, state: OperationState) -> Self {
+        match state {
+            OperationState::Succeeded { attempt, answer } => {
+                Self::Replayed { operation, attempt, answer }
+            }
+            OperationState::InFlight { attempt, lease_left } => {
                 let attempt = Some(attempt);
                 Self::InFlight { operation, attempt, retry_after: lease_left, own: false }
             }
-            Claimed::Uncertain { attempt, ends_in } => {
+            OperationState::Uncertain { attempt, ends_in } => {
                 Self::Uncertain { operation, attempt: Some(attempt), ends_in }
             }
-            // Who is granted a look-up makes it before this.
-            Claimed::LookUp { attempt, .. } => {
-                Self::Uncertain { operation, attempt: Some(attempt), ends_in: Duration::ZERO }
-            }
-            Claimed::Mismatched { attempt } => Self::Mismatched { operation, attempt },
+            OperationState::Mismatched { attempt } => Self::Mismatched { operation, attempt },
             // Nobody works on it, and this request must not: its sender has to come back.
-            Claimed::Free | Claimed::Granted { .. } | Claimed::Begun { .. } => {
+            OperationState::Free => {
                 let attempt = None;
                 let retry_after = Duration::ZERO;
                 Self::InFlight { operation, attempt, retry_after, own: false }
             }
         }
+    }
+
+    /// An attempt was made, at the route's receiver or at all of them.
+    pub(super) const fn executed(operation: OperationId, attempt: u32, end: Forwarded) -> Self {
+        Self::Executed { operation, attempt, step: None, end }
+    }
+
+    /// The sender's own attempt is in flight, and nobody knows for how long.
+    pub(super) const fn own_in_flight(operation: OperationId, attempt: u32) -> Self {
+        let attempt = Some(attempt);
+        Self::InFlight { operation, attempt, retry_after: Duration::ZERO, own: true }
     }
 
     /// The task that worked on it has died: nobody knows how far it got.

@@ -7,7 +7,7 @@ use http::{HeaderMap, StatusCode};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::claim::Lease;
+use super::lease::Lease;
 use crate::budget::Reserved;
 use crate::operation::Reason;
 use crate::upstream::{AnswerStream, Progress, Reading, Request, Sent, Upstream, answer_headers};

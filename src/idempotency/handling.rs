@@ -4,42 +4,36 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::lookup::Lookup;
 use super::policy::Policy;
-use super::steps::{Steps, StepsPolicy};
+use super::receiver::{Receiver, Receivers, Steps, StepsPolicy};
 use crate::telemetry::RouteMetrics;
-use crate::upstream::{Dialing, TrustStore, Upstream};
+use crate::upstream::{Dialing, Upstream};
 
 /// How the requests of one route are handled.
 #[derive(Debug)]
 pub struct Handling {
     pub(super) policy: Policy,
-    pub(super) upstream: Upstream,
-    pub(super) lookup: Option<Lookup>,
-    /// The receivers, where there are several.
-    pub(super) steps: Option<Steps>,
+    pub(super) receivers: Receivers,
     pub(super) metrics: RouteMetrics,
     slots: Arc<Semaphore>,
 }
 
 impl Handling {
-    /// Handles requests by `policy`, and forwards them to `upstream`. Who is asked about uncertain
-    /// operations is checked against `trust`.
+    /// Handles requests by `policy`. They are forwarded to `upstream`, or on a route with steps to the
+    /// receivers of those; then `upstream` gets what is not deduplicated.
     pub fn new(
         policy: Policy,
         upstream: Upstream,
+        steps: Option<&StepsPolicy>,
         metrics: RouteMetrics,
-        trust: &TrustStore,
+        dialing: &Dialing,
     ) -> Self {
         let slots = Arc::new(Semaphore::new(policy.in_flight_max));
-        let lookup = policy.lookup.clone().map(|settings| Lookup::new(settings, trust));
-        Self { policy, upstream, lookup, steps: None, metrics, slots }
-    }
-
-    /// The same for a route with several receivers. What is not deduplicated goes to `upstream`.
-    #[must_use]
-    pub fn with_steps(self, policy: &StepsPolicy, dialing: &Dialing) -> Self {
-        Self { steps: Some(Steps::new(policy, dialing)), ..self }
+        let receivers = match steps {
+            Some(steps) => Receivers::Steps(Steps::new(steps, upstream, dialing)),
+            None => Receivers::One(Box::new(Receiver::of_route(&policy, upstream, &dialing.trust))),
+        };
+        Self { policy, receivers, metrics, slots }
     }
 
     /// What the route wants done with its operations.
@@ -54,8 +48,7 @@ impl Handling {
 
     /// Who receives its requests.
     pub fn upstreams(&self) -> impl Iterator<Item = &Upstream> {
-        let of_steps = self.steps.iter().flat_map(Steps::upstreams);
-        std::iter::once(&self.upstream).chain(of_steps)
+        self.receivers.upstreams().into_iter()
     }
 
     /// The right to make one more attempt at a time; none if `in_flight_max` are under way.

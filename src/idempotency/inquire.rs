@@ -1,75 +1,58 @@
 //! The look-up that a copy of an uncertain operation makes before anything else is done.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use super::claim::Application;
+use super::claim::ClaimCall;
 use super::disposition::Disposition;
-use super::lookup::{Subject, Told};
+use super::lookup::{LookupResult, Subject};
 use super::{Executor, Handling, Keyed, Reply};
-use crate::operation::state::Claimed;
+use crate::operation::state::{Claimed, LookUp};
 use crate::operation::{KeyKind, OperationId};
 
-/// What the receiver is asked about.
-pub(super) struct Question<'a> {
-    /// The number of the latest attempt.
-    pub(super) attempt: u32,
-    /// Which step; none on a route without steps.
-    pub(super) step: Option<Arc<str>>,
-    pub(super) keyed: &'a Keyed,
+/// A look-up that the store has granted.
+pub(super) struct LookUpRun<'a> {
+    pub(super) executor: &'a Executor,
     pub(super) handling: &'a Handling,
+    pub(super) keyed: &'a Keyed,
+    pub(super) reply: &'a Reply,
 }
 
-impl Executor {
-    /// Asks the receiver, and records what it says: how the operation stands towards this request
-    /// then. Meanwhile a sender that has waited for long enough is told so.
-    pub(super) async fn look_up(
-        &self,
-        application: &mut Application,
-        question: Question<'_>,
-        reply: &Reply,
-    ) -> Claimed {
-        let Question { attempt, step, keyed, handling } = question;
-        let operation = keyed.asked.id;
-        let in_flight = || {
-            let attempt = Some(attempt);
-            let retry_after = Duration::ZERO;
-            Disposition::InFlight { operation, attempt, retry_after, own: true }
-        };
-        let told = tokio::select! {
+impl LookUpRun<'_> {
+    /// Asks the receiver, and records what it says. Gives the answer to the claim after that. A sender
+    /// that has waited for long enough meanwhile is told so.
+    pub(super) async fn run(self, look_up: LookUp, call: &mut ClaimCall) -> Claimed {
+        let LookUp { attempt, step } = look_up;
+        let operation = self.keyed.asked.id;
+        let result = tokio::select! {
             biased;
-            told = self.ask(keyed, handling, step.as_deref()) => told,
-            never = reply.remind(in_flight) => match never {},
+            result = self.ask(step.as_deref()) => result,
+            never = self.reply.remind(|| Disposition::own_in_flight(operation, attempt)) => {
+                match never {}
+            }
         };
-        handling.metrics.lookup(told.finding);
+        self.handling.metrics.lookup(result.finding);
         tracing::info!(
             operation.id = %operation,
-            finding = told.finding.as_str(),
-            reason = told.reason,
+            finding = result.finding.as_str(),
+            reason = result.reason,
             "the receiver was asked whether it was done"
         );
-        application.conclude(self, told, step, attempt).await
+        call.conclude(self.executor, result, step, attempt).await
     }
 
-    async fn ask(&self, keyed: &Keyed, handling: &Handling, step: Option<&str>) -> Told {
-        let (lookup, operation) = match (step, &handling.steps) {
-            (Some(step), Some(steps)) => {
-                (steps.lookup(step), OperationId::of_step(keyed.asked.id, step))
-            }
-            (Some(_) | None, _) => (handling.lookup.as_ref(), keyed.asked.id),
+    async fn ask(&self, step: Option<&str>) -> LookupResult {
+        let Some(lookup) = self.handling.receivers.lookup(step) else {
+            return LookupResult::unknown("not asked: the route has no look-up");
         };
-        let Some(lookup) = lookup else {
-            return Told::unknown("not asked: the route has no look-up");
-        };
-        let event_id = match keyed.asked.key.from {
-            KeyKind::Event => keyed.key.as_str(),
+        let asked = &self.keyed.asked;
+        let operation = step.map_or(asked.id, |step| OperationId::of_step(asked.id, step));
+        let event_id = match asked.key.from {
+            KeyKind::Event => self.keyed.key.as_str(),
             KeyKind::Header | KeyKind::Body => "",
         };
-        let subject = Subject { key: &keyed.key, operation, event_id };
+        let subject = Subject { key: &self.keyed.key, operation, event_id };
         tokio::select! {
             biased;
-            told = lookup.ask(&subject) => told,
-            () = self.stop.cancelled() => Told::unknown("the process ended"),
+            result = lookup.ask(&subject) => result,
+            () = self.executor.stop.cancelled() => LookupResult::unknown("the process ended"),
         }
     }
 }

@@ -5,17 +5,20 @@
 
 mod attempt;
 mod claim;
+mod classify;
 mod disposition;
 mod flow;
 mod forward;
 mod handling;
 mod inquire;
+mod lease;
 mod long;
 mod lookup;
 mod note;
 mod observe;
 mod pass;
 mod policy;
+mod receiver;
 mod record;
 mod reference;
 mod reply;
@@ -27,8 +30,8 @@ pub use disposition::{Disposition, Forwarded};
 pub use handling::Handling;
 pub use lookup::{Condition, LookupSettings, Scalar, UrlTemplate, UrlTemplateError};
 pub use policy::{Policy, Remember, WhenInFlight, WhenStoreFails};
+pub use receiver::{StepPolicy, StepsPolicy};
 pub use reference::Reference;
-pub use steps::{StepPolicy, StepsPolicy};
 
 use std::sync::Arc;
 
@@ -39,15 +42,16 @@ use tokio_util::task::TaskTracker;
 use crate::budget::{Budget, Reserved};
 use crate::clock::Clock;
 use crate::operation::Asked;
-use crate::operation::state::{Claimed, IfInFlight};
+use crate::operation::state::{Claimed, IfInFlight, OperationState};
 use crate::store::{self, Store};
 use crate::telemetry::{Limit, Metrics, chain};
 use crate::upstream::Request;
 
-use claim::{Application, Approach, Claim};
-use inquire::Question;
+use attempt::Attempt;
+use claim::{Claim, ClaimCall, ClaimOptions};
+use inquire::LookUpRun;
 use reply::Reply;
-use wait::{Waiters, Waiting};
+use wait::{Wait, Waiters};
 use withdraw::Withdrawals;
 
 /// A request of which it is known what is to be done once.
@@ -125,29 +129,35 @@ impl Executor {
     }
 
     async fn run(self: Arc<Self>, keyed: Keyed, handling: Arc<Handling>, reply: Reply) {
-        let policy = &handling.policy;
-        let first_look = match policy.when_in_flight {
+        let if_in_flight = match handling.policy.when_in_flight {
             WhenInFlight::Refuse => IfInFlight::Refused,
             WhenInFlight::Wait { .. } => IfInFlight::Waits,
         };
-        let approach = Approach::new(handling.slot(), first_look);
-        let mut standing = self.claim(&keyed, &handling, approach, &reply).await;
-        if let WhenInFlight::Wait { waiters_max } = policy.when_in_flight
-            && let Ok(Standing::Stands(Claimed::InFlight { attempt, .. })) = standing
+        let options = ClaimOptions::new(handling.slot(), if_in_flight);
+        let mut claimed = self.claim(&keyed, &handling, options, &reply).await;
+        if let WhenInFlight::Wait { waiters_max } = handling.policy.when_in_flight
+            && let Ok(ClaimResult::NotGranted(OperationState::InFlight { attempt, .. })) = claimed
         {
-            let waiting = Waiting { waiters_max, met: attempt };
-            let wait = self.wait(&keyed, &handling, waiting, &reply);
-            standing = Box::pin(wait).await;
+            let wait = Wait {
+                executor: &self,
+                handling: &handling,
+                keyed: &keyed,
+                reply: &reply,
+                waiters_max,
+            };
+            claimed = Box::pin(wait.run(attempt)).await;
         }
-        match standing {
-            // In a box: what most copies never come to would be moved about with each of them.
-            Ok(Standing::Mine(claim)) => {
-                Box::pin(self.carry_out(claim, keyed, &handling, reply)).await;
+        match claimed {
+            // In a box: a future that most copies never run would be moved about with each of them.
+            Ok(ClaimResult::Granted(claim)) => {
+                let attempt =
+                    Attempt { executor: &self, handling: &handling, claim, keyed, reply: &reply };
+                Box::pin(attempt.run()).await;
             }
-            Ok(Standing::Stands(claimed)) => {
-                reply.send(Disposition::of(keyed.asked.id, claimed));
+            Ok(ClaimResult::NotGranted(state)) => {
+                reply.send(Disposition::of(keyed.asked.id, state));
             }
-            Ok(Standing::NoSlot) => reply.send(self.overloaded()),
+            Ok(ClaimResult::NoSlot) => reply.send(self.overloaded()),
             Err(error) => {
                 Box::pin(self.without_claim(&error, keyed, &handling, reply)).await;
             }
@@ -188,29 +198,34 @@ impl Executor {
         Disposition::Overloaded
     }
 
-    /// One atomic call to the store; where nobody knows, after asking the receiver, if the route
-    /// wants that. Without a free slot it only looks.
+    /// Asks the store for the operation; where nobody knows its outcome, after asking the receiver, if
+    /// the route wants that.
     async fn claim(
         &self,
         keyed: &Keyed,
         handling: &Handling,
-        approach: Approach,
+        options: ClaimOptions,
         reply: &Reply,
-    ) -> Result<Standing, store::Error> {
-        let had_slot = approach.slot.is_some();
-        let mut application = Application::new(self, &keyed.asked, handling, approach)?;
-        let mut claimed = application.send(self).await?;
-        while let Claimed::LookUp { attempt, step } = claimed {
-            let question = Question { attempt, step, keyed, handling };
-            let looking_up = self.look_up(&mut application, question, reply);
-            claimed = Box::pin(looking_up).await;
+    ) -> Result<ClaimResult, store::Error> {
+        let has_slot = options.slot.is_some();
+        let mut call = ClaimCall::new(self, &keyed.asked, handling, options)?;
+        let mut claimed = call.send(self).await?;
+        loop {
+            match claimed {
+                Claimed::LookUp(look_up) => {
+                    let look_up_run = LookUpRun { executor: self, handling, keyed, reply };
+                    claimed = Box::pin(look_up_run.run(look_up, &mut call)).await;
+                }
+                Claimed::Granted(grant) => {
+                    let claim = call.granted(self, grant);
+                    return Ok(claim.map_or(ClaimResult::NoSlot, ClaimResult::Granted));
+                }
+                Claimed::NotGranted(OperationState::Free) if !has_slot => {
+                    return Ok(ClaimResult::NoSlot);
+                }
+                Claimed::NotGranted(state) => return Ok(ClaimResult::NotGranted(state)),
+            }
         }
-        let claim = application.granted(self, &claimed);
-        Ok(match (claimed, claim) {
-            (Claimed::Granted { .. } | Claimed::Begun { .. }, Some(claim)) => Standing::Mine(claim),
-            (Claimed::Free, None) if !had_slot => Standing::NoSlot,
-            (claimed, _) => Standing::Stands(claimed),
-        })
     }
 
     /// Waits until all work has ended. No more must come in.
@@ -231,13 +246,13 @@ impl Executor {
     }
 }
 
-/// How an operation stands towards one request.
+/// What came of asking for an operation.
 #[derive(Debug)]
-enum Standing {
+enum ClaimResult {
     /// This request makes the next attempt.
-    Mine(Claim),
+    Granted(Claim),
     /// It does not.
-    Stands(Claimed),
+    NotGranted(OperationState),
     /// It would, but the route makes as many attempts as it may.
     NoSlot,
 }

@@ -12,9 +12,9 @@ impl Executor {
     /// The outcome of an attempt, or of one of its steps.
     pub(super) fn note_end(asked: &Asked, attempt: u32, step: Option<&str>, ending: &Ending) {
         let operation = asked.id;
-        let reason = ending.reason.as_str();
-        let status = ending.status;
-        match ending.outcome {
+        let reason = ending.reason().as_str();
+        let status = ending.status().map(|status| status.as_u16());
+        match ending.outcome() {
             Outcome::Succeeded => {}
             Outcome::Failed => {
                 tracing::info!(

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use super::claim::Approach;
+use super::attempt::Attempt;
+use super::claim::ClaimOptions;
 use super::disposition::Disposition;
-use super::{Executor, Handling, Keyed, Reply, Standing};
+use super::{ClaimResult, Executor, Handling, Keyed, Reply};
 use crate::operation::state::IfInFlight;
 use crate::telemetry::{self, chain};
 
@@ -23,15 +24,16 @@ impl Executor {
 
     async fn run_observed(&self, keyed: Keyed, handling: &Handling, reply: Reply) {
         use telemetry::Disposition as D;
-        let approach = Approach::new(handling.slot(), IfInFlight::Refused);
-        let approach = Approach { looks_up: false, ..approach };
-        let would_be = match self.claim(&keyed, handling, approach, &reply).await {
-            Ok(Standing::Mine(claim)) => {
-                return Box::pin(self.carry_out(claim, keyed, handling, reply)).await;
+        let options = ClaimOptions::new(handling.slot(), IfInFlight::Refused);
+        let options = ClaimOptions { looks_up: false, ..options };
+        let would_be = match self.claim(&keyed, handling, options, &reply).await {
+            Ok(ClaimResult::Granted(claim)) => {
+                let attempt = Attempt { executor: self, handling, claim, keyed, reply: &reply };
+                return Box::pin(attempt.run()).await;
             }
             // A limit is a limit: the upstream is not to be overrun.
-            Ok(Standing::NoSlot) => return reply.send(self.overloaded()),
-            Ok(Standing::Stands(claimed)) => D::of(&claimed),
+            Ok(ClaimResult::NoSlot) => return reply.send(self.overloaded()),
+            Ok(ClaimResult::NotGranted(state)) => D::of_copy(&state),
             Err(error) => {
                 let error = chain(&error);
                 tracing::info!(operation.id = %keyed.asked.id, error, "no claim: only observed");

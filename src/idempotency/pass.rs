@@ -43,7 +43,9 @@ impl Executor {
         let bounds = Bounds { ends, lease: None, stop: &self.stop };
         let forward = async {
             let progress = Progress::default();
-            let sent = bounds.hold(send(&handling.upstream, request, &bounds, &progress)).await;
+            let sent = bounds
+                .hold(send(handling.receivers.passes_to(), request, &bounds, &progress))
+                .await;
             let end = match sent {
                 Ok(Sent::Answered(answer)) => {
                     let (pieces, body) = AnswerBody::streaming();

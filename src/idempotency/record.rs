@@ -7,10 +7,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::claim::{Application, Approach, Claim, Lease};
+use super::claim::{Claim, ClaimCall, ClaimOptions};
 use super::disposition::{Disposition, Forwarded};
+use super::lease::Lease;
 use super::{Executor, Handling, Reply};
-use crate::operation::state::{Ending, IfInFlight, Settled, Settlement};
+use crate::operation::state::{Claimed, Ending, IfInFlight, OperationState, Settled};
 use crate::operation::{Asked, Outcome};
 use crate::store;
 use crate::telemetry::chain;
@@ -19,125 +20,136 @@ use crate::telemetry::chain;
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_LAST: Duration = Duration::from_secs(5);
 
-/// The sender that waits for the outcome of an attempt.
-pub(super) struct WaitingSender<'a> {
+/// The outcome of an attempt on its way into the store.
+pub(super) struct Recording<'a> {
+    pub(super) executor: &'a Executor,
+    pub(super) handling: &'a Handling,
+    pub(super) claim: Claim,
     pub(super) reply: &'a Reply,
-    /// What it gets when the outcome is recorded; none if it has its answer already.
-    pub(super) end: Option<Forwarded>,
+}
+
+impl Recording<'_> {
+    /// Records an outcome and then gives the sender its answer, unless it has one already. While the
+    /// store cannot record it, the sender waits until the end that the lease has now. Recording goes
+    /// on after that, while the operation is in flight, and then uncertain.
+    pub(super) async fn run(self, ending: Ending, mut forwarded: Option<Forwarded>) {
+        let Self { executor, handling, claim, reply } = self;
+        let lease = claim.lease();
+        let asked = Arc::clone(claim.asked());
+        let attempt = claim.attempt;
+        let outcome = ending.outcome();
+        let took = claim.asked_at.until(executor.clock.moment());
+        let was_held = lease.left().is_zero();
+        let failed = Notify::new();
+        let settling = claim.settle(executor, ending.clone(), &failed);
+        let settled = record_or_give_up(&lease, &failed, settling, || {
+            note_given_up(&asked, attempt, None);
+            if let Some(end) = forwarded.take() {
+                reply.send(Disposition::executed(asked.id, attempt, end));
+            }
+        });
+        let settled = settled.await;
+        handling.metrics.attempt(outcome, took);
+        Executor::note_end(&asked, attempt, None, &ending);
+        match &settled {
+            Ok(Settled::Recorded { copy_refused }) => match outcome {
+                Outcome::Failed => {
+                    executor.note_refused(asked.id, attempt, *copy_refused, reply);
+                }
+                Outcome::Succeeded if was_held || reply.told_to_come_back() => {
+                    Executor::note_late(&asked, attempt, took);
+                }
+                Outcome::Succeeded | Outcome::Uncertain => {}
+            },
+            Ok(Settled::RecordLost) => executor.note_record_lost(asked.id, attempt),
+            Ok(Settled::Superseded) => executor.note_superseded(asked.id, attempt),
+            Err(error) => executor.note_unrecorded(&asked, attempt, error),
+        }
+        let Some(end) = forwarded else { return };
+        reply.send(match settled {
+            Ok(Settled::Superseded) if !reply.passes() => executor.look(&asked, handling).await,
+            // The upstream has said so, whether or not it is remembered.
+            Ok(_) | Err(_) => Disposition::executed(asked.id, attempt, end),
+        });
+    }
+}
+
+/// Waits until an outcome is recorded. If the store has failed and the lease ends first, `give_up` is
+/// called once, and recording goes on.
+pub(super) async fn record_or_give_up<T>(
+    lease: &Lease,
+    failed: &Notify,
+    recording: impl Future<Output = T>,
+    give_up: impl FnOnce(),
+) -> T {
+    let mut recording = pin!(recording);
+    let out_of_time = async {
+        lease.give_up_at_its_end().await;
+        failed.notified().await;
+    };
+    tokio::select! {
+        biased;
+        recorded = &mut recording => recorded,
+        () = out_of_time => {
+            give_up();
+            recording.await
+        }
+    }
+}
+
+/// A sender is answered although the store could not record the outcome.
+pub(super) fn note_given_up(asked: &Asked, attempt: u32, step: Option<&str>) {
+    tracing::error!(
+        operation.id = %asked.id,
+        attempt.number = attempt,
+        step,
+        "answered before the outcome could be recorded; recording goes on"
+    );
+}
+
+/// Tries until the store has answered, and tells `failed` of each failure. A record that cannot be
+/// read is tried until the lease has run out: it does not become readable by itself, and holds a place
+/// of its route.
+pub(super) async fn insist<T, F: Future<Output = Result<T, store::Error>>>(
+    lease: &Lease,
+    failed: &Notify,
+    mut call: impl FnMut() -> F,
+) -> Result<T, store::Error> {
+    let mut pause = PAUSE_FIRST;
+    loop {
+        let error = match call().await {
+            Ok(answered) => return Ok(answered),
+            Err(error) => error,
+        };
+        failed.notify_one();
+        if matches!(error, store::Error::Unreadable(..)) && lease.left().is_zero() {
+            return Err(error);
+        }
+        tracing::warn!(
+            operation.id = %lease.operation(),
+            error = %chain(&error),
+            "an outcome is not recorded yet"
+        );
+        sleep(pause).await;
+        pause = PAUSE_LAST.min(pause * 2);
+    }
 }
 
 impl Executor {
-    /// Records an outcome and then gives the sender its answer. While the store cannot record it the
-    /// sender waits until the end that the lease has now; recording goes on after that, while the
-    /// operation is in flight, and then uncertain.
-    pub(super) async fn record(
-        &self,
-        claim: Claim,
-        ending: Ending,
-        handling: &Handling,
-        sender: WaitingSender<'_>,
-    ) {
-        let WaitingSender { reply, mut end } = sender;
-        let lease = claim.lease();
-        let attempt = claim.attempt;
-        let outcome = ending.outcome;
-        let operation = lease.operation();
-        let took = claim.asked_at.until(self.clock.moment());
-        let settlement = claim.settlement(ending);
-        let was_held = lease.left().is_zero();
-        let failed_once = Notify::new();
-        let settling = Self::insist(&lease, &failed_once, || self.store.settle(&settlement));
-        let mut settling = pin!(settling);
-        let settled = tokio::select! {
-            biased;
-            settled = &mut settling => settled,
-            () = async { lease.give_up_at_its_end().await; failed_once.notified().await } => {
-                tracing::error!(
-                    operation.id = %operation,
-                    attempt.number = attempt,
-                    outcome = outcome.as_str(),
-                    "answered before the outcome could be recorded; recording goes on"
-                );
-                if let Some(end) = end.take() {
-                    reply.send(Disposition::Executed { operation, attempt, step: None, end });
-                }
-                settling.await
-            }
-        };
-        claim.finish();
-        handling.metrics.attempt(outcome, took);
-        Self::note_end(&settlement.asked, attempt, None, &settlement.ending);
-        match &settled {
-            Ok(settled) => self.note_settled(&settlement, *settled, reply),
-            Err(error) => self.note_unrecorded(&settlement.asked, attempt, error),
-        }
-        let is_late = was_held || reply.told_to_come_back();
-        if is_late
-            && outcome == Outcome::Succeeded
-            && matches!(settled, Ok(Settled::Recorded { .. }))
-        {
-            Self::note_late(&settlement.asked, attempt, took);
-        }
-        let Some(end) = end else { return };
-        reply.send(match settled {
-            Ok(Settled::Superseded) if !reply.passes() => {
-                self.standing(&settlement.asked, handling).await
-            }
-            // the upstream has said so, whether or not it is remembered
-            Ok(Settled::Recorded { .. } | Settled::RecordLost | Settled::Superseded) | Err(_) => {
-                Disposition::Executed { operation, attempt, step: None, end }
-            }
-        });
-    }
-
-    /// Tries until the store has answered. A record that cannot be read is tried until the lease has
-    /// run out: it does not become readable by itself, and holds a place of its route.
-    pub(super) async fn insist<T, F: Future<Output = Result<T, store::Error>>>(
-        lease: &Lease,
-        failed_once: &Notify,
-        mut call: impl FnMut() -> F,
-    ) -> Result<T, store::Error> {
-        let mut pause = PAUSE_FIRST;
-        loop {
-            let error = match call().await {
-                Ok(answered) => return Ok(answered),
-                Err(error) => error,
-            };
-            failed_once.notify_one();
-            if matches!(error, store::Error::Unreadable(..)) && lease.left().is_zero() {
-                return Err(error);
-            }
-            tracing::warn!(
-                operation.id = %lease.operation(),
-                error = %chain(&error),
-                "an outcome is not recorded yet"
-            );
-            sleep(pause).await;
-            pause = PAUSE_LAST.min(pause * 2);
-        }
-    }
-
-    /// What a person should know of what became of a settle.
-    fn note_settled(&self, settlement: &Settlement, settled: Settled, reply: &Reply) {
-        let Settlement { asked, attempt, ending, .. } = settlement;
-        match settled {
-            Settled::Recorded { copy_refused } => {
-                if ending.outcome == Outcome::Failed {
-                    self.note_refused(asked.id, *attempt, copy_refused, reply);
-                }
-            }
-            Settled::RecordLost => self.note_record_lost(asked.id, *attempt),
-            Settled::Superseded => self.note_superseded(asked.id, *attempt),
-        }
-    }
-
-    /// What a copy would get now.
-    pub(super) async fn standing(&self, asked: &Arc<Asked>, handling: &Handling) -> Disposition {
-        let look = Approach::new(None, IfInFlight::Refused);
-        let claimed = match Application::new(self, asked, handling, look) {
-            Ok(mut application) => application.send(self).await,
+    /// What a copy would get now. It only looks.
+    pub(super) async fn look(&self, asked: &Arc<Asked>, handling: &Handling) -> Disposition {
+        let options = ClaimOptions::new(None, IfInFlight::Refused);
+        let claimed = match ClaimCall::new(self, asked, handling, options) {
+            Ok(mut call) => call.send(self).await,
             Err(error) => Err(error),
         };
-        claimed.map_or(Disposition::StoreUnavailable, |claimed| Disposition::of(asked.id, claimed))
+        match claimed {
+            Ok(Claimed::NotGranted(state)) => Disposition::of(asked.id, state),
+            // A call that only looks is granted nothing.
+            Ok(Claimed::Granted(_) | Claimed::LookUp(_)) => {
+                Disposition::of(asked.id, OperationState::Free)
+            }
+            Err(_) => Disposition::StoreUnavailable,
+        }
     }
 }

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
@@ -74,6 +74,6 @@ impl Reply {
     }
 
     fn take(&self) -> Option<oneshot::Sender<Disposition>> {
-        self.sender.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.sender.lock().take()
     }
 }

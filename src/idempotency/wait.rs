@@ -5,15 +5,16 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::claim::Approach;
-use super::{Executor, Handling, Keyed, Reply, Standing};
+use super::claim::ClaimOptions;
+use super::{ClaimResult, Executor, Handling, Keyed, Reply};
 use crate::operation::OperationId;
-use crate::operation::state::{Claimed, IfInFlight};
+use crate::operation::state::{IfInFlight, OperationState};
 use crate::store;
 use crate::telemetry::Limit;
 
@@ -28,18 +29,9 @@ struct Place<'a> {
     id: OperationId,
 }
 
-/// What a copy that waits has to know.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Waiting {
-    /// How many may wait for one operation.
-    pub(super) waiters_max: usize,
-    /// The attempt that it has met in flight.
-    pub(super) met: u32,
-}
-
 impl Waiters {
     fn join(&self, id: OperationId, waiters_max: usize) -> Option<Place<'_>> {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         let count = waiting.entry(id).or_default();
         if *count >= waiters_max {
             if *count == 0 {
@@ -50,16 +42,11 @@ impl Waiters {
         *count += 1;
         Some(Place { waiters: self, id })
     }
-
-    /// Counts are whole after any panic.
-    fn lock(&self) -> MutexGuard<'_, HashMap<OperationId, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        if let Entry::Occupied(mut entry) = self.waiters.lock().entry(self.id) {
+        if let Entry::Occupied(mut entry) = self.waiters.0.lock().entry(self.id) {
             *entry.get_mut() -= 1;
             if *entry.get() == 0 {
                 entry.remove();
@@ -73,74 +60,104 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// Longest that a sender which has waited for long enough waits for the store's last word.
 const LAST_WORD: Duration = Duration::from_millis(250);
 
-impl Executor {
-    /// Waits until the operation is no longer in flight under somebody else, or the sender has
-    /// waited for long enough. It has met an attempt: from then on a store that is away is asked
-    /// again, and nothing is forwarded because of its silence.
-    pub(super) async fn wait(
-        &self,
-        keyed: &Keyed,
-        handling: &Handling,
-        waiting: Waiting,
-        reply: &Reply,
-    ) -> Result<Standing, store::Error> {
-        let Waiting { waiters_max, met } = waiting;
-        let id = keyed.asked.id;
-        let Some(_place) = self.waiters.join(id, waiters_max) else {
-            self.metrics.limit_reached(Limit::Waiters);
-            let approach = Approach::new(handling.slot(), IfInFlight::Refused);
-            return match self.claim(keyed, handling, approach, reply).await {
-                Err(error) if !matches!(error, store::Error::Unreadable(..)) => Ok(in_flight(met)),
-                standing => standing,
-            };
+/// A copy that waits for the outcome of an attempt in flight.
+pub(super) struct Wait<'a> {
+    pub(super) executor: &'a Executor,
+    pub(super) handling: &'a Handling,
+    pub(super) keyed: &'a Keyed,
+    pub(super) reply: &'a Reply,
+    /// How many may wait for one operation.
+    pub(super) waiters_max: usize,
+}
+
+/// An attempt in flight, as a waiter knows it.
+#[derive(Debug, Clone, Copy)]
+struct WaitedFor {
+    attempt: u32,
+    /// When its lease ends, unless it is renewed.
+    lease_ends: Instant,
+}
+
+impl Wait<'_> {
+    /// Waits until the operation is no longer in flight under another claim, or the sender has waited
+    /// for long enough. The copy has met `attempt`: from then on a store that is away is asked again,
+    /// and nothing is forwarded because of its silence.
+    pub(super) async fn run(self, attempt: u32) -> Result<ClaimResult, store::Error> {
+        let id = self.keyed.asked.id;
+        let Some(_place) = self.executor.waiters.join(id, self.waiters_max) else {
+            return self.do_not_wait(attempt).await;
         };
-        // The watch begins before the look, so that no end falls between the two.
-        let Ok(mut watch) = self.store.watch(id).await else { return Ok(in_flight(met)) };
-        let mut slot = handling.slot();
-        let mut waited_for = met;
-        let mut lease_ends = Instant::now() + handling.policy.terms.lease;
+        // The watch begins before the claim, so that no end falls between the two.
+        let Ok(mut watch) = self.executor.store.watch(id).await else {
+            return Ok(in_flight(attempt));
+        };
+        let lease_ends = Instant::now() + self.handling.policy.terms.lease;
+        let mut waited_for = WaitedFor { attempt, lease_ends };
+        let mut slot = self.handling.slot();
         loop {
-            let approach = Approach::after_waiting(slot.take(), IfInFlight::Waits, waited_for);
-            let claimed = self.claim(keyed, handling, approach, reply).await;
-            let pause = match &claimed {
-                Ok(Standing::Stands(Claimed::InFlight { attempt, lease_left })) => {
-                    (waited_for, lease_ends) = (*attempt, Instant::now() + *lease_left);
-                    Some(*lease_left)
+            let claimed = self.claim(slot.take(), IfInFlight::Waits, waited_for.attempt).await;
+            let pause = match claimed {
+                Ok(ClaimResult::NotGranted(OperationState::InFlight { attempt, lease_left })) => {
+                    let lease_ends = Instant::now() + lease_left;
+                    waited_for = WaitedFor { attempt, lease_ends };
+                    Some(lease_left)
                 }
-                Ok(Standing::NoSlot) => None,
-                Ok(Standing::Mine(_) | Standing::Stands(_)) | Err(store::Error::Unreadable(..)) => {
-                    return claimed;
-                }
-                Err(_) if Instant::now() < lease_ends => Some(ASK_AGAIN),
-                Err(_) => return Ok(in_flight(waited_for)),
+                Ok(ClaimResult::NoSlot) => None,
+                Ok(ClaimResult::Granted(_) | ClaimResult::NotGranted(_))
+                | Err(store::Error::Unreadable(..)) => return claimed,
+                Err(_) if Instant::now() < waited_for.lease_ends => Some(ASK_AGAIN),
+                Err(_) => return Ok(in_flight(waited_for.attempt)),
             };
             tokio::select! {
                 biased;
-                () = watch.ended() => slot = handling.slot(),
+                () = watch.ended() => slot = self.handling.slot(),
                 // A holder that has died announces nothing.
                 () = sleep(pause.unwrap_or_default()), if pause.is_some() => {
-                    slot = handling.slot();
+                    slot = self.handling.slot();
                 }
                 // It failed, and other attempts have all the places: the next one is for a waiter.
-                next = handling.next_slot(), if pause.is_none() => slot = next,
-                () = self.stop.cancelled() => return Ok(in_flight(waited_for)),
-                () = reply.overdue() => {
-                    // It only looks, so that nothing is granted to a call that is given up.
-                    let look = Approach::after_waiting(None, IfInFlight::Refused, waited_for);
-                    let told = timeout(LAST_WORD, self.claim(keyed, handling, look, reply)).await;
-                    return Ok(match told {
-                        Ok(Ok(standing @ Standing::Stands(_))) => standing,
-                        Ok(Ok(Standing::Mine(_) | Standing::NoSlot) | Err(_)) | Err(_) => {
-                            in_flight(waited_for)
-                        }
-                    });
-                }
+                next = self.handling.next_slot(), if pause.is_none() => slot = next,
+                () = self.executor.stop.cancelled() => return Ok(in_flight(waited_for.attempt)),
+                () = self.reply.overdue() => return Ok(self.last_word(waited_for.attempt).await),
+            }
+        }
+    }
+
+    async fn claim(
+        &self,
+        slot: Option<OwnedSemaphorePermit>,
+        if_in_flight: IfInFlight,
+        waited_for: u32,
+    ) -> Result<ClaimResult, store::Error> {
+        let options = ClaimOptions::after_waiting(slot, if_in_flight, waited_for);
+        self.executor.claim(self.keyed, self.handling, options, self.reply).await
+    }
+
+    /// Too many wait already: the copy is refused if the attempt is still in flight.
+    async fn do_not_wait(&self, attempt: u32) -> Result<ClaimResult, store::Error> {
+        let Self { executor, handling, keyed, reply, .. } = self;
+        executor.metrics.limit_reached(Limit::Waiters);
+        let options = ClaimOptions::new(handling.slot(), IfInFlight::Refused);
+        match executor.claim(keyed, handling, options, reply).await {
+            Err(error) if !matches!(error, store::Error::Unreadable(..)) => Ok(in_flight(attempt)),
+            claimed => claimed,
+        }
+    }
+
+    /// The sender has waited for long enough. The store is asked once more; nothing is granted to a
+    /// call that may be given up.
+    async fn last_word(&self, waited_for: u32) -> ClaimResult {
+        let look = self.claim(None, IfInFlight::Refused, waited_for);
+        match timeout(LAST_WORD, look).await {
+            Ok(Ok(state @ ClaimResult::NotGranted(_))) => state,
+            Ok(Ok(ClaimResult::Granted(_) | ClaimResult::NoSlot) | Err(_)) | Err(_) => {
+                in_flight(waited_for)
             }
         }
     }
 }
 
 /// What is known of an attempt of which the store says nothing now.
-const fn in_flight(attempt: u32) -> Standing {
-    Standing::Stands(Claimed::InFlight { attempt, lease_left: Duration::ZERO })
+const fn in_flight(attempt: u32) -> ClaimResult {
+    ClaimResult::NotGranted(OperationState::InFlight { attempt, lease_left: Duration::ZERO })
 }

@@ -10,8 +10,9 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
+use crate::operation::state::Withdrawal;
 use crate::operation::{ClaimId, OperationId, Terms};
-use crate::store::{Error, Store};
+use crate::store::{Error, Store, StoreExt as _};
 use crate::telemetry::{Limit, Metrics, chain};
 
 /// Claims that are being withdrawn at a time. When there are more, no new ones are made: they are
@@ -56,10 +57,11 @@ impl Withdrawals {
 }
 
 async fn withdraw(store: &dyn Store, id: OperationId, claim_id: ClaimId, terms: Terms) {
+    let withdrawal = Withdrawal { operation: id, claim_id, retention: terms.retention };
     let mut answering_since = None;
     loop {
         let asked = Instant::now();
-        let withdrawn = store.withdraw(id, claim_id, terms.retention).await;
+        let withdrawn = store.apply(withdrawal).await;
         answering_since = match &withdrawn {
             Ok(()) | Err(Error::Unreadable(..)) => Some(answering_since.unwrap_or(asked)),
             Err(_) => None,

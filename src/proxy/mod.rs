@@ -119,12 +119,9 @@ impl Proxy {
             .map(|settings| {
                 let upstream = Upstream::new(&settings.upstream, &dialing);
                 let counters = metrics.route(&settings.name).from_zero(settings.may_count());
-                let handling =
-                    Handling::new(settings.policy.clone(), upstream, counters, &dialing.trust);
-                let handling = match &settings.steps {
-                    Some(steps) => handling.with_steps(steps, &dialing),
-                    None => handling,
-                };
+                let steps = settings.steps.as_ref();
+                let policy = settings.policy.clone();
+                let handling = Handling::new(policy, upstream, steps, counters, &dialing);
                 let sender = Sender::of(&settings, &certificates)?;
                 let sender = sender.map(|sender| sender.watched(&settings.name, &metrics));
                 Ok(Arc::new(Route { settings, handling: Arc::new(handling), sender }))

@@ -1,21 +1,19 @@
 //! In-process: the reference that the other stores are compared with. For tests and trials.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
+use super::call::{RuleCall, TypedCall};
 use super::endings::Endings;
 use super::holds::HoldsEnded;
 use super::listing::{KeyDigest, SCANNED_MAX};
 use super::{Error, Listed, Listing, Place, Store, Swept, Watch, probe};
 use crate::clock::{Clock, KeptClock};
-use crate::operation::state::{
-    self, Advanced, Change, ClaimRequest, Claimed, Conclusion, Decided, Renewed, Resolution,
-    Settled, Settlement, StepEnd, Transition,
-};
-use crate::operation::{ClaimId, Operation, OperationId, State, Timestamp};
+use crate::operation::state::{self, Change, Expiry};
+use crate::operation::{Operation, OperationId, State, Timestamp};
 
 /// A store that lasts as long as the process.
 #[derive(Debug)]
@@ -49,20 +47,14 @@ impl Memory {
     }
 
     /// One atomic step on one record.
-    fn step<T>(
-        &self,
-        id: OperationId,
-        rule: impl FnOnce(Option<Operation>, Timestamp) -> Transition<T>,
-    ) -> T {
-        let mut records = self.lock();
-        // read under the lock, so that steps happen in the order of their times
+    fn apply(&self, call: &dyn RuleCall) {
+        let id = call.operation();
+        let mut records = self.records.lock();
+        // The time is read under the lock, so that steps happen in the order of their times.
         let now = self.clock.now();
-        let done = rule(records.take(id), now);
-        let ended = done.change == Change::Durable
-            && !matches!(
-                done.operation.as_ref().map(|found| &found.state),
-                Some(State::InFlight(_))
-            );
+        let done = call.apply(records.take(id), now);
+        let state = done.operation.as_ref().map(|found| &found.state);
+        let ended = done.change == Change::Durable && !matches!(state, Some(State::InFlight(_)));
         records.put(id, done.operation);
         drop(records);
         if done.hold_ended {
@@ -71,12 +63,6 @@ impl Memory {
         if ended {
             self.endings.announce(id);
         }
-        done.result
-    }
-
-    /// A panic cannot have left the records half changed: the rules do not panic.
-    fn lock(&self) -> MutexGuard<'_, Records> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -135,53 +121,14 @@ impl Records {
 
 #[async_trait]
 impl Store for Memory {
-    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, Error> {
-        Ok(self.step(request.asked.id, |found, now| state::claim(found, request, now)))
-    }
-
-    async fn renew(
-        &self,
-        id: OperationId,
-        claim_id: ClaimId,
-        lease: Duration,
-    ) -> Result<Renewed, Error> {
-        Ok(self.step(id, |found, now| state::renew(found, claim_id, lease, now)))
-    }
-
-    async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error> {
-        Ok(self.step(settlement.asked.id, |found, now| state::settle(found, settlement, now)))
-    }
-
-    async fn advance(&self, end: &StepEnd) -> Result<Advanced, Error> {
-        Ok(self.step(end.asked.id, |found, now| state::advance(found, end, now)))
-    }
-
-    async fn conclude(&self, conclusion: &Conclusion) -> Result<Claimed, Error> {
-        let id = conclusion.request.asked.id;
-        Ok(self.step(id, |found, now| state::conclude(found, conclusion, now)))
-    }
-
-    async fn withdraw(
-        &self,
-        id: OperationId,
-        claim_id: ClaimId,
-        retention: Duration,
-    ) -> Result<(), Error> {
-        self.step(id, |found, now| state::withdraw(found, claim_id, retention, now));
+    async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error> {
+        self.apply(&*call);
         Ok(())
     }
 
     async fn get(&self, id: OperationId) -> Result<Option<Operation>, Error> {
-        let found = self.lock().operations.get(&id).cloned();
+        let found = self.records.lock().operations.get(&id).cloned();
         Ok(state::lapse(found, self.clock.now()).operation)
-    }
-
-    async fn resolve(&self, id: OperationId, resolution: &Resolution) -> Result<Decided, Error> {
-        Ok(self.step(id, |found, now| state::resolve(found, resolution, now)))
-    }
-
-    async fn forget(&self, id: OperationId, by: &str, reason: &str) -> Result<Decided, Error> {
-        Ok(self.step(id, |found, now| state::forget(found, by, reason, now)))
     }
 
     async fn watch(&self, id: OperationId) -> Result<Watch, Error> {
@@ -189,7 +136,7 @@ impl Store for Memory {
     }
 
     async fn uncertain(&self) -> Result<u64, Error> {
-        let records = self.lock();
+        let records = self.records.lock();
         let leases_that_ran_out = records.due(self.clock.now()).filter(|id| {
             let found = records.operations.get(id).map(|found| &found.state);
             matches!(found, Some(State::InFlight(_)))
@@ -198,13 +145,18 @@ impl Store for Memory {
     }
 
     async fn list(&self, listing: &Listing) -> Result<Listed, Error> {
-        Ok(self.lock().page(listing, self.clock.now()))
+        Ok(self.records.lock().page(listing, self.clock.now()))
     }
 
     async fn sweep(&self, limit: usize) -> Result<Swept, Error> {
-        let due: Vec<_> = self.lock().due(self.clock.now()).take(limit).collect();
-        let removed = due.iter().filter(|id| self.step(**id, state::expire)).count();
-        let more = self.lock().due(self.clock.now()).next().is_some();
+        let due: Vec<_> = self.records.lock().due(self.clock.now()).take(limit).collect();
+        let mut removed = 0;
+        for operation in due {
+            let expiry = TypedCall::new(Expiry { operation });
+            self.apply(&expiry);
+            removed += usize::from(expiry.answer()?);
+        }
+        let more = self.records.lock().due(self.clock.now()).next().is_some();
         Ok(Swept { removed, holds_ended: self.holds_ended.take(), more })
     }
 

@@ -21,6 +21,7 @@
 //! * **S11** Two processes on one embedded directory: the second refuses to start. Opening it makes
 //!   what an earlier process had in flight uncertain at once.
 
+mod call;
 mod certificates;
 mod codec;
 mod concern;
@@ -36,6 +37,7 @@ mod probe;
 pub mod redis;
 mod shared;
 
+pub use call::{IfUnwritten, RuleCall, StoreExt};
 pub use certificates::{Certificates, SetupError};
 pub use codec::Corrupt;
 pub use concern::Concern;
@@ -44,15 +46,13 @@ pub use epoch::WhenEmptied;
 pub use listing::{Listed, Listing, Place};
 pub use measured::Measured;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::operation::state::{
-    Advanced, ClaimRequest, Claimed, Conclusion, Decided, Renewed, Resolution, Settled, Settlement,
-    StepEnd,
-};
-use crate::operation::{Asked, ClaimId, Operation, OperationId};
+use crate::operation::state::OperationState;
+use crate::operation::{Asked, Operation, OperationId};
 
 /// Which store is used, and how.
 #[derive(Debug, Clone)]
@@ -67,57 +67,26 @@ pub enum Settings {
     Memory,
 }
 
-/// The operations that are remembered, and the atomic steps by which they change.
+/// The operations that are remembered.
 ///
-/// A call that is dropped before it ends may still take effect.
+/// They change by rules alone, each applied in one atomic step: see [`StoreExt::apply`].
 #[async_trait]
 pub trait Store: Send + Sync + std::fmt::Debug + 'static {
+    /// Applies a rule to its operation in one atomic step, and returns once the change is as durable
+    /// as it must be. Callers use [`StoreExt::apply`], which has the type of the answer.
+    async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error>;
+
     /// What a copy of a success is told, where that is known without asking anybody: a claim would
     /// say the same.
-    fn recall(&self, _asked: &Asked) -> Option<Claimed> {
+    fn recall(&self, _asked: &Asked) -> Option<OperationState> {
         None
     }
-
-    /// Grants an operation, or says how it stands.
-    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, Error>;
-
-    /// Makes the lease of a claim last `lease` from now.
-    async fn renew(
-        &self,
-        id: OperationId,
-        claim_id: ClaimId,
-        lease: Duration,
-    ) -> Result<Renewed, Error>;
-
-    /// Records the end of an attempt.
-    async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error>;
-
-    /// Records the end of a step, and in the same atomic step that the next one begins.
-    async fn advance(&self, end: &StepEnd) -> Result<Advanced, Error>;
-
-    /// Records what a look-up has found. It is applied if the look-up is the one under way; in any
-    /// case the answer is how the operation stands towards the request that made it.
-    async fn conclude(&self, conclusion: &Conclusion) -> Result<Claimed, Error>;
-
-    /// Settles a claim whose reply never came as never sent. Leaves no trace where it left none.
-    async fn withdraw(
-        &self,
-        id: OperationId,
-        claim_id: ClaimId,
-        retention: Duration,
-    ) -> Result<(), Error>;
 
     /// Reads an operation, as it stands now. Writes nothing.
     async fn get(&self, id: OperationId) -> Result<Option<Operation>, Error>;
 
-    /// Ends an uncertain or failed operation by a person's decision.
-    async fn resolve(&self, id: OperationId, resolution: &Resolution) -> Result<Decided, Error>;
-
-    /// Takes an operation back by a person's decision: `by` whom, and the `reason`.
-    async fn forget(&self, id: OperationId, by: &str, reason: &str) -> Result<Decided, Error>;
-
     /// Hears of the end of an operation's attempt, from this call on. A lease that runs out is not
-    /// announced: who waits claims again when the rest of the lease that it was told has passed.
+    /// announced: a waiter claims again when the rest of the lease that it was told has passed.
     async fn watch(&self, id: OperationId) -> Result<Watch, Error>;
 
     /// How many operations are uncertain. One whose hold has ended counts until a claim or a sweep

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Error, Store};
+use super::{Error, Store, StoreExt as _};
 use crate::operation::state::{
-    ClaimRequest, Claimed, Decided, Ending, Renewed, Settled, Settlement,
+    ClaimRequest, Claimed, Decided, Ending, Forgetting, Grant, Renewal, Renewed, Settled,
+    Settlement,
 };
 use crate::operation::{
-    Asked, AskedUnder, ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome,
-    Reason, Terms,
+    Asked, AskedUnder, ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, Reason,
+    Terms,
 };
 
 /// No route can have this name: names of routes hold no colon.
@@ -37,28 +38,24 @@ pub(super) async fn probe(store: &dyn Store) -> Result<(), Error> {
 pub(super) async fn probe_as(store: &dyn Store, id: [u8; 16]) -> Result<(), Error> {
     let asked = Arc::new(throw_away(id));
     let claim_id = ClaimId::from_random(random()?);
-    let id = asked.id;
+    let operation = asked.id;
     let holder = Arc::<str>::from("probe");
     let request = ClaimRequest::new(Arc::clone(&asked), claim_id, Arc::clone(&holder), TERMS);
-    let Claimed::Granted { attempt } = store.claim(&request).await? else {
+    let Claimed::Granted(Grant { attempt, .. }) = store.apply(request).await? else {
         return Err(unsound("claim"));
     };
-    if store.renew(id, claim_id, TERMS.lease).await? != Renewed::Renewed {
+    let renewal = Renewal { operation, claim_id, lease: TERMS.lease };
+    if store.apply(renewal).await? != Renewed::Renewed {
         return Err(unsound("renewal"));
     }
-    let ending = Ending {
-        outcome: Outcome::Failed,
-        reason: Reason::NothingWritten,
-        sent: false,
-        status: None,
-        answer: None,
-        reference: None,
-    };
+    let ending = Ending::NeverSent { reason: Reason::NothingWritten };
     let settlement = Settlement { asked, claim_id, attempt, holder, terms: TERMS, ending };
-    if !matches!(store.settle(&settlement).await?, Settled::Recorded { .. }) {
+    if !matches!(store.apply(settlement).await?, Settled::Recorded { .. }) {
         return Err(unsound("settle"));
     }
-    match store.forget(id, "probe", "a throw-away operation").await? {
+    let by = "probe".to_owned();
+    let reason = "a throw-away operation".to_owned();
+    match store.apply(Forgetting { operation, by, reason }).await? {
         Decided::Done => Ok(()),
         Decided::Unknown | Decided::Refused => Err(unsound("forget")),
     }

@@ -1,6 +1,6 @@
 //! The values that labels may have: from configuration and code, never from a request.
 
-use crate::operation::state::Claimed;
+use crate::operation::state::{Call, Claimed, OperationState};
 
 /// What happened to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,14 +22,22 @@ pub enum Disposition {
 }
 
 impl Disposition {
-    /// What becomes of a copy of an operation that stands like this.
+    /// What becomes of a request whose claim is answered like this.
     pub const fn of(claimed: &Claimed) -> Self {
         match claimed {
-            Claimed::Granted { .. } | Claimed::Begun { .. } => Self::Executed,
-            Claimed::Succeeded { .. } => Self::Replayed,
-            Claimed::Free | Claimed::InFlight { .. } => Self::InFlight,
-            Claimed::Uncertain { .. } | Claimed::LookUp { .. } => Self::Uncertain,
-            Claimed::Mismatched { .. } => Self::Mismatched,
+            Claimed::Granted(_) => Self::Executed,
+            Claimed::LookUp(_) => Self::Uncertain,
+            Claimed::NotGranted(state) => Self::of_copy(state),
+        }
+    }
+
+    /// What becomes of a copy of an operation that stands like this.
+    pub const fn of_copy(state: &OperationState) -> Self {
+        match state {
+            OperationState::Succeeded { .. } => Self::Replayed,
+            OperationState::Free | OperationState::InFlight { .. } => Self::InFlight,
+            OperationState::Uncertain { .. } => Self::Uncertain,
+            OperationState::Mismatched { .. } => Self::Mismatched,
         }
     }
 
@@ -99,6 +107,21 @@ impl StoreCall {
             Self::Forget => "forget",
             Self::Sweep => "sweep",
             Self::Conclude => "conclude",
+        }
+    }
+}
+
+impl From<Call> for StoreCall {
+    fn from(call: Call) -> Self {
+        match call {
+            Call::Claim => Self::Claim,
+            Call::Renew => Self::Renew,
+            // A withdrawal is a settle, as never sent.
+            Call::Settle | Call::Advance | Call::Withdraw => Self::Settle,
+            Call::Conclude => Self::Conclude,
+            Call::Resolve => Self::Resolve,
+            Call::Forget => Self::Forget,
+            Call::Expire => Self::Sweep,
         }
     }
 }

@@ -13,13 +13,15 @@ use std::time::Duration;
 
 use http::StatusCode;
 use onceward::clock::Clock;
-use onceward::operation::state::{ClaimRequest, Claimed, Ending, Settlement};
+use onceward::operation::state::{
+    ClaimRequest, Claimed, Ending, Grant, OperationState, Settlement,
+};
 use onceward::operation::{
     AnswerBody, Asked, ClaimId, FingerprintDigest, Key, KeyKind, OperationId, OperationIdParts,
-    Outcome, Reason, StoredAnswer, Terms,
+    StoredAnswer, Terms,
 };
 use onceward::store::embedded::{self, Durability, IfDamaged, Settings};
-use onceward::store::{Listing, Store};
+use onceward::store::{Listing, Store, StoreExt as _};
 use tokio::task::JoinSet;
 
 const OPERATIONS: usize = 1_000_000;
@@ -59,8 +61,11 @@ async fn main() {
     let began = clock.moment();
     for task in 0..TASKS {
         for n in (0..OPERATIONS / TASKS).step_by(10) {
-            let told = store.claim(&request(&format!("{task}/{n}"))).await.unwrap();
-            assert!(matches!(told, Claimed::Succeeded { attempt: 1, .. }));
+            let told = store.apply(request(&format!("{task}/{n}"))).await.unwrap();
+            assert!(matches!(
+                told,
+                Claimed::NotGranted(OperationState::Succeeded { attempt: 1, .. })
+            ));
         }
     }
     report("replayed every tenth", began.until(clock.moment()));
@@ -88,7 +93,8 @@ async fn listed(store: &dyn Store) -> usize {
 /// Claims an operation and settles it with an answer of 300 bytes.
 async fn remember(store: &dyn Store, key: &str) {
     let request = request(key);
-    let Claimed::Granted { attempt } = store.claim(&request).await.unwrap() else {
+    let Claimed::Granted(Grant { attempt, .. }) = store.apply(request.clone()).await.unwrap()
+    else {
         unreachable!("every key is new");
     };
     let body = format!("{key:#>300}");
@@ -97,17 +103,10 @@ async fn remember(store: &dyn Store, key: &str) {
         headers: Vec::new(),
         body: AnswerBody::Kept(body.into()),
     };
-    let ending = Ending {
-        outcome: Outcome::Succeeded,
-        reason: Reason::Answered,
-        sent: true,
-        status: Some(200),
-        answer: Some(Arc::new(answer)),
-        reference: None,
-    };
+    let ending = Ending::Succeeded { answer: Arc::new(answer), reference: None };
     let ClaimRequest { asked, claim_id, holder, terms, .. } = request;
     let settlement = Settlement { asked, claim_id, attempt, holder, terms, ending };
-    store.settle(&settlement).await.unwrap();
+    store.apply(settlement).await.unwrap();
 }
 
 fn request(key: &str) -> ClaimRequest {

@@ -11,15 +11,14 @@ use onceward::clock::Clock;
 use onceward::idempotency::{
     Disposition, Executor, Handling, Keyed, Policy, Remember, WhenInFlight, WhenStoreFails,
 };
-use onceward::operation::state::{
-    Advanced, ClaimRequest, Claimed, Conclusion, Decided, IfUncertain, Renewed, Resolution,
-    Settled, Settlement, StepEnd, Verdict,
-};
+use onceward::operation::state::{Call, Decided, IfUncertain, Resolution, Verdict};
 use onceward::operation::{
-    AnswerBody, Asked, ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome,
+    AnswerBody, Asked, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome,
     StoredAnswer, Terms, Timestamp,
 };
-use onceward::store::{Error, Listed, Listing, Store, Swept, Watch, memory::Memory};
+use onceward::store::{
+    Error, Listed, Listing, RuleCall, Store, StoreExt as _, Swept, Watch, memory::Memory,
+};
 use onceward::telemetry::Metrics;
 use onceward::upstream::{
     AnswerHead, Dialing, OfThisMachine, OutcomeRule, Request, Scheme, Settings, StatusRange,
@@ -39,55 +38,21 @@ struct Faulty {
 
 #[async_trait]
 impl Store for Faulty {
-    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, Error> {
-        let left = |left: usize| left.checked_sub(1);
-        if self.claims.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_err() {
-            return Err(Error::Unavailable("this is a test"));
+    async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error> {
+        if call.call() == Call::Claim {
+            let left = |left: usize| left.checked_sub(1);
+            if self.claims.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_err() {
+                return Err(Error::Unavailable("this is a test"));
+            }
         }
-        self.store.claim(request).await
-    }
-
-    async fn renew(
-        &self,
-        id: OperationId,
-        claim: ClaimId,
-        lease: Duration,
-    ) -> Result<Renewed, Error> {
-        self.store.renew(id, claim, lease).await
-    }
-
-    async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error> {
-        assert!(self.panicked.swap(true, Ordering::SeqCst), "the panic of this test");
-        self.store.settle(settlement).await
-    }
-
-    async fn advance(&self, end: &StepEnd) -> Result<Advanced, Error> {
-        self.store.advance(end).await
-    }
-
-    async fn conclude(&self, conclusion: &Conclusion) -> Result<Claimed, Error> {
-        self.store.conclude(conclusion).await
-    }
-
-    async fn withdraw(
-        &self,
-        id: OperationId,
-        claim: ClaimId,
-        after: Duration,
-    ) -> Result<(), Error> {
-        self.store.withdraw(id, claim, after).await
+        if call.call() == Call::Settle {
+            assert!(self.panicked.swap(true, Ordering::SeqCst), "the panic of this test");
+        }
+        self.store.call(call).await
     }
 
     async fn get(&self, id: OperationId) -> Result<Option<Operation>, Error> {
         self.store.get(id).await
-    }
-
-    async fn resolve(&self, id: OperationId, resolution: &Resolution) -> Result<Decided, Error> {
-        self.store.resolve(id, resolution).await
-    }
-
-    async fn forget(&self, id: OperationId, by: &str, reason: &str) -> Result<Decided, Error> {
-        self.store.forget(id, by, reason).await
     }
 
     async fn watch(&self, id: OperationId) -> Result<Watch, Error> {
@@ -189,15 +154,15 @@ fn parts(store: Arc<dyn Store>, receiver: &Receiver, policy: Policy) -> Parts {
     let budget = Budget::new(1 << 20, Arc::clone(&metrics));
     let (shared, memory) = (Arc::clone(&metrics), budget.clone());
     let executor = Executor::new(store, "a test".into(), clock.clone(), shared, memory);
-    let trust = TrustStore::of_this_machine();
     let dialing = Dialing {
-        trust: trust.clone(),
+        trust: TrustStore::of_this_machine(),
         clock,
         names: Arc::new(OfThisMachine),
         answer_head: AnswerHead { bytes_max: 1 << 16, lines_max: 100 },
     };
     let upstream = Upstream::new(&to(receiver), &dialing);
-    let handling = Arc::new(Handling::new(policy, upstream, metrics.route("hooks"), &trust));
+    let counters = metrics.route("hooks");
+    let handling = Arc::new(Handling::new(policy, upstream, None, counters, &dialing));
     Parts { executor, handling, budget, metrics }
 }
 
@@ -238,6 +203,7 @@ async fn a_superseded_settle_changes_nothing_and_its_sender_gets_what_a_copy_get
     let operation = keyed(1, &budget).asked.id;
     let decided = Arc::new(StoredAnswer::empty(StatusCode::ACCEPTED));
     let decision = Resolution {
+        operation,
         verdict: Verdict::Succeeded(Some(Arc::clone(&decided))),
         by: "a person".into(),
         reason: "seen at the receiver".into(),
@@ -250,7 +216,7 @@ async fn a_superseded_settle_changes_nothing_and_its_sender_gets_what_a_copy_get
     let (late, ()) = tokio::join!(executor.execute(keyed(1, &budget), &handling), async {
         receiver.has_counted(1).await;
         clock.advance(Duration::from_mins(1));
-        assert_eq!(store.resolve(operation, &decision).await.unwrap(), Decided::Done);
+        assert_eq!(store.apply(decision).await.unwrap(), Decided::Done);
         gate.opens();
     });
     for copy in [late, executor.execute(keyed(1, &budget), &handling).await] {

@@ -58,7 +58,7 @@ pub enum Scalar {
 
 /// What came of asking.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct LookupResult {
     pub(super) finding: Finding,
     /// How that came about. It holds nothing of the answer but its status.
     pub(super) reason: String,
@@ -93,54 +93,54 @@ impl Lookup {
     }
 
     /// Asks. Dropping the future closes the connection.
-    pub(super) async fn ask(&self, subject: &Subject<'_>) -> Told {
+    pub(super) async fn ask(&self, subject: &Subject<'_>) -> LookupResult {
         let Some(client) = &self.client else {
-            return Told::unknown("no look-ups can be made");
+            return LookupResult::unknown("no look-ups can be made");
         };
         let Some(url) = self.settings.url.of(subject) else {
-            return Told::unknown("not asked: the key cannot be a part of the URL");
+            return LookupResult::unknown("not asked: the key cannot be a part of the URL");
         };
         let asked = timeout(self.settings.timeout, self.exchange(client, url)).await;
-        asked.unwrap_or_else(|_| Told::unknown("no answer in time"))
+        asked.unwrap_or_else(|_| LookupResult::unknown("no answer in time"))
     }
 
-    async fn exchange(&self, client: &Client, url: Url) -> Told {
+    async fn exchange(&self, client: &Client, url: Url) -> LookupResult {
         let request = client.get(url).headers(self.settings.headers.clone());
         let response = match request.send().await {
             Ok(response) => response,
-            Err(error) if error.is_connect() => return Told::unknown("no connection"),
-            Err(_) => return Told::unknown("no answer"),
+            Err(error) if error.is_connect() => return LookupResult::unknown("no connection"),
+            Err(_) => return LookupResult::unknown("no answer"),
         };
         let status = response.status();
         if status == StatusCode::NOT_FOUND {
             let finding = Finding::NotDone;
             let reason = "answered 404".to_owned();
-            return Told { finding, reason, reference: None };
+            return LookupResult { finding, reason, reference: None };
         }
         if !status.is_success() {
-            return Told::unknown(&format!("answered {}", status.as_u16()));
+            return LookupResult::unknown(&format!("answered {}", status.as_u16()));
         }
         let headers = response.headers().clone();
         match read(response).await {
             Ok(body) => self.judge(status, &headers, &body),
-            Err(why) => Told::unknown(why),
+            Err(why) => LookupResult::unknown(why),
         }
     }
 
     /// What a complete 2xx answer says.
-    fn judge(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Told {
+    fn judge(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LookupResult {
         let reference = self.settings.reference.as_ref();
         let reference = reference.and_then(|reference| reference.read(headers, Some(body)));
         let reason = format!("answered {}", status.as_u16());
         if self.settings.done_when.iter().all(|condition| condition.holds(body)) {
-            return Told { finding: Finding::Done, reason, reference };
+            return LookupResult { finding: Finding::Done, reason, reference };
         }
         let reason = format!("{reason}, and not that it is done");
-        Told { finding: Finding::Unknown, reason, reference }
+        LookupResult { finding: Finding::Unknown, reason, reference }
     }
 }
 
-impl Told {
+impl LookupResult {
     /// The receiver did not say.
     pub(super) fn unknown(reason: &str) -> Self {
         Self { finding: Finding::Unknown, reason: reason.to_owned(), reference: None }

@@ -4,112 +4,96 @@
 //! before the next one begins; what has succeeded is never run again.
 
 mod answer;
-mod at_once;
-mod in_order;
 mod run;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use http::HeaderName;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
-use super::lookup::{Lookup, LookupSettings};
-use super::reference::Reference;
-use crate::operation::state::IfUncertain;
-use crate::operation::{Plan, PlannedStep};
-use crate::upstream::{self, Dialing, OutcomeRule, Upstream};
+use super::attempt::Attempt;
+use super::claim::Claim;
+use super::disposition::Disposition;
+use super::receiver::Steps;
+use super::{Executor, Handling, Keyed, Reply};
+use crate::operation::state::Advanced;
 
-/// The receivers of a route that has several.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepsPolicy {
-    /// In their order.
-    pub steps: Vec<StepPolicy>,
-    /// Whether they run at the same time, not one after the other.
-    pub at_once: bool,
-    /// The name of the one whose answer the sender gets when all are done.
-    pub answer_from: Arc<str>,
+use run::StepResult;
+
+/// An attempt at an event with several receivers.
+pub(super) struct StepsAttempt<'a> {
+    executor: &'a Executor,
+    handling: &'a Handling,
+    steps: &'a Steps,
+    claim: Claim,
+    keyed: Keyed,
+    reply: &'a Reply,
 }
 
-/// One of several receivers, and what is wanted done with it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepPolicy {
-    /// Stable: it is part of the id that the receiver gets.
-    pub name: Arc<str>,
-    /// Who receives.
-    pub upstream: upstream::Settings,
-    /// The longest the step may take.
-    pub attempt_timeout: Duration,
-    /// What becomes of it if its outcome is unknown.
-    pub if_uncertain: IfUncertain,
-    /// How the receiver is asked about it, if it can be.
-    pub lookup: Option<LookupSettings>,
-    /// Which statuses mean what.
-    pub outcome: OutcomeRule,
-    /// Where an answer says what the receiver calls the operation.
-    pub reference: Option<Reference>,
-    /// The header that carries the key to the receiver.
-    pub forward_key: Option<HeaderName>,
-}
+impl<'a> StepsAttempt<'a> {
+    pub(super) fn new(attempt: Attempt<'a>, steps: &'a Steps) -> Self {
+        let Attempt { executor, handling, claim, keyed, reply } = attempt;
+        Self { executor, handling, steps, claim, keyed, reply }
+    }
 
-impl StepsPolicy {
-    /// The same, each of them free once it must have ended.
-    #[must_use]
-    pub fn retried(mut self) -> Self {
-        for step in &mut self.steps {
-            step.if_uncertain = IfUncertain::Retried { attempts_max: u32::MAX };
+    /// Runs the steps that have begun, and those that begin after them. Then the sender is answered.
+    pub(super) async fn run(self) {
+        let results =
+            if self.steps.plan.at_once { self.at_once().await } else { self.in_order().await };
+        let disposition = if results.is_empty() {
+            // The route does not have the step any more: it never begins.
+            Disposition::lost(self.keyed.asked.id)
+        } else {
+            self.answer(results).await
+        };
+        let reply = self.reply;
+        // The place of the attempt is free before its sender can send another event.
+        drop(self);
+        reply.send(disposition);
+    }
+
+    /// Runs all steps that have begun at the same time. The outcome of each is recorded when it is
+    /// known.
+    async fn at_once(&self) -> Vec<StepResult> {
+        let lease = self.claim.lease();
+        let began_at = self.claim.asked_at;
+        let steps = self.claim.steps.iter();
+        let mut running: FuturesUnordered<_> =
+            steps.map(|step| self.run_step(Arc::clone(step), began_at)).collect();
+        let all = async {
+            let mut results = Vec::new();
+            while let Some(result) = running.next().await {
+                results.extend(result);
+            }
+            results
+        };
+        tokio::select! {
+            biased;
+            results = all => results,
+            never = lease.heartbeat() => match never {},
         }
-        self
-    }
-}
-
-/// The receivers at work.
-#[derive(Debug)]
-pub(super) struct Steps {
-    pub(super) plan: Arc<Plan>,
-    receivers: Vec<Receiver>,
-}
-
-/// One receiver at work.
-#[derive(Debug)]
-pub(super) struct Receiver {
-    policy: StepPolicy,
-    pub(super) upstream: Upstream,
-    pub(super) lookup: Option<Lookup>,
-}
-
-impl Steps {
-    pub(super) fn new(policy: &StepsPolicy, dialing: &Dialing) -> Self {
-        let planned = |step: &StepPolicy| PlannedStep {
-            name: Arc::clone(&step.name),
-            attempt_timeout: step.attempt_timeout,
-            if_uncertain: step.if_uncertain,
-            forward_key: step.forward_key.as_ref().map(|name| name.as_str().into()),
-        };
-        let receiver = |step: &StepPolicy| Receiver {
-            policy: step.clone(),
-            upstream: Upstream::new(&step.upstream, dialing),
-            lookup: step.lookup.clone().map(|settings| Lookup::new(settings, &dialing.trust)),
-        };
-        let plan = Plan {
-            steps: policy.steps.iter().map(planned).collect(),
-            at_once: policy.at_once,
-            answer_from: Arc::clone(&policy.answer_from),
-        };
-        let receivers = policy.steps.iter().map(receiver).collect();
-        Self { plan: Arc::new(plan), receivers }
     }
 
-    /// The receiver of a step, and its place among the steps.
-    fn find(&self, step: &str) -> Option<(usize, &Receiver)> {
-        self.receivers.iter().enumerate().find(|(_, receiver)| *receiver.policy.name == *step)
-    }
-
-    /// Who can be asked about a step.
-    pub(super) fn lookup(&self, step: &str) -> Option<&Lookup> {
-        self.find(step)?.1.lookup.as_ref()
-    }
-
-    pub(super) fn upstreams(&self) -> impl Iterator<Item = &Upstream> {
-        self.receivers.iter().map(|receiver| &receiver.upstream)
+    /// Runs the step that has begun, and each one that begins with the end of the one before.
+    async fn in_order(&self) -> Vec<StepResult> {
+        let lease = self.claim.lease();
+        let mut results = Vec::new();
+        let mut next = self.claim.steps.first().cloned();
+        let mut began_at = self.claim.asked_at;
+        while let Some(step) = next.take() {
+            let result = tokio::select! {
+                biased;
+                result = self.run_step(step, began_at) => result,
+                never = lease.heartbeat() => match never {},
+            };
+            let Some(result) = result else { break };
+            if let Some(Advanced::Next { step }) = &result.advanced {
+                // The lease was given anew with the next step, so its heartbeat starts anew too.
+                began_at = result.recorded_at;
+                lease.starts_anew(began_at);
+                next = Some(Arc::clone(step));
+            }
+            results.push(result);
+        }
+        results
     }
 }

@@ -1,197 +1,123 @@
 //! One step: forward, classify, record.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
-use super::super::attempt::{Judging, answered, classify, name, unanswered};
-use super::super::claim::Claim;
+use super::super::attempt::name;
+use super::super::claim::EndedStep;
+use super::super::classify::{Answer, AnswerRules, Ended};
 use super::super::disposition::{Disposition, Forwarded};
 use super::super::forward::{Bounds, Exchange, TooLong, exchange};
-use super::super::{Executor, Handling, Keyed, Reply};
-use super::{Receiver, Steps};
+use super::super::receiver::Placed;
+use super::super::record::{note_given_up, record_or_give_up};
+use super::super::{Executor, Keyed};
+use super::StepsAttempt;
 use crate::clock::Moment;
-use crate::operation::state::{Advanced, Ending, StepEnd};
+use crate::operation::state::Advanced;
 use crate::operation::{AnswerBody as StoredBody, OperationId, Outcome, Reason, StoredAnswer};
-use crate::store;
 use crate::telemetry::Limit;
-use crate::upstream::{self, AnswerBody, BrokeOff, stored_headers};
+use crate::upstream::{AnswerBody, BrokeOff, Request};
 
 const STEP: HeaderName = HeaderName::from_static("onceward-step");
 const BODY: HeaderName = HeaderName::from_static("onceward-body");
 
-/// What an attempt at an event is made with.
-#[derive(Clone, Copy)]
-pub(super) struct Work<'a> {
-    pub(super) claim: &'a Claim,
-    pub(super) keyed: &'a Keyed,
-    pub(super) handling: &'a Handling,
-    pub(super) steps: &'a Steps,
-    pub(super) reply: &'a Reply,
-}
-
 /// A step that has been run.
-pub(super) struct Ran {
+pub(super) struct StepResult {
     pub(super) step: Arc<str>,
     pub(super) outcome: Outcome,
     /// What its receiver answered, for the sender.
-    pub(super) end: Forwarded,
+    pub(super) forwarded: Forwarded,
     /// How the event goes on; none if its record cannot be read.
     pub(super) advanced: Option<Advanced>,
     /// When the call was sent that recorded it: the lease of the next step counts from there.
     pub(super) recorded_at: Moment,
 }
 
-impl Executor {
-    /// Runs a step that has begun, and records its outcome. `began_at`: when it was asked for.
-    pub(super) async fn run_step(
-        &self,
-        work: Work<'_>,
-        step: Arc<str>,
-        began_at: Moment,
-    ) -> Option<Ran> {
-        let (index, receiver) = work.steps.find(&step)?;
-        let (ending, end) = self.forward_step(work, index, receiver, began_at).await;
-        let outcome = ending.outcome;
-        let settlement = work.claim.settlement(ending);
-        let end_of_step = StepEnd {
-            asked: settlement.asked,
-            claim_id: settlement.claim_id,
-            attempt: settlement.attempt,
-            holder: settlement.holder,
-            terms: settlement.terms,
-            plan: Arc::clone(&work.steps.plan),
-            step: Arc::clone(&step),
-            ending: settlement.ending,
-        };
-        let (advanced, recorded_at) = self.record_step(work, &end_of_step).await;
-        let took = began_at.until(self.clock.moment());
-        work.handling.metrics.attempt(outcome, took);
-        let asked = &work.keyed.asked;
-        let attempt = work.claim.attempt;
-        Self::note_end(asked, attempt, Some(&step), &end_of_step.ending);
-        let advanced =
-            advanced.inspect_err(|error| self.note_unrecorded(asked, attempt, error)).ok();
-        Some(Ran { step, outcome, end, advanced, recorded_at })
+impl StepsAttempt<'_> {
+    /// Runs a step that has begun, and records its outcome. `began_at` is the time at which its
+    /// beginning was asked for. None if the route does not have the step any more.
+    pub(super) async fn run_step(&self, step: Arc<str>, began_at: Moment) -> Option<StepResult> {
+        let Self { executor, handling, claim, reply, .. } = self;
+        let Ended { ending, forwarded } = self.forward(&step, began_at).await?;
+        let outcome = ending.outcome();
+        let asked = &self.keyed.asked;
+        let attempt = claim.attempt;
+        let failed = Notify::new();
+        let plan = &self.steps.plan;
+        let ended = EndedStep { plan, step: &step, ending: ending.clone() };
+        let recording = claim.advance(executor, ended, &failed);
+        let lease = claim.lease();
+        let recorded = record_or_give_up(&lease, &failed, recording, || {
+            note_given_up(asked, attempt, Some(&step));
+            reply.send(Disposition::own_in_flight(asked.id, attempt));
+        });
+        let recorded = recorded.await;
+        let now = executor.clock.moment();
+        handling.metrics.attempt(outcome, began_at.until(now));
+        Executor::note_end(asked, attempt, Some(&step), &ending);
+        let recorded =
+            recorded.inspect_err(|error| executor.note_unrecorded(asked, attempt, error)).ok();
+        let recorded_at = recorded.as_ref().map_or(now, |recorded| recorded.asked_at);
+        let advanced = recorded.map(|recorded| recorded.advanced);
+        Some(StepResult { step, outcome, forwarded, advanced, recorded_at })
     }
 
-    async fn forward_step(
-        &self,
-        work: Work<'_>,
-        index: usize,
-        receiver: &Receiver,
-        began_at: Moment,
-    ) -> (Ending, Forwarded) {
-        let policy = &receiver.policy;
-        let Some(mut request) = work.keyed.steps.get(index).cloned() else {
-            return never_sent(Reason::NothingWritten);
+    async fn forward(&self, step: &str, began_at: Moment) -> Option<Ended> {
+        let Self { executor, handling, claim, keyed, .. } = self;
+        let Placed { index, receiver } = self.steps.find(step)?;
+        let Some(request) = step_request(keyed, index, step, claim.attempt) else {
+            return Some(Ended::never_sent(Reason::NothingWritten));
         };
-        let id = OperationId::of_step(work.keyed.asked.id, &policy.name);
-        name(&mut request.headers, id, work.claim.attempt);
-        if let Ok(name) = HeaderValue::from_str(&policy.name) {
-            request.headers.insert(STEP, name);
-        }
-        let left = policy.attempt_timeout.saturating_sub(began_at.until(self.clock.moment()));
-        let lease = work.claim.lease();
-        let ends = Instant::now() + left;
-        let bounds = Bounds { ends, lease: Some(&lease), stop: &self.stop };
-        let room = self.budget.reserve_none();
-        let kept = work.handling.policy.body_bytes_max;
-        let judging = Judging {
-            outcome: &policy.outcome,
-            reference: policy.reference.as_ref(),
-            drop_headers: &work.handling.policy.drop_headers,
-        };
-        match exchange(&receiver.upstream, request, &bounds, kept, room).await {
-            Exchange::Ended(end) => classify(end, judging, bounds.left()),
+        let lease = claim.lease();
+        let bounds = executor.bounds(receiver, &lease, began_at);
+        let room = executor.budget.reserve_none();
+        let body_bytes_max = handling.policy.body_bytes_max;
+        let rules = AnswerRules::of(receiver, &handling.policy);
+        let sent = exchange(&receiver.upstream, request, &bounds, body_bytes_max, room).await;
+        Some(match sent {
+            Exchange::Ended(end) => rules.classify(end, bounds.left()),
             Exchange::TooLong(answer) => {
-                self.metrics.limit_reached(Limit::ReplayBodyBytes);
-                without_body(answer, judging, &bounds).await
+                executor.metrics.limit_reached(Limit::ReplayBodyBytes);
+                without_body(answer, rules, &bounds).await
             }
-        }
-    }
-
-    /// Records the end of a step, and with it the beginning of the next one. While the store cannot,
-    /// the sender waits until the end that the lease has now; recording goes on after that.
-    async fn record_step(
-        &self,
-        work: Work<'_>,
-        end: &StepEnd,
-    ) -> (Result<Advanced, store::Error>, Moment) {
-        let lease = work.claim.lease();
-        let failed_once = Notify::new();
-        let operation = end.asked.id;
-        let attempt = end.attempt;
-        let recording = async {
-            let mut sent = self.clock.moment();
-            let recorded = Self::insist(&lease, &failed_once, || {
-                sent = self.clock.moment();
-                self.store.advance(end)
-            });
-            (recorded.await, sent)
-        };
-        let mut recording = std::pin::pin!(recording);
-        tokio::select! {
-            biased;
-            recorded = &mut recording => recorded,
-            () = async { lease.give_up_at_its_end().await; failed_once.notified().await } => {
-                tracing::error!(
-                    operation.id = %operation,
-                    attempt.number = attempt,
-                    step = &*end.step,
-                    "answered before the outcome could be recorded; recording goes on"
-                );
-                let retry_after = Duration::ZERO;
-                let attempt = Some(attempt);
-                work.reply.send(Disposition::InFlight { operation, attempt, retry_after, own: true });
-                recording.await
-            }
-        }
+        })
     }
 }
 
-fn never_sent(reason: Reason) -> (Ending, Forwarded) {
-    (unanswered(Outcome::Failed, reason, None), Forwarded::Unreachable { reason })
+/// What the receiver of a step gets: the whole request, with the step's name and an id of its own.
+fn step_request(keyed: &Keyed, index: usize, step: &str, attempt: u32) -> Option<Request> {
+    let mut request = keyed.steps.get(index).cloned()?;
+    name(&mut request.headers, OperationId::of_step(keyed.asked.id, step), attempt);
+    if let Ok(step) = HeaderValue::from_str(step) {
+        request.headers.insert(STEP, step);
+    }
+    Some(request)
 }
 
 /// Of an answer that is longer than what is kept there is no body: the sender gets what a replay
 /// would. A success is known by now; anything else when it has come to its end.
-async fn without_body(
-    answer: TooLong,
-    judging: Judging<'_>,
-    bounds: &Bounds<'_>,
-) -> (Ending, Forwarded) {
+async fn without_body(answer: TooLong, rules: AnswerRules<'_>, bounds: &Bounds<'_>) -> Ended {
     let TooLong { status, headers, begun, mut rest, memory } = answer;
     drop((begun, memory));
-    let outcome = upstream::outcome(judging.outcome, status);
     let to_its_end = async {
         while rest.chunk().await?.is_some() {}
         Ok::<(), BrokeOff>(())
     };
-    if outcome != Outcome::Succeeded {
-        let broken = |reason| Forwarded::Broken { reason, ends_in: bounds.left() };
-        match bounds.hold(to_its_end).await {
-            Ok(Ok(())) => {}
-            Ok(Err(broke)) => {
-                let reason = broke.reason();
-                return (unanswered(Outcome::Uncertain, reason, Some(status)), broken(reason));
-            }
-            Err(reason) => {
-                return (unanswered(Outcome::Uncertain, reason, Some(status)), broken(reason));
-            }
+    if rules.outcome(status) != Outcome::Succeeded {
+        let reason = match bounds.hold(to_its_end).await {
+            Ok(Ok(())) => None,
+            Ok(Err(broke)) => Some(broke.reason()),
+            Err(reason) => Some(reason),
+        };
+        if let Some(reason) = reason {
+            return Ended::unanswered(reason, Some(status), bounds.left());
         }
     }
-    let reference = judging.reference.and_then(|place| place.read(&headers, None));
-    let kept = StoredAnswer {
-        status,
-        headers: stored_headers(&headers, judging.drop_headers, false),
-        body: StoredBody::Omitted,
-    };
-    let end = of_stored(&kept);
-    (answered(outcome, kept, reference), end)
+    let ending = rules.answered(Answer { status, headers: &headers }, StoredBody::Omitted);
+    let stored = rules.stored(Answer { status, headers: &headers }, StoredBody::Omitted);
+    Ended { ending, forwarded: of_stored(&stored) }
 }
 
 /// What the sender gets of an answer that was stored.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::decide::note;
+use super::grant::grant;
 use super::lapse::WHEN_UNCERTAIN;
 use super::lookup::{Next, await_lookup, begin, next, refuse};
-use super::{Change, Held, Inquiry, Lease, State, Success, Transition, lapse, steps};
+use super::{Call, Change, Held, Inquiry, Lease, Rule, State, Success, Transition, lapse};
 use crate::operation::{
-    Asked, AskedUnder, Attempt, AttemptLog, ClaimId, Decision, DecisionKind, KeyKind, Operation,
-    Plan, Step, StepState, StoredAnswer, Terms, Timestamp,
+    Asked, AskedUnder, ClaimId, Decision, DecisionKind, KeyKind, Operation, OperationId, Plan,
+    Step, StepState, StoredAnswer, Terms, Timestamp,
 };
 
 /// Asks for the right to attempt an operation.
@@ -40,8 +41,9 @@ pub struct ClaimRequest {
 }
 
 impl ClaimRequest {
-    /// A claim that may be granted, on an operation with one receiver, by a caller that does with
-    /// other states what is built in: it is refused, held, replayed.
+    /// A claim that may be granted, on an operation with one receiver. Other states are answered as
+    /// is built in: copies in flight are refused, an uncertain operation is held, a success is
+    /// replayed.
     pub fn new(asked: Arc<Asked>, claim_id: ClaimId, holder: Arc<str>, terms: Terms) -> Self {
         Self {
             asked,
@@ -59,23 +61,23 @@ impl ClaimRequest {
     }
 }
 
-/// What happens to a copy that meets a success.
+/// What happens to a copy of a success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfSucceeded {
     /// It gets the answer.
     Replayed,
-    /// Only who waited for this attempt gets its answer. Any other copy is something new, for which
-    /// the sender has no other name.
+    /// Only a request that waited for this attempt gets its answer. Any other one is a new event,
+    /// for which the sender has no other name.
     Shared {
         /// The attempt that the caller has waited for, if it has.
         waited_for: Option<u32>,
     },
 }
 
-/// What happens to a copy that meets an uncertain operation.
+/// What happens to a copy of an uncertain operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfUncertain {
-    /// It is refused until somebody resolves it.
+    /// It is refused until somebody resolves the operation.
     Held,
     /// It makes the next attempt, once the upstream cannot be working on the last one any more. An
     /// upstream that was paused may still do that one too: this is at-least-once.
@@ -93,7 +95,7 @@ pub enum IfUncertain {
     },
 }
 
-/// What happens to a copy that meets an attempt in flight.
+/// What happens to a copy of an operation in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfInFlight {
     /// Its sender is told to come back; that is noted, in case the attempt fails.
@@ -106,18 +108,36 @@ pub enum IfInFlight {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claimed {
     /// The caller, and nobody else, may make this attempt.
-    Granted {
-        /// The attempt's number.
-        attempt: u32,
-    },
-    /// The caller, and nobody else, may make this attempt, of an event with several receivers.
-    Begun {
-        /// The attempt's number.
-        attempt: u32,
-        /// The steps that have begun: they must be run.
-        steps: Vec<Arc<str>>,
-    },
-    /// Nobody holds it, but this call was not to be granted anything, or its claim is used up.
+    Granted(Grant),
+    /// Nobody knows whether it was done. The caller, and nobody else, may ask the receiver, and
+    /// must [conclude](super::Conclusion).
+    LookUp(LookUp),
+    /// Nothing was granted: this is how the operation stands.
+    NotGranted(OperationState),
+}
+
+/// The right to make one attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// The attempt's number.
+    pub attempt: u32,
+    /// The steps that have begun with it and must be run; none on a route without steps.
+    pub steps: Vec<Arc<str>>,
+}
+
+/// The right to ask the receiver whether an operation was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LookUp {
+    /// The number of the latest attempt.
+    pub attempt: u32,
+    /// The step that is asked about; none on a route without steps.
+    pub step: Option<Arc<str>>,
+}
+
+/// How an operation stands for a request that may not attempt it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperationState {
+    /// Nobody holds it, but this call could not be granted anything, or its claim is used up.
     Free,
     /// Done before.
     Succeeded {
@@ -140,14 +160,6 @@ pub enum Claimed {
         /// How long the upstream may still be working on it.
         ends_in: Duration,
     },
-    /// Nobody knows whether it was done: the caller, and nobody else, may ask the receiver, and
-    /// must [conclude](super::conclude).
-    LookUp {
-        /// The number of the latest attempt.
-        attempt: u32,
-        /// The step that is asked about, on a route with steps.
-        step: Option<Arc<str>>,
-    },
     /// The key stands for a different request.
     Mismatched {
         /// The number of the latest attempt.
@@ -155,115 +167,126 @@ pub enum Claimed {
     },
 }
 
-impl Claimed {
-    /// Whether it only turns a copy away because of another attempt. That is right even if the note
-    /// that goes with it could not be written.
-    pub const fn turns_away(&self) -> bool {
-        match self {
-            Self::InFlight { .. } | Self::Uncertain { .. } | Self::Mismatched { .. } => true,
-            Self::Granted { .. }
-            | Self::Begun { .. }
-            | Self::Free
-            | Self::Succeeded { .. }
-            | Self::LookUp { .. } => false,
-        }
+impl From<OperationState> for Claimed {
+    fn from(state: OperationState) -> Self {
+        Self::NotGranted(state)
     }
-}
-
-/// The answer to a renewal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Renewed {
-    /// The lease lasts longer now.
-    Renewed,
-    /// The claim is no longer current, or its lease has run out. Nothing changed.
-    Superseded,
 }
 
 /// Grants the operation to the caller, or says how it stands. The fingerprint is compared before
 /// anything else is told.
-pub fn claim(
-    found: Option<Operation>,
-    request: &ClaimRequest,
-    now: Timestamp,
-) -> Transition<Claimed> {
-    let seen = lapse(found, now);
-    let Some(mut operation) = seen.operation else {
-        let granted = grant(None, request, now);
-        return granted.after(seen.change, seen.hold_ended);
-    };
-    if !counts(&operation, &request.asked) {
-        if request.may_grant {
-            free(&mut operation, now);
-        }
-        let granted = grant(Some(operation), request, now);
-        return granted.after(seen.change, seen.hold_ended);
+impl Rule for ClaimRequest {
+    type Answer = Claimed;
+    const CALL: Call = Call::Claim;
+
+    fn operation(&self) -> OperationId {
+        self.asked.id
     }
+
+    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Claimed> {
+        let seen = lapse(found, now);
+        let done = match seen.operation {
+            None => grant(None, self, now),
+            Some(mut operation) if !counts(&operation, &self.asked) => {
+                if self.may_grant {
+                    free(&mut operation, now);
+                }
+                grant(Some(operation), self, now)
+            }
+            Some(operation) => claim(operation, self, now),
+        };
+        done.after(seen.change, seen.hold_ended)
+    }
+
+    fn stands_unwritten(answer: &Claimed) -> bool {
+        match answer {
+            Claimed::Granted(_) | Claimed::LookUp(_) => false,
+            Claimed::NotGranted(state) => state.turns_away(),
+        }
+    }
+
+    fn waits(&self) -> bool {
+        self.if_in_flight == IfInFlight::Waits
+    }
+}
+
+impl OperationState {
+    /// Whether it turns a copy away because of another attempt. That is right even if the note that
+    /// goes with it could not be written.
+    const fn turns_away(&self) -> bool {
+        match self {
+            Self::InFlight { .. } | Self::Uncertain { .. } | Self::Mismatched { .. } => true,
+            Self::Free | Self::Succeeded { .. } => false,
+        }
+    }
+}
+
+/// A claim on an operation that is there, as time has left it.
+fn claim(mut operation: Operation, request: &ClaimRequest, now: Timestamp) -> Transition<Claimed> {
     let attempt = operation.attempts.latest_number();
     let matches = operation.asked.fingerprint.matches(&request.asked.fingerprint);
-    let used_up = operation.attempts.knows(request.claim_id);
+    let is_used_up = operation.attempts.knows(request.claim_id);
     let next = next(&operation, request, now);
-    let (change, result) = match &mut operation.state {
-        // in_flight -> in_flight: the call was sent twice; whether the first one is durable is not known
+    let (change, answer) = match &mut operation.state {
+        // The call was sent twice. Whether the first one is durable is not known.
         State::InFlight(lease) if lease.claim_id == request.claim_id => {
-            (Change::Durable, granted(&operation.steps, attempt, request.claim_id))
+            (Change::Durable, granted_before(&operation.steps, attempt, request.claim_id))
         }
-        // another event under one id is refused as a copy is, and lost with it if the attempt fails
+        // Another event under the same id is refused as a copy is, and lost with it if the attempt
+        // fails.
         State::InFlight(Lease { copy_refused, .. })
         | State::Uncertain(Held { copy_refused, .. })
             if !matches =>
         {
-            let first = request.asked.key.from == KeyKind::Event && !*copy_refused;
-            *copy_refused |= first;
-            let change = if first { Change::Lazy } else { Change::None };
-            (seen.change.max(change), Claimed::Mismatched { attempt })
+            let is_event = request.asked.key.from == KeyKind::Event;
+            let change = note_refused(copy_refused, is_event);
+            (change, OperationState::Mismatched { attempt }.into())
         }
-        // in_flight -> in_flight: noting that a copy was refused
         State::InFlight(lease) => {
-            let first = request.if_in_flight == IfInFlight::Refused && !lease.copy_refused;
-            lease.copy_refused |= first;
-            let change = if first { Change::Lazy } else { Change::None };
+            let is_refused = request.if_in_flight == IfInFlight::Refused;
+            let change = note_refused(&mut lease.copy_refused, is_refused);
             let lease_left = now.until(lease.expires_at);
-            (seen.change.max(change), Claimed::InFlight { attempt, lease_left })
+            (change, OperationState::InFlight { attempt, lease_left }.into())
         }
         State::Uncertain(held) => match next {
-            // uncertain -> in_flight
-            Next::Attempt if request.plan.is_some() => {
-                return grant(Some(operation), request, now);
-            }
             Next::Attempt => {
-                let decision = retried(held, now);
-                note(&mut operation.decisions, decision);
+                // A step that is sent again has a decision of its own, made when it begins.
+                if request.plan.is_none() {
+                    let decision = retried(held, now);
+                    note(&mut operation.decisions, decision);
+                }
                 return grant(Some(operation), request, now);
             }
-            // uncertain -> uncertain
-            Next::Held => (seen.change.max(Change::Lazy), refuse(held, attempt, now)),
+            Next::Held => (Change::Lazy, refuse(held, attempt, now)),
             Next::LookUp(step, lease) => {
                 let inquiry = Inquiry { id: request.claim_id, until: now.plus(lease), step };
-                let claimed = begin(held, attempt, inquiry, now);
-                (seen.change.max(Change::Lazy), claimed)
+                (Change::Lazy, begin(held, attempt, inquiry, now))
             }
-            Next::Awaited(left) => {
-                let (change, claimed) = await_lookup(held, attempt, request, left);
-                (seen.change.max(change), claimed)
-            }
+            Next::Awaited(left) => await_lookup(held, attempt, request, left),
         },
         State::Succeeded(success) if is_told(request.if_succeeded, attempt) => {
-            (seen.change, remembered(success, attempt, matches))
+            (Change::None, remembered(success, attempt, matches).into())
         }
-        // free: this claim was settled or withdrawn before it arrived once more
-        State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } if used_up => {
-            (seen.change, Claimed::Free)
+        // This claim was settled or withdrawn before it arrived once more.
+        State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } if is_used_up => {
+            (Change::None, OperationState::Free.into())
         }
-        // failed, forgotten, a success that is shared no more -> in_flight
         State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => {
             return grant(Some(operation), request, now);
         }
     };
-    Transition { operation: Some(operation), change, hold_ended: false, result }
+    Transition::to(operation, change, answer)
 }
 
-/// Whether a record says anything to who asks. What a route has only observed says nothing to one
-/// that enforces, but for a success whose sender is known: anybody can have sent the others.
+/// Notes that a copy was refused, if this one is and none was before.
+pub(super) fn note_refused(copy_refused: &mut bool, is_refused: bool) -> Change {
+    let is_first = is_refused && !*copy_refused;
+    *copy_refused |= is_first;
+    if is_first { Change::Lazy } else { Change::None }
+}
+
+/// Whether a record says anything to this request. What a route has only observed says nothing to one
+/// that enforces, except for a success whose sender is known: anybody can have sent the others.
 fn counts(found: &Operation, asked: &Asked) -> bool {
     match (found.asked.under, asked.under) {
         (AskedUnder::Observe { genuine }, AskedUnder::Enforce) => {
@@ -280,10 +303,10 @@ fn free(operation: &mut Operation, now: Timestamp) {
 }
 
 /// What was granted to a claim, as it stands now.
-fn granted(steps: &[Step], attempt: u32, claim_id: ClaimId) -> Claimed {
+fn granted_before(steps: &[Step], attempt: u32, claim_id: ClaimId) -> Claimed {
     let runs = |step: &&Step| matches!(&step.state, StepState::InFlight { claim_id: of, .. } if *of == claim_id);
-    let steps: Vec<_> = steps.iter().filter(runs).map(|step| Arc::clone(&step.name)).collect();
-    if steps.is_empty() { Claimed::Granted { attempt } } else { Claimed::Begun { attempt, steps } }
+    let steps = steps.iter().filter(runs).map(|step| Arc::clone(&step.name)).collect();
+    Claimed::Granted(Grant { attempt, steps })
 }
 
 /// The decision to send an uncertain operation again.
@@ -306,76 +329,64 @@ fn is_told(if_succeeded: IfSucceeded, attempt: u32) -> bool {
 }
 
 /// What a copy of a success is told, without a change of anything. None if the operation is not, or
-/// no longer, remembered as succeeded: then it takes a [`claim`].
-pub fn recall(found: &Operation, asked: &Asked, now: Timestamp) -> Option<Claimed> {
+/// no longer, remembered as succeeded: then it takes a [`ClaimRequest`].
+pub fn recall(found: &Operation, asked: &Asked, now: Timestamp) -> Option<OperationState> {
     let State::Succeeded(success) = &found.state else { return None };
-    if !counts(found, asked) {
+    if !counts(found, asked) || success.expires_at <= now {
         return None;
     }
     let matches = found.asked.fingerprint.matches(&asked.fingerprint);
-    let told = || remembered(success, found.attempts.latest_number(), matches);
-    (now < success.expires_at).then(told)
+    Some(remembered(success, found.attempts.latest_number(), matches))
 }
 
-fn remembered(success: &Success, attempt: u32, matches: bool) -> Claimed {
+fn remembered(success: &Success, attempt: u32, matches: bool) -> OperationState {
     if matches {
-        Claimed::Succeeded { attempt, answer: Arc::clone(&success.answer) }
+        OperationState::Succeeded { attempt, answer: Arc::clone(&success.answer) }
     } else {
-        Claimed::Mismatched { attempt }
+        OperationState::Mismatched { attempt }
     }
 }
 
-/// (none), failed, forgotten, uncertain -> `in_flight`, unless the caller only looks.
-pub(super) fn grant(
-    free: Option<Operation>,
-    request: &ClaimRequest,
-    now: Timestamp,
-) -> Transition<Claimed> {
-    if !request.may_grant {
-        let change = Change::None;
-        let hold_ended = false;
-        return Transition { operation: free, change, hold_ended, result: Claimed::Free };
-    }
-    if let Some(plan) = &request.plan {
-        return steps::grant(free, request, plan, now);
-    }
-    let terms = &request.terms;
-    let state = State::InFlight(Lease {
-        claim_id: request.claim_id,
-        holder: Arc::clone(&request.holder),
-        expires_at: now.plus(terms.lease),
-        ends_at: now.plus(terms.attempt_timeout),
-        hold_for: terms.hold_for,
-        copy_refused: false,
-    });
-    let (created_at, mut attempts, decisions, steps) = match free {
-        Some(known) => (known.created_at, known.attempts, known.decisions, known.steps),
-        None => (now, AttemptLog::default(), Vec::new(), Vec::new()),
-    };
-    let attempt = attempts.latest_number().saturating_add(1);
-    let forward_key = request.forward_key.clone();
-    let line = Attempt::begun(attempt, request.claim_id, &request.holder, now);
-    attempts.push(Attempt { forward_key, ..line });
-    let asked = Arc::clone(&request.asked);
-    let operation = Operation { asked, created_at, state, attempts, decisions, steps };
-    let result = Claimed::Granted { attempt };
-    Transition { operation: Some(operation), change: Change::Durable, hold_ended: false, result }
+/// Makes the lease of the current claim last longer, while it lasts.
+#[derive(Debug, Clone, Copy)]
+pub struct Renewal {
+    /// The operation.
+    pub operation: OperationId,
+    /// The claim whose lease it is.
+    pub claim_id: ClaimId,
+    /// How long it lasts from now.
+    pub lease: Duration,
 }
 
-/// `in_flight` -> `in_flight` with a later end, for the current claim while its lease lasts.
-pub fn renew(
-    found: Option<Operation>,
-    claim_id: ClaimId,
-    lease_for: Duration,
-    now: Timestamp,
-) -> Transition<Renewed> {
-    let Transition { mut operation, change, hold_ended, .. } = lapse(found, now);
-    if let Some(State::InFlight(lease)) = operation.as_mut().map(|found| &mut found.state)
-        && lease.claim_id == claim_id
-    {
-        lease.expires_at = lease.expires_at.max(now.plus(lease_for));
-        let change = change.max(Change::Lazy);
-        return Transition { operation, change, hold_ended, result: Renewed::Renewed };
+/// The answer to a renewal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewed {
+    /// The lease lasts longer now.
+    Renewed,
+    /// The claim is no longer current, or its lease has run out. Nothing changed.
+    Superseded,
+}
+
+impl Rule for Renewal {
+    type Answer = Renewed;
+    const CALL: Call = Call::Renew;
+
+    fn operation(&self) -> OperationId {
+        self.operation
     }
-    Transition { operation, change, hold_ended, result: Renewed::Superseded }
+
+    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Renewed> {
+        let mut seen = lapse(found, now);
+        if let Some(State::InFlight(lease)) = seen.operation.as_mut().map(|found| &mut found.state)
+            && lease.claim_id == self.claim_id
+        {
+            lease.expires_at = lease.expires_at.max(now.plus(self.lease));
+            return seen.answered(Change::Lazy, Renewed::Renewed);
+        }
+        seen.answered(Change::None, Renewed::Superseded)
+    }
+
+    fn stands_unwritten(answer: &Renewed) -> bool {
+        *answer == Renewed::Superseded
+    }
 }

@@ -3,15 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Change, Failure, State, StateName, Success, Transition, lapse, steps};
-use crate::operation::{AnswerBody, Decision, DecisionKind, Operation, StoredAnswer, Timestamp};
+use super::{Call, Change, Failure, Rule, State, StateName, Success, Transition, lapse, steps};
+use crate::operation::{
+    AnswerBody, Decision, DecisionKind, Operation, OperationId, StoredAnswer, Timestamp,
+};
 
 /// How many decisions are kept from either end.
 const DECISIONS_KEPT: usize = 32;
 
-/// What an operator decides about an operation.
+/// What a person says of how an uncertain or failed operation ended.
 #[derive(Debug, Clone)]
 pub struct Resolution {
+    /// The operation.
+    pub operation: OperationId,
     /// Succeeded, with what every copy gets; or failed.
     pub verdict: Verdict,
     /// Who decided.
@@ -20,9 +24,9 @@ pub struct Resolution {
     pub reason: String,
     /// Something to find it by elsewhere.
     pub reference: Option<String>,
-    /// If given, the attempt that the operator was looking at.
+    /// If given, the attempt that the person was looking at.
     pub attempt: Option<u32>,
-    /// If given, the state that the operator was looking at.
+    /// If given, the state that the person was looking at.
     pub state: Option<StateName>,
     /// How long the decision is remembered.
     pub retention: Duration,
@@ -37,7 +41,18 @@ pub enum Verdict {
     Failed,
 }
 
-/// The answer to [`resolve`] and [`forget`].
+/// Takes an operation back by a person's decision: its next copy runs again.
+#[derive(Debug, Clone)]
+pub struct Forgetting {
+    /// The operation.
+    pub operation: OperationId,
+    /// Who decided.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The answer to a person's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decided {
     /// Written.
@@ -48,42 +63,62 @@ pub enum Decided {
     Refused,
 }
 
-/// uncertain, failed -> succeeded | failed, by a person. The attempt's own settle becomes stale.
-pub fn resolve(
-    found: Option<Operation>,
-    resolution: &Resolution,
-    now: Timestamp,
-) -> Transition<Decided> {
-    decide(found, now, |found| {
-        let may = may_resolve(found, resolution);
-        may.then(|| {
-            let kind = apply(found, resolution, now);
-            let Resolution { by, reason, reference, .. } = resolution.clone();
-            Decision { at: now, by, kind, reason, reference }
+/// uncertain, failed -> succeeded | failed. The attempt's own settle becomes stale.
+impl Rule for Resolution {
+    type Answer = Decided;
+    const CALL: Call = Call::Resolve;
+
+    fn operation(&self) -> OperationId {
+        self.operation
+    }
+
+    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Decided> {
+        decide(found, now, |found| {
+            may_resolve(found, self).then(|| Decision {
+                at: now,
+                kind: resolve(found, self, now),
+                by: self.by.clone(),
+                reason: self.reason.clone(),
+                reference: self.reference.clone(),
+            })
         })
-    })
+    }
+
+    fn stands_unwritten(answer: &Decided) -> bool {
+        *answer != Decided::Done
+    }
 }
 
-/// uncertain, succeeded, failed -> forgotten, by a person: the next copy runs again.
-pub fn forget(
-    found: Option<Operation>,
-    by: &str,
-    reason: &str,
-    now: Timestamp,
-) -> Transition<Decided> {
-    decide(found, now, |found| {
-        let may = !matches!(found.state, State::InFlight(_));
-        may.then(|| {
-            steps::free_all(&mut found.steps);
-            // what is remembered is not remembered for longer
-            found.state = State::Forgotten { expires_at: found.state.changes_at() };
-            let by = by.to_owned();
-            let reason = reason.to_owned();
-            let kind = DecisionKind::Forgotten;
-            let reference = None;
-            Decision { at: now, by, kind, reason, reference }
+/// uncertain, succeeded, failed, forgotten -> forgotten.
+impl Rule for Forgetting {
+    type Answer = Decided;
+    const CALL: Call = Call::Forget;
+
+    fn operation(&self) -> OperationId {
+        self.operation
+    }
+
+    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Decided> {
+        decide(found, now, |found| {
+            let may_forget = !matches!(found.state, State::InFlight(_));
+            may_forget.then(|| {
+                steps::free_all(&mut found.steps);
+                // What is remembered is not remembered for longer.
+                found.state = State::Forgotten { expires_at: found.state.changes_at() };
+                Decision {
+                    at: now,
+                    by: self.by.clone(),
+                    kind: DecisionKind::Forgotten,
+                    reason: self.reason.clone(),
+                    reference: None,
+                }
+            })
         })
-    })
+    }
+
+    fn stands_unwritten(answer: &Decided) -> bool {
+        *answer != Decided::Done
+    }
 }
 
 /// Applies a decision, unless there is nothing to decide about or `change` makes none.
@@ -93,17 +128,14 @@ fn decide(
     change: impl FnOnce(&mut Operation) -> Option<Decision>,
 ) -> Transition<Decided> {
     let mut seen = lapse(found, now);
-    let (change, result) = match &mut seen.operation {
-        None => (seen.change, Decided::Unknown),
-        Some(operation) => match change(operation) {
-            None => (seen.change, Decided::Refused),
-            Some(decision) => {
-                note(&mut operation.decisions, decision);
-                (Change::Durable, Decided::Done)
-            }
-        },
+    let Some(operation) = &mut seen.operation else {
+        return seen.answered(Change::None, Decided::Unknown);
     };
-    Transition { operation: seen.operation, change, hold_ended: seen.hold_ended, result }
+    let Some(decision) = change(operation) else {
+        return seen.answered(Change::None, Decided::Refused);
+    };
+    note(&mut operation.decisions, decision);
+    seen.answered(Change::Durable, Decided::Done)
 }
 
 /// Whether it is in a state that a person may end, and stands as the person saw it.
@@ -119,7 +151,8 @@ fn may_resolve(operation: &Operation, resolution: &Resolution) -> bool {
     }
 }
 
-fn apply(operation: &mut Operation, resolution: &Resolution, now: Timestamp) -> DecisionKind {
+/// Writes what a person has said into the record.
+fn resolve(operation: &mut Operation, resolution: &Resolution, now: Timestamp) -> DecisionKind {
     let claim_id = None;
     let settled_at = now;
     let expires_at = now.plus(resolution.retention);

@@ -1,8 +1,10 @@
 //! What time, or the end of a process, does to an operation.
 
 use super::decide::note;
-use super::{Change, Held, State, Transition, steps};
-use crate::operation::{Decision, DecisionKind, Operation, Outcome, Reason, Timestamp};
+use super::{Call, Change, Held, Rule, State, Transition, steps};
+use crate::operation::{
+    Decision, DecisionKind, Operation, OperationId, Outcome, Reason, Timestamp,
+};
 
 /// Who decides what becomes of an uncertain operation where nobody else does: the route's setting.
 pub(super) const WHEN_UNCERTAIN: &str = "when_uncertain";
@@ -33,16 +35,31 @@ pub fn lapse(found: Option<Operation>, now: Timestamp) -> Transition<()> {
     Transition { operation, change, hold_ended, result: () }
 }
 
-/// [`lapse`], saying whether it has left nothing of a record that was there.
-pub fn expire(found: Option<Operation>, now: Timestamp) -> Transition<bool> {
-    let was_there = found.is_some();
-    let seen = lapse(found, now);
-    let result = was_there && seen.operation.is_none();
-    Transition {
-        operation: seen.operation,
-        change: seen.change,
-        hold_ended: seen.hold_ended,
-        result,
+/// Does what time has done to an operation, for a sweep. The answer is whether it has left nothing of
+/// a record that was there.
+#[derive(Debug, Clone, Copy)]
+pub struct Expiry {
+    /// The operation.
+    pub operation: OperationId,
+}
+
+impl Rule for Expiry {
+    type Answer = bool;
+    const CALL: Call = Call::Expire;
+
+    fn operation(&self) -> OperationId {
+        self.operation
+    }
+
+    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<bool> {
+        let was_there = found.is_some();
+        let seen = lapse(found, now);
+        let is_gone = was_there && seen.operation.is_none();
+        seen.answered(Change::None, is_gone)
+    }
+
+    fn stands_unwritten(_: &bool) -> bool {
+        false
     }
 }
 

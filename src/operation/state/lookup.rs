@@ -4,15 +4,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::claim::note_refused;
 use super::decide::{answer_of, note};
+use super::grant::grant;
 use super::steps::{self, Asks, Run, run};
 use super::{
-    Change, ClaimRequest, Claimed, Held, IfInFlight, IfUncertain, Inquiry, State, Success,
-    Transition, claim, lapse,
+    Call, Change, ClaimRequest, Claimed, Held, IfInFlight, IfUncertain, Inquiry, LookUp,
+    OperationState, Rule, State, Success, Transition, lapse,
 };
-use crate::operation::{AttemptLog, Decision, DecisionKind, Operation, Plan, Timestamp};
+use crate::operation::{
+    AttemptLog, Decision, DecisionKind, Operation, OperationId, Plan, Timestamp,
+};
 
-/// Who decides where the receiver was asked.
+/// Who made the decision, where the receiver was asked.
 const LOOKUP: &str = "lookup";
 
 /// What a look-up has found.
@@ -114,51 +118,69 @@ fn may_attempt(held: &Held, attempts: &AttemptLog, attempts_max: u32, now: Times
     held.ends_at <= now && attempts.uncertain(None) < attempts_max
 }
 
-/// uncertain -> uncertain: the copy is refused, and the operation held for longer, since copies
-/// still come.
+/// The copy is refused, and the operation held for longer, since copies still come.
 pub(super) fn refuse(held: &mut Held, attempt: u32, now: Timestamp) -> Claimed {
     held.copy_refused = true;
     held.hold_until = held.hold_until.max(now.plus(held.hold_for));
-    Claimed::Uncertain { attempt, ends_in: now.until(held.ends_at) }
+    OperationState::Uncertain { attempt, ends_in: now.until(held.ends_at) }.into()
 }
 
-/// uncertain -> uncertain: the copy may ask the receiver, and nobody else may for as long.
+/// The copy may ask the receiver, and nobody else may for as long.
 pub(super) fn begin(held: &mut Held, attempt: u32, inquiry: Inquiry, now: Timestamp) -> Claimed {
     held.hold_until = held.hold_until.max(now.plus(held.hold_for));
     let step = inquiry.step.clone();
     held.lookup = Some(inquiry);
-    Claimed::LookUp { attempt, step }
+    Claimed::LookUp(LookUp { attempt, step })
 }
 
-/// uncertain -> uncertain: the copy comes while somebody asks the receiver. That is like an attempt
-/// in flight: it has an end that can be waited for.
+/// The copy comes while somebody asks the receiver. That is like an attempt in flight: it has an end
+/// that can be waited for.
 pub(super) fn await_lookup(
     held: &mut Held,
     attempt: u32,
     request: &ClaimRequest,
     lease_left: Duration,
 ) -> (Change, Claimed) {
-    let first = request.if_in_flight == IfInFlight::Refused && !held.copy_refused;
-    held.copy_refused |= first;
-    let change = if first { Change::Lazy } else { Change::None };
-    (change, Claimed::InFlight { attempt, lease_left })
+    let is_refused = request.if_in_flight == IfInFlight::Refused;
+    let change = note_refused(&mut held.copy_refused, is_refused);
+    (change, OperationState::InFlight { attempt, lease_left }.into())
 }
 
-/// uncertain -> succeeded | `in_flight` | uncertain, by what a look-up has found, if nothing has
-/// changed since it was granted. Otherwise it changes nothing, and its copy is told how the
-/// operation stands.
-pub fn conclude(
-    found: Option<Operation>,
+/// uncertain -> succeeded | in flight | uncertain, by what a look-up has found, if nothing has changed
+/// since it was granted. Otherwise it changes nothing, and its request is told how the operation
+/// stands.
+impl Rule for Conclusion {
+    type Answer = Claimed;
+    const CALL: Call = Call::Conclude;
+
+    fn operation(&self) -> OperationId {
+        self.request.asked.id
+    }
+
+    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Claimed> {
+        let mut seen = lapse(found, now);
+        let current = seen.operation.take_if(|found| is_current(&found.state, self));
+        let done = if let Some(operation) = current {
+            conclude(operation, self, now)
+        } else {
+            let look = ClaimRequest { may_grant: false, ..self.request.clone() };
+            look.apply(seen.operation, now)
+        };
+        done.after(seen.change, seen.hold_ended)
+    }
+
+    fn stands_unwritten(answer: &Claimed) -> bool {
+        ClaimRequest::stands_unwritten(answer)
+    }
+}
+
+/// A look-up that is under way ends.
+fn conclude(
+    mut operation: Operation,
     conclusion: &Conclusion,
     now: Timestamp,
 ) -> Transition<Claimed> {
-    let mut seen = lapse(found, now);
     let Conclusion { request, step, finding, .. } = conclusion;
-    let current = seen.operation.take_if(|found| is_current(&found.state, conclusion));
-    let Some(mut operation) = current else {
-        let look = ClaimRequest { may_grant: false, ..request.clone() };
-        return claim(seen.operation, &look, now).after(seen.change, seen.hold_ended);
-    };
     note(&mut operation.decisions, decision(conclusion, now));
     if let (Some(step), Some(plan)) = (step, &request.plan) {
         return steps::conclude(operation, plan, step, conclusion, now);
@@ -172,29 +194,28 @@ pub fn conclude(
     };
     let answer = answer_of(&operation.state);
     let State::Uncertain(held) = &mut operation.state else {
-        // `is_current` has seen that it is
-        return claim(Some(operation), request, now);
+        return request.apply(Some(operation), now);
     };
     let result = match finding {
         Finding::NotDone if may_attempt(held, &operation.attempts, attempts_max, now) => {
-            return super::claim::grant(Some(operation), request, now);
+            return grant(Some(operation), request, now);
         }
         Finding::Done => {
-            let claim_id = None;
-            let expires_at = now.plus(request.terms.retention);
-            let told = Claimed::Succeeded { attempt, answer: answer.clone() };
-            operation.state =
-                State::Succeeded(Success { claim_id, settled_at: now, expires_at, answer });
-            told
+            let told = OperationState::Succeeded { attempt, answer: Arc::clone(&answer) };
+            operation.state = State::Succeeded(Success {
+                claim_id: None,
+                settled_at: now,
+                expires_at: now.plus(request.terms.retention),
+                answer,
+            });
+            told.into()
         }
         Finding::NotDone | Finding::Unknown => {
             held.lookup = None;
             refuse(held, attempt, now)
         }
     };
-    let operation = Some(operation);
-    let change = Change::Durable;
-    Transition { operation, change, hold_ended: false, result }
+    Transition::to(operation, Change::Durable, result)
 }
 
 /// Whether the look-up that was granted to a request is the one that is under way.

@@ -1,26 +1,46 @@
 //! The states of an operation, and the only code that changes them.
 //!
-//! Each function takes the record as it was found (or none), what is asked for, and the time on the
-//! store's clock; it gives back the record as it must be kept, and the answer. Stores call them
-//! inside one atomic step, or do the same in their own language.
+//! Every change is a [`Rule`]: a request that takes the record as it was found (or none) and the time
+//! on the store's clock, and gives back the record as it must be kept, and the answer. Stores apply
+//! it in one atomic step. What each rule makes of each state:
+//!
+//! | found | claim | settle | conclude | withdraw | resolve | forget | time |
+//! | --- | --- | --- | --- | --- | --- | --- | --- |
+//! | none | in flight | its outcome | - | - | - | - | - |
+//! | in flight | - | its outcome | - | failed | - | - | uncertain |
+//! | uncertain | in flight | its outcome | succeeded, in flight | failed | succeeded, failed | forgotten | none |
+//! | succeeded | - | - | - | - | - | forgotten | none |
+//! | failed | in flight | - | - | - | succeeded, failed | forgotten | none |
+//! | forgotten | in flight | - | - | - | - | forgotten | none |
+//!
+//! `-`: the state stays, and the caller is told how it stands. Settle and withdraw change it for the
+//! current claim alone. An uncertain operation is claimed only under the route's policy, and never
+//! before its attempt must have ended. `advance` is settle for one of several steps, `renew` makes
+//! a lease longer.
 
 mod claim;
 mod decide;
+mod grant;
 mod lapse;
 mod lookup;
+mod rule;
 mod settle;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod withdraw;
 
 pub use claim::{
-    ClaimRequest, Claimed, IfInFlight, IfSucceeded, IfUncertain, Renewed, claim, recall, renew,
+    ClaimRequest, Claimed, Grant, IfInFlight, IfSucceeded, IfUncertain, LookUp, OperationState,
+    Renewal, Renewed, recall,
 };
-pub use decide::{Decided, Resolution, Verdict, forget, resolve};
-pub use lapse::{abandon, expire, lapse};
-pub use lookup::{Conclusion, Finding, conclude};
-pub use settle::{Ending, Settled, Settlement, settle, withdraw};
-pub use steps::{Advanced, EventEnd, StepEnd, advance};
+pub use decide::{Decided, Forgetting, Resolution, Verdict};
+pub use lapse::{Expiry, abandon, lapse};
+pub use lookup::{Conclusion, Finding};
+pub use rule::{Call, Rule};
+pub use settle::{Ending, Settled, Settlement};
+pub use steps::{Advanced, EventEnd, StepEnd};
+pub use withdraw::Withdrawal;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -197,7 +217,7 @@ impl State {
     }
 }
 
-/// What a function below makes of a record.
+/// What a rule makes of a record.
 #[derive(Debug)]
 pub struct Transition<T> {
     /// The record as it must be kept; none if there is none (any more).
@@ -206,7 +226,7 @@ pub struct Transition<T> {
     pub change: Change,
     /// An uncertain operation was given up because `hold_for` has passed. A person should know.
     pub hold_ended: bool,
-    /// The answer to what was asked for.
+    /// The answer to the caller.
     pub result: T,
 }
 
@@ -222,10 +242,25 @@ pub enum Change {
 }
 
 impl<T> Transition<T> {
+    /// This operation is kept, and this is told.
+    const fn to(operation: Operation, change: Change, result: T) -> Self {
+        Self { operation: Some(operation), change, hold_ended: false, result }
+    }
+
     /// The same, after what time alone had done to the record.
     fn after(mut self, change: Change, hold_ended: bool) -> Self {
         self.change = self.change.max(change);
         self.hold_ended |= hold_ended;
         self
+    }
+
+    /// The same with another answer, and after one more change.
+    fn answered<A>(self, change: Change, result: A) -> Transition<A> {
+        Transition {
+            operation: self.operation,
+            change: self.change.max(change),
+            hold_ended: self.hold_ended,
+            result,
+        }
     }
 }

@@ -1,13 +1,15 @@
 //! The end of an attempt.
 
 use std::sync::Arc;
-use std::time::Duration;
+
+use http::StatusCode;
 
 use super::decide::note;
 use super::lapse::hold;
-use super::{Change, Failure, Held, Lease, State, Success, Transition, lapse, steps};
+use super::{Call, Change, Failure, Held, Lease, Rule, State, Success, Transition, lapse};
 use crate::operation::{
-    Asked, Attempt, AttemptLog, ClaimId, Operation, Outcome, Reason, StoredAnswer, Terms, Timestamp,
+    Asked, Attempt, AttemptLog, ClaimId, Operation, OperationId, Outcome, Reason, StoredAnswer,
+    Terms, Timestamp,
 };
 
 /// The end of an attempt, as its holder reports it.
@@ -29,19 +31,85 @@ pub struct Settlement {
 
 /// How an attempt ended, and what came back.
 #[derive(Debug, Clone)]
-pub struct Ending {
-    /// Succeeded, failed or uncertain.
-    pub outcome: Outcome,
-    /// Why.
-    pub reason: Reason,
-    /// Whether a byte of the request may have left.
-    pub sent: bool,
+pub enum Ending {
+    /// The upstream did it.
+    Succeeded {
+        /// What every copy gets.
+        answer: Arc<StoredAnswer>,
+        /// What the receiver calls it, as its answer says.
+        reference: Option<String>,
+    },
+    /// The upstream's complete answer says that it did not do it.
+    Failed {
+        /// The status of that answer.
+        status: StatusCode,
+        /// What the receiver calls it, as its answer says.
+        reference: Option<String>,
+    },
+    /// Provably nothing was sent.
+    NeverSent {
+        /// Why.
+        reason: Reason,
+    },
+    /// The upstream's complete answer leaves the outcome unknown.
+    Uncertain {
+        /// That answer, for whoever finds out that it was done after all.
+        answer: Arc<StoredAnswer>,
+        /// What the receiver calls it, as its answer says.
+        reference: Option<String>,
+    },
+    /// The request may have reached the upstream, and no complete answer came back.
+    Unanswered {
+        /// Why.
+        reason: Reason,
+        /// The status of the answer's head, if that came.
+        status: Option<StatusCode>,
+    },
+}
+
+impl Ending {
+    /// The outcome of the attempt.
+    pub const fn outcome(&self) -> Outcome {
+        match self {
+            Self::Succeeded { .. } => Outcome::Succeeded,
+            Self::Failed { .. } | Self::NeverSent { .. } => Outcome::Failed,
+            Self::Uncertain { .. } | Self::Unanswered { .. } => Outcome::Uncertain,
+        }
+    }
+
+    /// Why it ended so.
+    pub const fn reason(&self) -> Reason {
+        match self {
+            Self::Succeeded { .. } | Self::Failed { .. } | Self::Uncertain { .. } => {
+                Reason::Answered
+            }
+            Self::NeverSent { reason } | Self::Unanswered { reason, .. } => *reason,
+        }
+    }
+
     /// The status of the upstream's answer, if one came.
-    pub status: Option<u16>,
-    /// The complete answer, as it may be replayed.
-    pub answer: Option<Arc<StoredAnswer>>,
-    /// What the receiver calls it, as its answer says.
-    pub reference: Option<String>,
+    pub fn status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Succeeded { answer, .. } | Self::Uncertain { answer, .. } => Some(answer.status),
+            Self::Failed { status, .. } => Some(*status),
+            Self::NeverSent { .. } => None,
+            Self::Unanswered { status, .. } => *status,
+        }
+    }
+
+    /// Whether a byte of the request may have left.
+    pub(super) const fn was_sent(&self) -> bool {
+        !matches!(self, Self::NeverSent { .. })
+    }
+
+    fn reference(&self) -> Option<&String> {
+        match self {
+            Self::Succeeded { reference, .. }
+            | Self::Failed { reference, .. }
+            | Self::Uncertain { reference, .. } => reference.as_ref(),
+            Self::NeverSent { .. } | Self::Unanswered { .. } => None,
+        }
+    }
 }
 
 /// The answer to a settle.
@@ -58,100 +126,122 @@ pub enum Settled {
     Superseded,
 }
 
-/// `in_flight`, uncertain -> succeeded | failed | uncertain, for the current claim only.
-pub fn settle(
-    found: Option<Operation>,
-    settlement: &Settlement,
-    now: Timestamp,
-) -> Transition<Settled> {
-    let seen = lapse(found, now);
-    let Some(mut operation) = seen.operation else {
-        let Settlement { asked, claim_id, attempt, holder, .. } = settlement;
-        let mut attempts = AttemptLog::default();
-        attempts.push(Attempt::begun(*attempt, *claim_id, holder, now));
-        let state = State::Forgotten { expires_at: now };
-        let asked = Arc::clone(asked);
-        let decisions = Vec::new();
-        let steps = Vec::new();
-        let mut operation = Operation { asked, created_at: now, state, attempts, decisions, steps };
-        end(&mut operation, settlement, false, now);
-        return Transition {
-            operation: Some(operation),
-            change: Change::Durable,
-            hold_ended: seen.hold_ended,
-            result: Settled::RecordLost,
+/// in flight, uncertain -> succeeded | failed | uncertain, for the current claim only.
+impl Rule for Settlement {
+    type Answer = Settled;
+    const CALL: Call = Call::Settle;
+
+    fn operation(&self) -> OperationId {
+        self.asked.id
+    }
+
+    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Settled> {
+        let mut seen = lapse(found, now);
+        let Some(operation) = &mut seen.operation else {
+            seen.operation = Some(lost(self, now));
+            return seen.answered(Change::Durable, Settled::RecordLost);
         };
+        match &operation.state {
+            // An attempt in flight ends. A late settle of an uncertain one counts.
+            State::InFlight(Lease { claim_id, copy_refused, .. })
+            | State::Uncertain(Held { claim_id, copy_refused, .. })
+                if *claim_id == self.claim_id =>
+            {
+                let copy_refused = *copy_refused;
+                end(operation, self, copy_refused, now);
+                seen.answered(Change::Durable, Settled::Recorded { copy_refused })
+            }
+            // The call was sent twice. Whether the first one is durable is not known.
+            state if state.settled_by() == Some(self.claim_id) => {
+                seen.answered(Change::Durable, Settled::Recorded { copy_refused: false })
+            }
+            // Superseded: only the log learns of it.
+            State::InFlight(_)
+            | State::Uncertain(_)
+            | State::Succeeded(_)
+            | State::Failed(_)
+            | State::Forgotten { .. } => {
+                log(&mut operation.attempts, self, now);
+                seen.answered(Change::Lazy, Settled::Superseded)
+            }
+        }
+    }
+
+    fn stands_unwritten(answer: &Settled) -> bool {
+        *answer == Settled::Superseded
+    }
+}
+
+/// The record of an operation that the store has lost, with this outcome.
+fn lost(settlement: &Settlement, now: Timestamp) -> Operation {
+    let Settlement { asked, claim_id, attempt, holder, .. } = settlement;
+    let mut attempts = AttemptLog::default();
+    attempts.push(Attempt::begun(*attempt, *claim_id, holder, now));
+    let mut operation = Operation {
+        asked: Arc::clone(asked),
+        created_at: now,
+        state: State::Forgotten { expires_at: now },
+        attempts,
+        decisions: Vec::new(),
+        steps: Vec::new(),
     };
-    let (change, result) = match &operation.state {
-        // in_flight, uncertain -> the outcome; a late settle counts
-        State::InFlight(Lease { claim_id, copy_refused, .. })
-        | State::Uncertain(Held { claim_id, copy_refused, .. })
-            if *claim_id == settlement.claim_id =>
-        {
-            let copy_refused = *copy_refused;
-            end(&mut operation, settlement, copy_refused, now);
-            (Change::Durable, Settled::Recorded { copy_refused })
-        }
-        // the call was sent twice; whether the first one is durable is not known
-        state if state.settled_by() == Some(settlement.claim_id) => {
-            (Change::Durable, Settled::Recorded { copy_refused: false })
-        }
-        // superseded: only the log learns of it
-        State::InFlight(_)
-        | State::Uncertain(_)
-        | State::Succeeded(_)
-        | State::Failed(_)
-        | State::Forgotten { .. } => {
-            log(&mut operation.attempts, settlement, now);
-            (seen.change.max(Change::Lazy), Settled::Superseded)
-        }
-    };
-    Transition { operation: Some(operation), change, hold_ended: false, result }
+    end(&mut operation, settlement, false, now);
+    operation
 }
 
 /// Writes an outcome into a record.
 fn end(operation: &mut Operation, settlement: &Settlement, copy_refused: bool, now: Timestamp) {
     let Settlement { claim_id, terms, ending, .. } = settlement;
     log(&mut operation.attempts, settlement, now);
+    let claim_id = *claim_id;
     let expires_at = now.plus(terms.retention);
-    operation.state = match ending.outcome {
-        Outcome::Succeeded => State::Succeeded(Success {
-            claim_id: Some(*claim_id),
-            settled_at: now,
-            expires_at,
-            answer: ending
-                .answer
-                .clone()
-                .unwrap_or_else(|| Arc::new(StoredAnswer::empty(http::StatusCode::OK))),
-        }),
-        Outcome::Failed => {
-            State::Failed(Failure { claim_id: Some(*claim_id), settled_at: now, expires_at })
+    let answer = match ending {
+        Ending::Succeeded { answer, .. } => {
+            operation.state = State::Succeeded(Success {
+                claim_id: Some(claim_id),
+                settled_at: now,
+                expires_at,
+                answer: Arc::clone(answer),
+            });
+            return;
         }
-        Outcome::Uncertain => {
-            if !matches!(operation.state, State::Uncertain(_)) {
-                note(&mut operation.decisions, hold(ending.reason, now));
-            }
-            let (since, ends_at) = match &operation.state {
-                State::InFlight(lease) => (now, lease.ends_at),
-                State::Uncertain(held) => (held.since, held.ends_at),
-                // the record was lost, and with it when the claim was made
-                State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => {
-                    (now, now.plus(terms.attempt_timeout))
-                }
-            };
-            State::Uncertain(Held {
-                claim_id: *claim_id,
-                reason: ending.reason,
-                since,
-                ends_at,
-                hold_for: terms.hold_for,
-                hold_until: now.plus(terms.hold_for).max(ends_at),
-                copy_refused,
-                answer: ending.answer.clone(),
-                lookup: None,
-            })
+        Ending::Failed { .. } | Ending::NeverSent { .. } => {
+            let claim_id = Some(claim_id);
+            operation.state = State::Failed(Failure { claim_id, settled_at: now, expires_at });
+            return;
+        }
+        Ending::Uncertain { answer, .. } => Some(Arc::clone(answer)),
+        Ending::Unanswered { .. } => None,
+    };
+    let reason = ending.reason();
+    if !matches!(operation.state, State::Uncertain(_)) {
+        note(&mut operation.decisions, hold(reason, now));
+    }
+    let since = match &operation.state {
+        State::Uncertain(held) => held.since,
+        State::InFlight(_) | State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => {
+            now
         }
     };
+    let ends_at = match &operation.state {
+        State::InFlight(lease) => lease.ends_at,
+        State::Uncertain(held) => held.ends_at,
+        // The record was lost, and with it the time of the claim.
+        State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => {
+            now.plus(terms.attempt_timeout)
+        }
+    };
+    operation.state = State::Uncertain(Held {
+        claim_id,
+        reason,
+        since,
+        ends_at,
+        hold_for: terms.hold_for,
+        hold_until: now.plus(terms.hold_for).max(ends_at),
+        copy_refused,
+        answer,
+        lookup: None,
+    });
 }
 
 fn log(attempts: &mut AttemptLog, settlement: &Settlement, now: Timestamp) {
@@ -179,49 +269,10 @@ pub(super) fn log_end(attempts: &mut AttemptLog, line: &Line<'_>, ending: &Endin
     }
     if let Some(line) = attempts.of(claim_id, name) {
         line.ended_at = Some(now);
-        line.sent = ending.sent;
-        line.outcome = Some(ending.outcome);
-        line.reason = Some(ending.reason);
-        line.status = ending.status;
-        line.reference.clone_from(&ending.reference);
+        line.sent = ending.was_sent();
+        line.outcome = Some(ending.outcome());
+        line.reason = Some(ending.reason());
+        line.status = ending.status().map(|status| status.as_u16());
+        line.reference = ending.reference().cloned();
     }
-}
-
-/// `in_flight`, uncertain -> failed, for a claim whose reply never came: nothing was sent under it.
-/// Its lines in the log are marked as never sent even if the claim is no longer current.
-///
-/// Unlike [`settle`] it leaves no trace where the claim has left none.
-pub fn withdraw(
-    found: Option<Operation>,
-    claim_id: ClaimId,
-    retention: Duration,
-    now: Timestamp,
-) -> Transition<()> {
-    let Transition { mut operation, mut change, hold_ended, .. } = lapse(found, now);
-    if let Some(State::Uncertain(held)) = operation.as_mut().map(|found| &mut found.state)
-        && held.lookup.as_ref().is_some_and(|lookup| lookup.id == claim_id)
-    {
-        // it would have been granted a look-up: nobody makes it, and who waits for it is told
-        held.lookup = None;
-        change = Change::Durable;
-    }
-    if let Some(found) = &mut operation
-        && found.state.current_claim() == Some(claim_id)
-    {
-        if !steps::withdraw(found, claim_id, retention, now) {
-            let expires_at = now.plus(retention);
-            let claim_id = Some(claim_id);
-            found.state = State::Failed(Failure { claim_id, settled_at: now, expires_at });
-        }
-        change = Change::Durable;
-    }
-    let lines = operation.iter_mut().flat_map(|found| found.attempts.all_of(claim_id));
-    for line in lines.filter(|line| line.reason != Some(Reason::Withdrawn)) {
-        line.ended_at = Some(now);
-        line.sent = false;
-        line.outcome = Some(Outcome::Failed);
-        line.reason = Some(Reason::Withdrawn);
-        change = change.max(Change::Lazy);
-    }
-    Transition { operation, change, hold_ended, result: () }
 }

@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
     use crate::operation::state::{
-        ClaimRequest, Ending, Inquiry, Settlement, State, claim, forget, settle,
+        ClaimRequest, Ending, Forgetting, Inquiry, Rule as _, Settlement, State,
     };
     use crate::operation::{
         AnswerBody, Asked, AskedUnder, Attempt, ClaimId, FingerprintDigest, HeldStep, Key, KeyKind,
@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn in_flight() -> Operation {
-        claim(None, &request(), Timestamp(1_000)).operation.unwrap()
+        request().apply(None, Timestamp(1_000)).operation.unwrap()
     }
 
     fn settled(outcome: Outcome) -> Operation {
@@ -118,17 +118,15 @@ mod tests {
             headers: vec![(http::header::SERVER, server)],
             body: AnswerBody::Kept("ok".into()),
         };
-        let ending = Ending {
-            outcome,
-            reason: Reason::Answered,
-            sent: true,
-            status: Some(201),
-            answer: Some(answer.into()),
-            reference: None,
+        let reference = None;
+        let ending = match outcome {
+            Outcome::Succeeded => Ending::Succeeded { answer: answer.into(), reference },
+            Outcome::Failed => Ending::Failed { status: answer.status, reference },
+            Outcome::Uncertain => Ending::Uncertain { answer: answer.into(), reference },
         };
         let ClaimRequest { asked, claim_id, holder, terms, .. } = request();
         let end = Settlement { asked, claim_id, attempt: 1, holder, terms, ending };
-        settle(Some(in_flight()), &end, Timestamp(2_000)).operation.unwrap()
+        end.apply(Some(in_flight()), Timestamp(2_000)).operation.unwrap()
     }
 
     fn succeeded() -> Operation {
@@ -136,7 +134,10 @@ mod tests {
     }
 
     fn forgotten() -> Operation {
-        forget(Some(succeeded()), "ops", "again", Timestamp(3_000)).operation.unwrap()
+        let succeeded = succeeded();
+        let operation = succeeded.asked.id;
+        let forgetting = Forgetting { operation, by: "ops".to_owned(), reason: "again".to_owned() };
+        forgetting.apply(Some(succeeded), Timestamp(3_000)).operation.unwrap()
     }
 
     /// Every version ever written stays readable: lines may be added here, never changed.

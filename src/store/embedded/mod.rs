@@ -32,19 +32,16 @@ use tokio::sync::{mpsc, oneshot};
 use self::cache::Successes;
 use self::directory::Directory;
 use self::journal::Journals;
-use self::queue::{Answer, Command, Reply, Step};
+use self::queue::{Command, Reply};
 use self::tables::Tables;
 use self::writer::Writer;
 use super::endings::Endings;
 use super::holds::HoldsEnded;
 use super::listing::SCANNED_MAX;
-use super::{Error, Listed, Listing, Store, Swept, Watch, probe};
+use super::{Error, IfUnwritten, Listed, Listing, RuleCall, Store, Swept, Watch, probe};
 use crate::clock::{Clock, KeptClock};
-use crate::operation::state::{
-    self, Advanced, ClaimRequest, Claimed, Conclusion, Decided, IfSucceeded, Renewed, Resolution,
-    Settled, Settlement, StepEnd, Transition,
-};
-use crate::operation::{Asked, ClaimId, Operation, OperationId, Timestamp};
+use crate::operation::state::{self, OperationState};
+use crate::operation::{Asked, Operation, OperationId};
 
 /// Where and how durably the embedded store keeps its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,20 +169,15 @@ impl Embedded {
             Err(_) => Err(Error::NoReply(DEADLINE)),
         }
     }
-
-    /// One atomic step on one record.
-    async fn step<T: Answer>(
-        &self,
-        id: OperationId,
-        rule: impl FnOnce(Option<Operation>, Timestamp) -> Transition<T> + Send + 'static,
-    ) -> Result<T, Error> {
-        self.ask(|reply| Command::Change(Box::new(Step { id, rule, reply }))).await
-    }
 }
 
 #[async_trait]
 impl Store for Embedded {
-    fn recall(&self, asked: &Asked) -> Option<Claimed> {
+    async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error> {
+        self.ask(|reply| Command::Change { call, reply }).await
+    }
+
+    fn recall(&self, asked: &Asked) -> Option<OperationState> {
         if self.commands.is_closed() {
             return None;
         }
@@ -193,65 +185,8 @@ impl Store for Embedded {
         state::recall(&remembered, asked, self.shared.clock.now())
     }
 
-    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, Error> {
-        if request.if_succeeded == IfSucceeded::Replayed
-            && let Some(told) = self.recall(&request.asked)
-        {
-            return Ok(told);
-        }
-        let request = request.clone();
-        self.step(request.asked.id, move |found, now| state::claim(found, &request, now)).await
-    }
-
-    async fn renew(
-        &self,
-        id: OperationId,
-        claim_id: ClaimId,
-        lease: Duration,
-    ) -> Result<Renewed, Error> {
-        self.step(id, move |found, now| state::renew(found, claim_id, lease, now)).await
-    }
-
-    async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error> {
-        let settlement = settlement.clone();
-        let id = settlement.asked.id;
-        self.step(id, move |found, now| state::settle(found, &settlement, now)).await
-    }
-
-    async fn advance(&self, end: &StepEnd) -> Result<Advanced, Error> {
-        let end = end.clone();
-        let id = end.asked.id;
-        self.step(id, move |found, now| state::advance(found, &end, now)).await
-    }
-
-    async fn conclude(&self, conclusion: &Conclusion) -> Result<Claimed, Error> {
-        let conclusion = conclusion.clone();
-        let id = conclusion.request.asked.id;
-        self.step(id, move |found, now| state::conclude(found, &conclusion, now)).await
-    }
-
-    async fn withdraw(
-        &self,
-        id: OperationId,
-        claim_id: ClaimId,
-        retention: Duration,
-    ) -> Result<(), Error> {
-        self.step(id, move |found, now| state::withdraw(found, claim_id, retention, now)).await
-    }
-
     async fn get(&self, id: OperationId) -> Result<Option<Operation>, Error> {
         self.ask(|reply| Command::Get { id, reply }).await
-    }
-
-    async fn resolve(&self, id: OperationId, resolution: &Resolution) -> Result<Decided, Error> {
-        let resolution = resolution.clone();
-        self.step(id, move |found, now| state::resolve(found, &resolution, now)).await
-    }
-
-    async fn forget(&self, id: OperationId, by: &str, reason: &str) -> Result<Decided, Error> {
-        let by = by.to_owned();
-        let reason = reason.to_owned();
-        self.step(id, move |found, now| state::forget(found, &by, &reason, now)).await
     }
 
     async fn watch(&self, id: OperationId) -> Result<Watch, Error> {

@@ -5,7 +5,7 @@ use super::queue::Reply;
 use super::tables::{Dated, Standing, failed};
 use super::writer::{BROKEN, Writer};
 use super::{Error, Swept};
-use crate::operation::state::{self, Change};
+use crate::operation::state::{Change, Expiry, Rule as _};
 use crate::operation::{OperationId, Timestamp};
 use crate::telemetry::chain;
 
@@ -83,7 +83,7 @@ impl Writer {
     fn expire(&self, id: OperationId, now: Timestamp, group: &mut Group) -> Result<Expired, Error> {
         let found = self.find(id, group)?;
         let before = Self::standing(id, found.as_ref(), group);
-        let seen = state::expire(found, now);
+        let seen = Expiry { operation: id }.apply(found, now);
         if seen.hold_ended {
             group.note_hold_ended(id);
         }

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use super::group::{Changed, Group};
-use super::queue::{Changing, Command, Reply, Ruling, pending};
+use super::queue::{Command, Reply, pending};
 use super::tables::{Mark, Standing, Tables};
-use super::{Error, Shared};
-use crate::operation::state::{self, Change};
+use super::{Error, IfUnwritten, RuleCall, Shared};
+use crate::operation::state::{self, Change, Transition};
 use crate::operation::{Operation, OperationId, State, Timestamp};
 use crate::telemetry::chain;
 
@@ -94,7 +94,7 @@ impl Writer {
         closing: &mut Vec<oneshot::Sender<()>>,
     ) -> Group {
         match command {
-            Command::Change(change) => self.change(change, &mut group),
+            Command::Change { call, reply } => self.change(&*call, reply, &mut group),
             Command::Get { id, reply } => self.get(id, reply, &mut group),
             Command::Page { listing, reply } => {
                 // of what is written
@@ -117,40 +117,49 @@ impl Writer {
         group
     }
 
-    fn change(&mut self, change: Box<dyn Changing>, group: &mut Group) {
-        if change.is_given_up() {
+    fn change(&mut self, call: &dyn RuleCall, reply: Reply<()>, group: &mut Group) {
+        // Nobody waits for the answer any more: it is too late to begin.
+        if reply.is_closed() {
             return;
         }
-        let id = change.id();
+        let id = call.operation();
         let found = match self.find(id, group) {
             Ok(found) => found,
-            Err(error) => return change.fail(error),
+            Err(error) => {
+                let _unsent = reply.send(Err(error));
+                return;
+            }
         };
         let before = Self::standing(id, found.as_ref(), group);
-        let ruling = change.decide(found, self.shared.clock.now());
-        if ruling.change == Change::None {
-            self.remember(id, ruling.operation.as_ref(), group);
+        let done = call.apply(found, self.shared.clock.now());
+        if done.change == Change::None {
+            self.remember(id, done.operation.as_ref(), group);
         }
         if self.broken {
-            return self.rule_without_writing(id, ruling);
+            return self.answer_unwritten(id, done, reply);
         }
-        if ruling.hold_ended {
+        if done.hold_ended {
             group.note_hold_ended(id);
         }
-        if ruling.change != Change::None {
-            group.put(id, before, ruling.operation, ruling.change);
+        if done.change != Change::None {
+            group.put(id, before, done.operation, done.change);
         }
-        group.answer(id, ruling.answer);
+        group.answer(id, pending(reply, ()));
     }
 
     /// A renewal is in memory alone, and goes on.
-    fn rule_without_writing(&mut self, id: OperationId, ruling: Ruling) {
+    fn answer_unwritten(
+        &mut self,
+        id: OperationId,
+        done: Transition<IfUnwritten>,
+        reply: Reply<()>,
+    ) {
         let changed = Changed {
-            before: Standing::of(ruling.operation.as_ref()),
-            operation: ruling.operation,
-            change: ruling.change,
+            before: Standing::of(done.operation.as_ref()),
+            operation: done.operation,
+            change: done.change,
         };
-        let allowed = ruling.stands_unwritten
+        let is_allowed = done.result == IfUnwritten::Stands
             || changed.change == Change::None
             || changed.is_in_memory_alone();
         if changed.is_in_memory_alone()
@@ -158,7 +167,8 @@ impl Writer {
         {
             self.in_flight.insert(id, operation);
         }
-        (ruling.answer)(if allowed { Ok(()) } else { Err(Error::Unavailable(BROKEN)) });
+        let answer = if is_allowed { Ok(()) } else { Err(Error::Unavailable(BROKEN)) };
+        let _unsent = reply.send(answer);
     }
 
     fn get(&self, id: OperationId, reply: Reply<Option<Operation>>, group: &mut Group) {

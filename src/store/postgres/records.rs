@@ -17,7 +17,7 @@ use crate::operation::OperationId;
 use crate::store::epoch::Epoch;
 use crate::store::listing::Listing;
 use crate::store::shared::{
-    Expected, Expired, Meant, Page, Purpose, Put, Records, Revision, Seen, Stored, Swap, Swapped,
+    Expected, Expired, Page, Purpose, Put, Records, Revision, Seen, Stored, Swap, Swapped,
 };
 use crate::store::{Concern, Error};
 
@@ -156,17 +156,23 @@ impl Records for Postgres {
             Expected::Nothing => (None, None),
             Expected::Revision { revision, lapsed } => (Some(signed(revision)), Some(lapsed)),
         };
-        let (change, revision, record, columns, meant) = match swap.change {
+        let (change, revision, record, columns, conditions) = match swap.change {
             Put::Nothing => ("look", None, None, Columns::default(), None),
-            Put::Removal(meant) => ("remove", None, None, Columns::default(), Some(meant)),
-            Put::Record { revision, bytes, operation, meant } => {
-                ("put", Some(signed(revision)), Some(bytes), Columns::of(operation), Some(meant))
+            Put::Removal(conditions) => {
+                ("remove", None, None, Columns::default(), Some(conditions))
             }
+            Put::Record { revision, bytes, operation, conditions } => (
+                "put",
+                Some(signed(revision)),
+                Some(bytes),
+                Columns::of(operation),
+                Some(conditions),
+            ),
         };
-        let before = meant.map(|Meant { between: (before, _), .. }| millis(before));
-        let after = meant.map(|Meant { between: (_, after), .. }| millis(after));
-        let durable = meant.is_some_and(|meant| meant.durable);
-        let ends = meant.is_some_and(|meant| meant.ends);
+        let not_before = conditions.map(|conditions| millis(conditions.not_before));
+        let not_after = conditions.map(|conditions| millis(conditions.not_after));
+        let durable = conditions.is_some_and(|conditions| conditions.durable);
+        let ends = conditions.is_some_and(|conditions| conditions.ends);
         let id = swap.id.to_string();
         let patience = share_millis(self.timeout);
         let urgent = swap.purpose == Purpose::Renewal;
@@ -187,8 +193,8 @@ impl Records for Postgres {
             (&columns.holder, Type::TEXT),
             (&columns.created_at, Type::INT8),
             (&columns.changes_at, Type::INT8),
-            (&before, Type::INT8),
-            (&after, Type::INT8),
+            (&not_before, Type::INT8),
+            (&not_after, Type::INT8),
             (&durable, Type::BOOL),
             (&ends, Type::BOOL),
             (&swap.waits, Type::BOOL),

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::operation::state::Lease;
 use crate::operation::{Operation, State, Timestamp};
 
-/// The last moment that is written as it is: the end of the year 9999. Others are not meant.
+/// The last moment that is written as it is: the end of the year 9999. Later ones are written as this one.
 const LATEST: u64 = 253_402_300_799_999;
 
 /// What the columns say.

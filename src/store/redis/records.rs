@@ -17,7 +17,8 @@ use crate::operation::{OperationId, Timestamp};
 use crate::store::epoch::Epoch;
 use crate::store::listing::KeyDigest;
 use crate::store::shared::{
-    Expected, Expired, Meant, Page, Purpose, Put, Records, Revision, Seen, Stored, Swap, Swapped,
+    Conditions, Expected, Expired, Page, Purpose, Put, Records, Revision, Seen, Stored, Swap,
+    Swapped,
 };
 use crate::store::{Concern, Corrupt, Error, Listing};
 
@@ -115,9 +116,9 @@ impl Redis {
 
     /// Replicas that must have a change.
     fn acks_of(&self, change: &Put<'_>) -> usize {
-        match meant(change) {
-            Some(Meant { durable: true, .. }) => self.replica_acks,
-            Some(Meant { durable: false, .. }) | None => 0,
+        match conditions(change) {
+            Some(Conditions { durable: true, .. }) => self.replica_acks,
+            Some(Conditions { durable: false, .. }) | None => 0,
         }
     }
 
@@ -138,17 +139,20 @@ impl Redis {
         }
         let (guarded, word) = guard.map(|Guard { key, word }| (key, word)).unzip();
         keys.extend(guarded);
-        let meant = meant(&swap.change);
-        let (earliest, latest) = meant.map_or_else(Default::default, |meant| meant.between);
+        let conditions = conditions(&swap.change);
+        let not_before =
+            conditions.map_or_else(Timestamp::default, |conditions| conditions.not_before);
+        let not_after =
+            conditions.map_or_else(Timestamp::default, |conditions| conditions.not_after);
         let call = Call::script(&SWAP, &keys)
             .arg(member(swap.id))
             .arg(expected)
             .arg(flag(lapsed))
             .arg(change)
             .arg(flag(swap.waits))
-            .arg(earliest.0)
-            .arg(latest.0)
-            .arg(flag(meant.is_some_and(|meant| meant.ends)))
+            .arg(not_before.0)
+            .arg(not_after.0)
+            .arg(flag(conditions.is_some_and(|conditions| conditions.ends)))
             .arg(flag(self.acks_of(&swap.change) > 0))
             .arg(self.keys.endings())
             .arg(swap.id.to_string());
@@ -212,10 +216,10 @@ fn told(value: Value) -> Option<Told> {
     }
 }
 
-const fn meant(change: &Put<'_>) -> Option<Meant> {
+const fn conditions(change: &Put<'_>) -> Option<Conditions> {
     match change {
         Put::Nothing => None,
-        Put::Removal(meant) | Put::Record { meant, .. } => Some(*meant),
+        Put::Removal(conditions) | Put::Record { conditions, .. } => Some(*conditions),
     }
 }
 

@@ -18,52 +18,52 @@ const WEIGHT_MIN: u64 = 1024;
 
 /// An operation as it was seen, and the name of that state.
 #[derive(Debug, Clone)]
-pub(super) struct Sight {
+pub(super) struct Snapshot {
     pub(super) revision: Revision,
     pub(super) operation: Arc<Operation>,
 }
 
-/// The last sights.
+/// The last snapshots.
 pub(super) struct Known {
-    open: Sights,
-    done: Sights,
+    open: Snapshots,
+    done: Snapshots,
 }
 
-type Sights = Cache<OperationId, Sight, Weight>;
+type Snapshots = Cache<OperationId, Snapshot, Weight>;
 
 #[derive(Debug, Clone)]
 struct Weight;
 
-impl Weighter<OperationId, Sight> for Weight {
-    fn weight(&self, _: &OperationId, sight: &Sight) -> u64 {
-        sight.operation.weight() as u64
+impl Weighter<OperationId, Snapshot> for Weight {
+    fn weight(&self, _: &OperationId, snapshot: &Snapshot) -> u64 {
+        snapshot.operation.weight() as u64
     }
 }
 
 impl Known {
     pub(super) fn new() -> Self {
         let items = usize::try_from(BYTES_MAX / WEIGHT_MIN).unwrap_or(usize::MAX);
-        let sights = || Cache::with_weighter(items, BYTES_MAX, Weight);
-        Self { open: sights(), done: sights() }
+        let snapshots = || Cache::with_weighter(items, BYTES_MAX, Weight);
+        Self { open: snapshots(), done: snapshots() }
     }
 
-    pub(super) fn get(&self, id: OperationId) -> Option<Sight> {
+    pub(super) fn get(&self, id: OperationId) -> Option<Snapshot> {
         self.open.get(&id).or_else(|| self.done.get(&id))
     }
 
-    /// Keeps a sight, in the place of whatever was known before.
-    pub(super) fn note(&self, id: OperationId, sight: Option<Sight>) {
-        let Some(sight) = sight else {
+    /// Keeps a snapshot, in the place of whatever was known before.
+    pub(super) fn note(&self, id: OperationId, snapshot: Option<Snapshot>) {
+        let Some(snapshot) = snapshot else {
             self.open.remove(&id);
             self.done.remove(&id);
             return;
         };
-        if matches!(sight.operation.state, State::Succeeded(_)) {
+        if matches!(snapshot.operation.state, State::Succeeded(_)) {
             self.open.remove(&id);
-            self.done.insert(id, sight);
+            self.done.insert(id, snapshot);
         } else {
             self.done.remove(&id);
-            self.open.insert(id, sight);
+            self.open.insert(id, snapshot);
         }
     }
 }

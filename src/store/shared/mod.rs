@@ -1,13 +1,13 @@
 //! Stores that several processes share.
 //!
-//! The rules of [`state`] are applied here, in this process, to the record that the server has; the
+//! The rules of [`state`] are applied here, in this process, to the record that the server has. The
 //! server puts the new record in the place of exactly that one, in one atomic step, or says what
 //! else is there. So there is one set of rules for all stores, and a server needs one script.
 //!
-//! A step begins with what is supposed to be there: nothing, or what this process saw last. Most
-//! suppositions are right, and take one round trip; a wrong one takes another with what was found.
-//! A supposition is never told to anybody: a rule that changes nothing is applied to what the
-//! server has.
+//! A step begins with an assumption about the server: no record, or the one that this process saw
+//! last. Most assumptions are right and take one round trip. A wrong one takes a second round trip,
+//! with the record that was found. No caller is told anything that rests on an assumption: a rule
+//! that changes nothing is applied to the server's record.
 
 mod clock;
 mod known;
@@ -15,30 +15,30 @@ mod swap;
 mod window;
 
 pub(super) use swap::{
-    Expected, Expired, Meant, Page, Purpose, Put, Records, Revision, Seen, Stored, Swap, Swapped,
+    Conditions, Expected, Expired, Page, Purpose, Put, Records, Revision, Seen, Stored, Swap,
+    Swapped,
 };
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
+use parking_lot::Mutex;
 
 use self::clock::ServerClocks;
-use self::known::{Known, Sight};
+use self::known::{Known, Snapshot};
 use self::window::earliest;
+use super::call::{IfUnwritten, RuleCall, TypedCall};
 use super::endings::Endings;
 use super::holds::HoldsEnded;
 use super::listing::{Listed, Listing};
 use super::{Concern, Corrupt, Error, Store, Swept, Watch, codec, probe};
 use crate::clock::Clock;
-use crate::operation::state::{
-    self, Advanced, Change, ClaimRequest, Claimed, Conclusion, Decided, IfInFlight, Renewed,
-    Resolution, Settled, Settlement, StepEnd, Transition,
-};
-use crate::operation::{ClaimId, Operation, OperationId, State, Timestamp};
+use crate::operation::state::{self, Call, Change, Expiry, Transition};
+use crate::operation::{Operation, OperationId, State, Timestamp};
 use crate::telemetry::chain;
 
 /// A store on the records of a server.
@@ -58,20 +58,14 @@ pub(super) struct Shared<R> {
 /// again.
 const KEPT_MAX: usize = 10_000;
 
-/// How a step is made.
-#[derive(Debug, Clone, Copy, Default)]
-struct Manner {
-    /// If an attempt is in flight, somebody waits for its end.
-    waits: bool,
-    purpose: Purpose,
-}
-
-/// What a rule is applied to.
-struct Supposed {
-    sight: Option<Sight>,
+/// What the server is assumed to have.
+struct Assumption {
+    /// Its record; none if it has none.
+    record: Option<Snapshot>,
+    /// The time on its clock.
     at: Timestamp,
     /// The server has said so.
-    is_seen: bool,
+    is_confirmed: bool,
 }
 
 impl<R: Records> Shared<R> {
@@ -89,9 +83,9 @@ impl<R: Records> Shared<R> {
         }
     }
 
-    /// An unreadable record stays, for as long as nobody can say what it is. That is said once.
+    /// An unreadable record stays, for as long as nobody can say what it is. That is logged once.
     fn keep(&self, id: OperationId, error: &Error) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         if kept.len() == KEPT_MAX {
             kept.clear();
         }
@@ -107,77 +101,78 @@ impl<R: Records> Shared<R> {
     }
 
     /// One atomic step on one record.
-    async fn step<T>(
-        &self,
-        id: OperationId,
-        manner: Manner,
-        rule: impl Fn(Option<Operation>, Timestamp) -> Transition<T>,
-    ) -> Result<T, Error> {
-        self.step_unless(id, manner, rule, |_| false).await
-    }
-
-    /// The same. A result for which `stands` is true is returned even if its change cannot be written.
-    async fn step_unless<T>(
-        &self,
-        id: OperationId,
-        manner: Manner,
-        rule: impl Fn(Option<Operation>, Timestamp) -> Transition<T>,
-        stands: fn(&T) -> bool,
-    ) -> Result<T, Error> {
-        let sight = self.known.get(id);
+    async fn step(&self, call: &dyn RuleCall) -> Result<(), Error> {
+        let id = call.operation();
+        let record = self.known.get(id);
         let at = self.clocks.now(self.records.clock_of(id));
-        let mut supposed = Supposed { sight, at, is_seen: false };
+        let mut assumed = Assumption { record, at, is_confirmed: false };
         loop {
-            let found = supposed.sight.as_ref().map(|sight| Operation::clone(&sight.operation));
-            let done = rule(found, supposed.at);
-            if done.change == Change::None && supposed.is_seen {
-                return Ok(done.result);
+            let found = assumed.record.as_ref().map(|known| Operation::clone(&known.operation));
+            let done = call.apply(found, assumed.at);
+            if done.change == Change::None && assumed.is_confirmed {
+                return Ok(());
             }
-            match self.put(id, &supposed, &done, manner).await {
-                Ok(None) => return Ok(done.result),
-                Ok(Some(seen)) => supposed = self.supposed_of(id, seen)?,
-                Err(_) if supposed.is_seen && stands(&done.result) => return Ok(done.result),
-                Err(error) if stands(&done.result) => {
+            let stands = done.result == IfUnwritten::Stands;
+            match self.put(call, &assumed, &done).await {
+                Ok(None) => return Ok(()),
+                Ok(Some(seen)) => assumed = self.confirmed(id, seen)?,
+                Err(_) if assumed.is_confirmed && stands => return Ok(()),
+                Err(error) if stands => {
                     let seen = self.look(Swap::look(id)).await.map_err(|_| error)?;
-                    supposed = self.supposed_of(id, seen)?;
+                    assumed = self.confirmed(id, seen)?;
                 }
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Has the server do what a rule has made of what was supposed. Gives what it has instead.
-    async fn put<T>(
+    /// A step. If it fails although an attempt was met, the error says so: then the operation is
+    /// known to be in flight or uncertain.
+    async fn claim(&self, call: &dyn RuleCall) -> Result<(), Error> {
+        let noting = NotingMet { call, met: AtomicBool::new(false) };
+        let claimed = self.within(self.step(&noting)).await;
+        let met = noting.met.load(Ordering::Relaxed);
+        claimed.map_err(|error| {
+            if met && error.says_nothing() { Error::Met(Box::new(error)) } else { error }
+        })
+    }
+
+    /// Has the server do what a rule has made of the assumption. Gives what it has instead.
+    async fn put(
         &self,
-        id: OperationId,
-        supposed: &Supposed,
-        done: &Transition<T>,
-        manner: Manner,
+        call: &dyn RuleCall,
+        assumed: &Assumption,
+        done: &Transition<IfUnwritten>,
     ) -> Result<Option<Seen>, Error> {
-        let Manner { waits, purpose } = manner;
+        let id = call.operation();
+        let waits = call.waits();
+        let purpose = purpose(call.call());
         if done.change == Change::None {
-            // what nobody has seen must be looked at before it is told
+            // The server must confirm it before anybody is told.
             let look = Swap { waits, purpose, ..Swap::look(id) };
             return self.look(look).await.map(Some);
         }
         let durable = done.change == Change::Durable;
         let goes_on = matches!(&done.operation, Some(found) if is_in_flight(found));
-        let between = (earliest(supposed, done), supposed.at.plus(self.timeout));
-        let meant = Meant { between, durable, ends: durable && !goes_on };
+        let conditions = Conditions {
+            not_before: earliest(assumed, done),
+            not_after: assumed.at.plus(self.timeout),
+            durable,
+            ends: durable && !goes_on,
+        };
         let written =
-            done.operation.as_ref().map(|operation| written(id, operation)).transpose()?;
+            done.operation.as_ref().map(|operation| Written::of(id, operation)).transpose()?;
         let change = match &written {
-            // what is past its end is seen by nobody, whether or not it is gone everywhere
-            None => Put::Removal(Meant { durable: false, ..meant }),
-            Some((revision, bytes, operation)) => {
-                Put::Record { revision: *revision, bytes, operation, meant }
+            // Nobody sees a record that is past its end, whether or not it is gone everywhere.
+            None => Put::Removal(Conditions { durable: false, ..conditions }),
+            Some(Written { revision, bytes, operation }) => {
+                Put::Record { revision: *revision, bytes, operation, conditions }
             }
         };
-        let expected = expected(supposed);
-        let sent = self.clocks.moment();
         let is_nothing_new = purpose == Purpose::Grant && !(goes_on && durable);
         let purpose = if is_nothing_new { Purpose::Any } else { purpose };
-        let swap = Swap { id, expected, change, waits, purpose };
+        let swap = Swap { id, expected: expected(assumed), change, waits, purpose };
+        let sent = self.clocks.moment();
         match self.records.swap(swap).await? {
             Swapped::Refused(seen) => {
                 self.clocks.learn(self.records.clock_of(id), seen.at, sent);
@@ -185,17 +180,11 @@ impl<R: Records> Shared<R> {
             }
             Swapped::Done(at) => {
                 self.clocks.learn(self.records.clock_of(id), at, sent);
-                self.known.note(
-                    id,
-                    written.map(|(revision, _, operation)| Sight {
-                        revision,
-                        operation: Arc::new(operation.clone()),
-                    }),
-                );
+                self.known.note(id, written.map(Written::snapshot));
                 if done.hold_ended {
                     self.holds_ended.note(id);
                 }
-                if meant.ends {
+                if conditions.ends {
                     self.endings.announce(id);
                 }
                 Ok(None)
@@ -215,19 +204,64 @@ impl<R: Records> Shared<R> {
         Ok(seen)
     }
 
-    fn supposed_of(&self, id: OperationId, seen: Seen) -> Result<Supposed, Error> {
-        let sight = seen.stored.map(|Stored { revision, bytes }| {
-            // The same state has the same name: it is not decoded again, and its answer is shared.
+    /// What the server has said that it has.
+    fn confirmed(&self, id: OperationId, seen: Seen) -> Result<Assumption, Error> {
+        let record = seen.stored.map(|Stored { revision, bytes }| {
+            // A revision that is known is not decoded again, and its answer is shared.
             if let Some(known) = self.known.get(id).filter(|known| known.revision == revision) {
                 return Ok(known);
             }
             let operation =
                 decoded(id, &bytes).map_err(|corrupt| Error::Unreadable(id, corrupt))?;
-            Ok::<_, Error>(Sight { revision, operation: Arc::new(operation) })
+            Ok::<_, Error>(Snapshot { revision, operation: Arc::new(operation) })
         });
-        let sight = sight.transpose()?;
-        self.known.note(id, sight.clone());
-        Ok(Supposed { sight, at: seen.at, is_seen: true })
+        let record = record.transpose()?;
+        self.known.note(id, record.clone());
+        Ok(Assumption { record, at: seen.at, is_confirmed: true })
+    }
+}
+
+/// A claim, and whether it was applied to an operation in flight or uncertain.
+#[derive(Debug)]
+struct NotingMet<'a> {
+    call: &'a dyn RuleCall,
+    met: AtomicBool,
+}
+
+impl RuleCall for NotingMet<'_> {
+    fn call(&self) -> Call {
+        self.call.call()
+    }
+
+    fn operation(&self) -> OperationId {
+        self.call.operation()
+    }
+
+    fn waits(&self) -> bool {
+        self.call.waits()
+    }
+
+    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<IfUnwritten> {
+        let is_open =
+            |found: &Operation| matches!(found.state, State::InFlight(_) | State::Uncertain(_));
+        self.met.fetch_or(found.as_ref().is_some_and(is_open), Ordering::Relaxed);
+        self.call.apply(found, now)
+    }
+}
+
+/// What a server has to know of a call, to treat it as it must be.
+const fn purpose(call: Call) -> Purpose {
+    match call {
+        Call::Claim => Purpose::Grant,
+        Call::Renew => Purpose::Renewal,
+        // The claim may still be on its way, where nobody sees it.
+        Call::Withdraw => Purpose::Withdrawal,
+        Call::Settle
+        | Call::Advance
+        | Call::Conclude
+        | Call::Resolve
+        | Call::Forget
+        | Call::Expire => Purpose::Any,
     }
 }
 
@@ -235,13 +269,22 @@ fn is_in_flight(operation: &Operation) -> bool {
     matches!(operation.state, State::InFlight(_))
 }
 
-/// A record, and the name of its state.
-fn written(
-    id: OperationId,
-    operation: &Operation,
-) -> Result<(Revision, Vec<u8>, &Operation), Error> {
-    let bytes = codec::encode(operation).map_err(|corrupt| Error::Unreadable(id, corrupt))?;
-    Ok((Revision(random()?), bytes, operation))
+/// A record as it is written, and the name of its state.
+struct Written<'a> {
+    revision: Revision,
+    bytes: Vec<u8>,
+    operation: &'a Operation,
+}
+
+impl<'a> Written<'a> {
+    fn of(id: OperationId, operation: &'a Operation) -> Result<Self, Error> {
+        let bytes = codec::encode(operation).map_err(|corrupt| Error::Unreadable(id, corrupt))?;
+        Ok(Self { revision: Revision(random()?), bytes, operation })
+    }
+
+    fn snapshot(self) -> Snapshot {
+        Snapshot { revision: self.revision, operation: Arc::new(self.operation.clone()) }
+    }
 }
 
 /// The record of this operation: one of another is not taken for it, however it came there.
@@ -250,10 +293,11 @@ fn decoded(id: OperationId, bytes: &[u8]) -> Result<Operation, Corrupt> {
         .and_then(|found| if found.asked.id == id { Ok(found) } else { Err(Corrupt::Foreign) })
 }
 
-/// The record that a rule was applied to, on the side of its time on which it was supposed.
-fn expected(supposed: &Supposed) -> Expected {
-    supposed.sight.as_ref().map_or(Expected::Nothing, |Sight { revision, operation }| {
-        let lapsed = operation.state.changes_at() <= supposed.at;
+/// The record that a rule was applied to. The server's clock must agree with the state that was
+/// assumed: past `changes_at` if the rule saw the record as lapsed, before it if not.
+fn expected(assumed: &Assumption) -> Expected {
+    assumed.record.as_ref().map_or(Expected::Nothing, |Snapshot { revision, operation }| {
+        let lapsed = operation.state.changes_at() <= assumed.at;
         Expected::Revision { revision: *revision, lapsed }
     })
 }
@@ -264,78 +308,26 @@ fn random() -> Result<u64, Error> {
 
 #[async_trait]
 impl<R: Records> Store for Shared<R> {
-    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, Error> {
-        let waits = request.if_in_flight == IfInFlight::Waits;
-        let manner = Manner { waits, purpose: Purpose::Grant };
-        let met = AtomicBool::new(false);
-        let rule = |found: Option<Operation>, now| {
-            let is_open =
-                |found: &Operation| matches!(found.state, State::InFlight(_) | State::Uncertain(_));
-            met.fetch_or(found.as_ref().is_some_and(is_open), Ordering::Relaxed);
-            state::claim(found, request, now)
-        };
-        let step = self.step_unless(request.asked.id, manner, rule, Claimed::turns_away);
-        let claimed = self.within(step).await;
-        let met = met.load(Ordering::Relaxed);
-        claimed.map_err(|error| {
-            if met && error.says_nothing() { Error::Met(Box::new(error)) } else { error }
-        })
-    }
-
-    async fn renew(
-        &self,
-        id: OperationId,
-        claim_id: ClaimId,
-        lease: Duration,
-    ) -> Result<Renewed, Error> {
-        let rule = |found, now| state::renew(found, claim_id, lease, now);
-        let manner = Manner { purpose: Purpose::Renewal, ..Manner::default() };
-        self.within(self.step(id, manner, rule)).await
-    }
-
-    async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error> {
-        let rule = |found, now| state::settle(found, settlement, now);
-        self.within(self.step(settlement.asked.id, Manner::default(), rule)).await
-    }
-
-    async fn advance(&self, end: &StepEnd) -> Result<Advanced, Error> {
-        let rule = |found, now| state::advance(found, end, now);
-        self.within(self.step(end.asked.id, Manner::default(), rule)).await
-    }
-
-    async fn conclude(&self, conclusion: &Conclusion) -> Result<Claimed, Error> {
-        let rule = |found, now| state::conclude(found, conclusion, now);
-        self.within(self.step(conclusion.request.asked.id, Manner::default(), rule)).await
-    }
-
-    async fn withdraw(
-        &self,
-        id: OperationId,
-        claim_id: ClaimId,
-        retention: Duration,
-    ) -> Result<(), Error> {
-        let rule = |found, now| state::withdraw(found, claim_id, retention, now);
-        // The claim may be on its way still, where nobody sees it.
-        let manner = Manner { purpose: Purpose::Withdrawal, ..Manner::default() };
-        self.within(self.step(id, manner, rule)).await
+    async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error> {
+        match call.call() {
+            Call::Claim => self.claim(&*call).await,
+            Call::Renew
+            | Call::Settle
+            | Call::Advance
+            | Call::Conclude
+            | Call::Withdraw
+            | Call::Resolve
+            | Call::Forget
+            | Call::Expire => self.within(self.step(&*call)).await,
+        }
     }
 
     async fn get(&self, id: OperationId) -> Result<Option<Operation>, Error> {
         let seen = self.within(self.look(Swap::look(id))).await?;
         let at = seen.at;
-        let supposed = self.supposed_of(id, seen)?;
-        let found = supposed.sight.map(|sight| Arc::unwrap_or_clone(sight.operation));
+        let assumed = self.confirmed(id, seen)?;
+        let found = assumed.record.map(|known| Arc::unwrap_or_clone(known.operation));
         Ok(state::lapse(found, at).operation)
-    }
-
-    async fn resolve(&self, id: OperationId, resolution: &Resolution) -> Result<Decided, Error> {
-        let rule = |found, now| state::resolve(found, resolution, now);
-        self.within(self.step(id, Manner::default(), rule)).await
-    }
-
-    async fn forget(&self, id: OperationId, by: &str, reason: &str) -> Result<Decided, Error> {
-        let rule = |found, now| state::forget(found, by, reason, now);
-        self.within(self.step(id, Manner::default(), rule)).await
     }
 
     async fn watch(&self, id: OperationId) -> Result<Watch, Error> {
@@ -365,10 +357,14 @@ impl<R: Records> Store for Shared<R> {
     async fn sweep(&self, limit: usize) -> Result<Swept, Error> {
         let Expired { mut removed, lapsed, more } = self.within(self.records.expire(limit)).await?;
         let mut progress = removed > 0;
-        for id in lapsed {
-            match self.within(self.step(id, Manner::default(), state::expire)).await {
-                Ok(is_gone) => (removed, progress) = (removed + usize::from(is_gone), true),
-                Err(error @ Error::Unreadable(..)) => self.keep(id, &error),
+        for operation in lapsed {
+            let expiry = TypedCall::new(Expiry { operation });
+            match self.within(self.step(&expiry)).await {
+                Ok(()) => {
+                    removed += usize::from(expiry.answer()?);
+                    progress = true;
+                }
+                Err(error @ Error::Unreadable(..)) => self.keep(operation, &error),
                 Err(error) => return Err(error),
             }
         }

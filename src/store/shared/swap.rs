@@ -96,7 +96,7 @@ pub(crate) enum Expected {
     /// No record.
     Nothing,
     /// This revision of it. `lapsed` says on which side of the time at which it changes by itself
-    /// the server's clock must be: the rule has supposed so.
+    /// the server's clock must be: the rule has assumed so.
     Revision {
         /// As it was put.
         revision: Revision,
@@ -111,7 +111,7 @@ pub(crate) enum Put<'a> {
     /// None: it is only looked at.
     Nothing,
     /// The record goes.
-    Removal(Meant),
+    Removal(Conditions),
     /// This record is put there.
     Record {
         /// Random and new: a call that finds it there was sent twice, and has been done.
@@ -120,21 +120,22 @@ pub(crate) enum Put<'a> {
         bytes: &'a [u8],
         /// What it says, for indexes and for people.
         operation: &'a Operation,
-        /// How it is meant.
-        meant: Meant,
+        /// Under which conditions.
+        conditions: Conditions,
     },
 }
 
-/// How a change is meant.
+/// The conditions of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Meant {
-    /// The earliest and the latest time on the server's clock at which it may be made. It was
-    /// worked out for a time between the two: beyond them a clock was set, or the call is so late
-    /// that nobody waits for it any more.
-    pub(crate) between: (Timestamp, Timestamp),
+pub(crate) struct Conditions {
+    /// The earliest time on the server's clock at which it may be made.
+    pub(crate) not_before: Timestamp,
+    /// The latest such time. The change was worked out for a time between the two: beyond them a
+    /// clock was set, or the call is so late that nobody waits for it any more.
+    pub(crate) not_after: Timestamp,
     /// It must be durable before the call returns.
     pub(crate) durable: bool,
-    /// An attempt ends by it, or is found to have ended: who waits is told.
+    /// An attempt ends by it, or is found to have ended: waiters are told.
     pub(crate) ends: bool,
 }
 

@@ -1,22 +1,22 @@
-//! From when on a server may do what a rule has made of what was supposed of it.
+//! The earliest time at which a server may make a change.
 
 use std::time::Duration;
 
-use super::Supposed;
+use super::Assumption;
 use crate::operation::state::Transition;
 use crate::operation::{AskedUnder, State, Step, StepState, Timestamp};
 
-/// How far a server's clock may be behind what was supposed of it.
+/// How far a server's clock may be behind the time that was assumed.
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
-/// The earliest time on the server's clock at which it may do what a rule has made of what was
-/// supposed. The estimate of that clock may be ahead: nobody frees an uncertain operation before its
-/// attempt must have ended, not by a moment.
-pub(super) fn earliest<T>(supposed: &Supposed, done: &Transition<T>) -> Timestamp {
-    let at = supposed.at.minus(CLOCK_SLACK);
-    let before = supposed.sight.as_ref().map(|sight| &*sight.operation);
+/// The earliest time on the server's clock at which it may do what a rule has made of an assumption.
+/// The estimate of that clock may be ahead: nobody frees an uncertain operation before its attempt
+/// must have ended, not by a moment.
+pub(super) fn earliest<T>(assumed: &Assumption, done: &Transition<T>) -> Timestamp {
+    let at = assumed.at.minus(CLOCK_SLACK);
+    let before = assumed.record.as_ref().map(|known| &*known.operation);
     let (Some(before), Some(after)) = (before, &done.operation) else { return at };
-    // what was only observed is free at once for who enforces
+    // What was only observed is free at once for a route that enforces.
     if before.asked.under != after.asked.under && after.asked.under == AskedUnder::Enforce {
         return at;
     }
@@ -32,7 +32,7 @@ pub(super) fn earliest<T>(supposed: &Supposed, done: &Transition<T>) -> Timestam
 fn freed(before: &[Step], after: &[Step]) -> impl Iterator<Item = Timestamp> {
     before.iter().filter_map(|step| match &step.state {
         StepState::Uncertain(held) => {
-            // under the same claim, it is one that was never sent
+            // Under the same claim it is a step that was never sent.
             let is_anew = |claim_id| claim_id != held.claim_id;
             let begins = |next: &&Step| {
                 next.name == step.name

@@ -2,23 +2,26 @@
 
 use std::sync::Arc;
 
-use onceward::operation::state::{ClaimRequest, Claimed, Decided, IfInFlight, Settled};
+use onceward::operation::state::{
+    ClaimRequest, Claimed, Decided, Forgetting, Grant, IfInFlight, OperationState, Settled,
+    Withdrawal,
+};
 use onceward::operation::{Asked, AskedUnder, Outcome};
-use onceward::store::Store;
+use onceward::store::{Store, StoreExt as _};
 use tokio::task::JoinSet;
 
 use super::Harness;
 use super::support::{
-    LEASE, RETENTION, answer, attempted, claim_on, copy_of, end_of, granted, look_at, order,
-    order_with_body,
+    LEASE, RETENTION, answer, attempted, claim_on, copy_of, end_of, granted, granted_as, look_at,
+    order, order_with_body,
 };
 
 pub(super) async fn s1_the_first_claim_is_granted_and_a_copy_meets_it_in_flight(
     harness: &impl Harness,
 ) {
     let (store, order) = (harness.store(), order("1"));
-    assert_eq!(copy_of(&*store, &order).await, Claimed::Granted { attempt: 1 });
-    let met = Claimed::InFlight { attempt: 1, lease_left: LEASE };
+    assert_eq!(copy_of(&*store, &order).await, granted_as(1));
+    let met = Claimed::NotGranted(OperationState::InFlight { attempt: 1, lease_left: LEASE });
     assert_eq!(copy_of(&*store, &order).await, met);
 }
 
@@ -30,7 +33,7 @@ pub(super) async fn fifty_racers(store: &Arc<dyn Store>, asked: &Arc<Asked>) -> 
         let (store, start, request) = (Arc::clone(store), Arc::clone(&start), claim_on(asked));
         racers.spawn(async move {
             start.wait().await;
-            store.claim(&request).await
+            store.apply(request.clone()).await
         });
     }
     racers.join_all().await.into_iter().map(Result::unwrap).collect()
@@ -43,18 +46,24 @@ pub(super) async fn s1_of_fifty_racers_one_is_granted_and_the_others_are_answere
     for attempt in 1..=5 {
         let told = fifty_racers(&store, &order).await;
         let count = |wanted: Claimed| told.iter().filter(|claimed| **claimed == wanted).count();
-        assert_eq!(count(Claimed::Granted { attempt }), 1);
-        assert_eq!(count(Claimed::InFlight { attempt, lease_left: LEASE }), 49);
+        assert_eq!(count(granted_as(attempt)), 1);
+        assert_eq!(
+            count(Claimed::NotGranted(OperationState::InFlight { attempt, lease_left: LEASE })),
+            49
+        );
         let holder = store.get(order.id).await.unwrap().unwrap();
         let claim_id = holder.attempts.kept().last().unwrap().claim_id;
-        store.withdraw(order.id, claim_id, RETENTION).await.unwrap();
+        store
+            .apply(Withdrawal { operation: order.id, claim_id, retention: RETENTION })
+            .await
+            .unwrap();
     }
 }
 
 pub(super) async fn s1_a_success_is_told_with_its_answer(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     attempted(&*store, &order, Outcome::Succeeded).await;
-    let told = Claimed::Succeeded { attempt: 1, answer: answer() };
+    let told = Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
     assert_eq!(copy_of(&*store, &order).await, told);
     assert_eq!(look_at(&*store, &order).await, told);
 }
@@ -62,26 +71,26 @@ pub(super) async fn s1_a_success_is_told_with_its_answer(harness: &impl Harness)
 pub(super) async fn s1_another_request_under_the_key_is_mismatched(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let other = order_with_body("1", "{\"other\":true}");
-    let mismatched = Claimed::Mismatched { attempt: 1 };
+    let mismatched = Claimed::NotGranted(OperationState::Mismatched { attempt: 1 });
     let (request, attempt) = granted(&*store, &order).await;
     assert_eq!(copy_of(&*store, &other).await, mismatched);
     let end = super::support::end_of(&request, attempt, Outcome::Uncertain);
-    store.settle(&end).await.unwrap();
+    store.apply(end.clone()).await.unwrap();
     assert_eq!(copy_of(&*store, &other).await, mismatched);
     let end = super::support::end_of(&request, attempt, Outcome::Succeeded);
-    store.settle(&end).await.unwrap();
+    store.apply(end.clone()).await.unwrap();
     assert_eq!(copy_of(&*store, &other).await, mismatched);
-    let told = Claimed::Succeeded { attempt: 1, answer: answer() };
+    let told = Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
     assert_eq!(copy_of(&*store, &order).await, told);
 }
 
 pub(super) async fn s1_a_claim_that_only_looks_is_granted_nothing(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
-    assert_eq!(look_at(&*store, &order).await, Claimed::Free);
+    assert_eq!(look_at(&*store, &order).await, Claimed::NotGranted(OperationState::Free));
     assert_eq!(store.get(order.id).await.unwrap(), None);
     attempted(&*store, &order, Outcome::Failed).await;
-    assert_eq!(look_at(&*store, &order).await, Claimed::Free);
-    assert_eq!(copy_of(&*store, &order).await, Claimed::Granted { attempt: 2 });
+    assert_eq!(look_at(&*store, &order).await, Claimed::NotGranted(OperationState::Free));
+    assert_eq!(copy_of(&*store, &order).await, granted_as(2));
 }
 
 /// C37: keys are bytes, compared as they are.
@@ -90,18 +99,18 @@ pub(super) async fn s1_keys_that_differ_in_case_or_blanks_are_different_operatio
 ) {
     let store = harness.store();
     for key in ["abc", "ABC", "abc ", " abc", "abc\u{a0}", "\u{e9}", "e\u{301}"] {
-        assert_eq!(copy_of(&*store, &order(key)).await, Claimed::Granted { attempt: 1 }, "{key:?}");
+        assert_eq!(copy_of(&*store, &order(key)).await, granted_as(1), "{key:?}");
     }
 }
 
 pub(super) async fn s2_a_claim_that_is_sent_twice_is_granted_once(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let (request, attempt) = granted(&*store, &order).await;
-    assert_eq!(store.claim(&request).await.unwrap(), Claimed::Granted { attempt });
+    assert_eq!(store.apply(request.clone()).await.unwrap(), granted_as(attempt));
     assert_eq!(store.get(order.id).await.unwrap().unwrap().attempts.total(), 1);
     // not even noted as a refused copy
     let end = super::support::end_of(&request, attempt, Outcome::Failed);
-    let settled = store.settle(&end).await.unwrap();
+    let settled = store.apply(end.clone()).await.unwrap();
     assert_eq!(settled, onceward::operation::state::Settled::Recorded { copy_refused: false });
 }
 
@@ -110,14 +119,36 @@ pub(super) async fn s2_a_claim_that_arrives_after_its_withdrawal_is_granted_noth
 ) {
     let (store, order) = (harness.store(), order("1"));
     let (first, _) = granted(&*store, &order).await;
-    store.withdraw(order.id, first.claim_id, RETENTION).await.unwrap();
-    assert_eq!(store.claim(&first).await.unwrap(), Claimed::Free);
+    store
+        .apply(Withdrawal { operation: order.id, claim_id: first.claim_id, retention: RETENTION })
+        .await
+        .unwrap();
+    assert_eq!(
+        store.apply(first.clone()).await.unwrap(),
+        Claimed::NotGranted(OperationState::Free)
+    );
     // nor after others have come and gone
     attempted(&*store, &order, Outcome::Failed).await;
-    assert_eq!(store.claim(&first).await.unwrap(), Claimed::Free);
-    assert_eq!(store.forget(order.id, "ops", "again").await.unwrap(), Decided::Done);
-    assert_eq!(store.claim(&first).await.unwrap(), Claimed::Free);
-    assert_eq!(copy_of(&*store, &order).await, Claimed::Granted { attempt: 3 });
+    assert_eq!(
+        store.apply(first.clone()).await.unwrap(),
+        Claimed::NotGranted(OperationState::Free)
+    );
+    assert_eq!(
+        store
+            .apply(Forgetting {
+                operation: order.id,
+                by: "ops".to_owned(),
+                reason: "again".to_owned()
+            })
+            .await
+            .unwrap(),
+        Decided::Done
+    );
+    assert_eq!(
+        store.apply(first.clone()).await.unwrap(),
+        Claimed::NotGranted(OperationState::Free)
+    );
+    assert_eq!(copy_of(&*store, &order).await, granted_as(3));
 }
 
 pub(super) async fn s2_a_withdrawal_leaves_no_trace_where_its_claim_left_none(
@@ -125,11 +156,17 @@ pub(super) async fn s2_a_withdrawal_leaves_no_trace_where_its_claim_left_none(
 ) {
     let (store, order) = (harness.store(), order("1"));
     let never_arrived = claim_on(&order).claim_id;
-    store.withdraw(order.id, never_arrived, RETENTION).await.unwrap();
+    store
+        .apply(Withdrawal { operation: order.id, claim_id: never_arrived, retention: RETENTION })
+        .await
+        .unwrap();
     assert_eq!(store.get(order.id).await.unwrap(), None);
     let (current, attempt) = granted(&*store, &order).await;
-    store.withdraw(order.id, never_arrived, RETENTION).await.unwrap();
-    assert_eq!(store.claim(&current).await.unwrap(), Claimed::Granted { attempt });
+    store
+        .apply(Withdrawal { operation: order.id, claim_id: never_arrived, retention: RETENTION })
+        .await
+        .unwrap();
+    assert_eq!(store.apply(current.clone()).await.unwrap(), granted_as(attempt));
 }
 
 pub(super) async fn s3_attempt_numbers_grow_across_failures_and_being_forgotten(
@@ -140,7 +177,17 @@ pub(super) async fn s3_attempt_numbers_grow_across_failures_and_being_forgotten(
         assert_eq!(attempted(&*store, &order, Outcome::Failed).await.1, expected);
     }
     assert_eq!(attempted(&*store, &order, Outcome::Succeeded).await.1, 4);
-    assert_eq!(store.forget(order.id, "ops", "again").await.unwrap(), Decided::Done);
+    assert_eq!(
+        store
+            .apply(Forgetting {
+                operation: order.id,
+                by: "ops".to_owned(),
+                reason: "again".to_owned()
+            })
+            .await
+            .unwrap(),
+        Decided::Done
+    );
     assert_eq!(attempted(&*store, &order, Outcome::Failed).await.1, 5);
 }
 
@@ -154,9 +201,11 @@ pub(super) async fn s9_contention_on_one_operation_is_never_an_error(harness: &i
             for _ in 0..50 {
                 let waits = IfInFlight::Waits;
                 let request = ClaimRequest { if_in_flight: waits, ..claim_on(&order) };
-                if let Claimed::Granted { attempt } = store.claim(&request).await.unwrap() {
+                if let Claimed::Granted(Grant { attempt, .. }) =
+                    store.apply(request.clone()).await.unwrap()
+                {
                     let end = super::support::end_of(&request, attempt, Outcome::Failed);
-                    store.settle(&end).await.unwrap();
+                    store.apply(end.clone()).await.unwrap();
                     granted += 1;
                 }
             }
@@ -183,19 +232,26 @@ pub(super) async fn s1_what_was_only_observed_is_free_but_for_a_genuine_success(
     attempted(&*store, &under("failed", true), Outcome::Failed).await;
     attempted(&*store, &under("not genuine", false), Outcome::Succeeded).await;
     for key in ["in flight", "uncertain", "failed", "not genuine"] {
-        assert_eq!(look_at(&*store, &order(key)).await, Claimed::Free, "{key}");
+        assert_eq!(
+            look_at(&*store, &order(key)).await,
+            Claimed::NotGranted(OperationState::Free),
+            "{key}"
+        );
         let (claim, attempt) = granted(&*store, &order(key)).await;
         assert_eq!(attempt, 2, "{key}");
         // From now on it is an operation as any other.
-        let met = Claimed::InFlight { attempt, lease_left: LEASE };
+        let met = Claimed::NotGranted(OperationState::InFlight { attempt, lease_left: LEASE });
         assert_eq!(copy_of(&*store, &under(key, true)).await, met, "{key}");
         let end = end_of(&claim, attempt, Outcome::Succeeded);
-        assert!(matches!(store.settle(&end).await.unwrap(), Settled::Recorded { .. }), "{key}");
-        let told = Claimed::Succeeded { attempt, answer: answer() };
+        assert!(
+            matches!(store.apply(end.clone()).await.unwrap(), Settled::Recorded { .. }),
+            "{key}"
+        );
+        let told = Claimed::NotGranted(OperationState::Succeeded { attempt, answer: answer() });
         assert_eq!(copy_of(&*store, &order(key)).await, told, "{key}");
     }
     attempted(&*store, &under("genuine", true), Outcome::Succeeded).await;
-    let told = Claimed::Succeeded { attempt: 1, answer: answer() };
+    let told = Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
     assert_eq!(copy_of(&*store, &order("genuine")).await, told);
     // For who observes too, a copy is a copy.
     attempted(&*store, &under("twice", false), Outcome::Succeeded).await;

@@ -1,11 +1,15 @@
 //! What people decide, S2, S3 and S8.
 
-use onceward::operation::state::{Claimed, Decided, Settled, Verdict};
+use onceward::operation::state::{
+    Claimed, Decided, Forgetting, OperationState, Resolution, Settled, Verdict,
+};
 use onceward::operation::{DecisionKind, Outcome};
+use onceward::store::StoreExt as _;
 
 use super::Harness;
 use super::support::{
-    RETENTION, answer, attempted, copy_of, end_of, granted, order, resolved_as, sweep_all,
+    RETENTION, answer, attempted, copy_of, end_of, granted, granted_as, order, resolved_as,
+    sweep_all,
 };
 
 pub(super) async fn s2_an_operator_resolves_what_is_uncertain_and_its_settle_becomes_stale(
@@ -14,11 +18,12 @@ pub(super) async fn s2_an_operator_resolves_what_is_uncertain_and_its_settle_bec
     let (store, order) = (harness.store(), order("1"));
     let (request, attempt) = attempted(&*store, &order, Outcome::Uncertain).await;
     let done = Verdict::Succeeded(Some(answer()));
-    let decided = store.resolve(order.id, &resolved_as(done)).await.unwrap();
+    let decided =
+        store.apply(Resolution { operation: order.id, ..resolved_as(done) }).await.unwrap();
     assert_eq!(decided, Decided::Done);
-    let settled = store.settle(&end_of(&request, attempt, Outcome::Failed)).await.unwrap();
+    let settled = store.apply(end_of(&request, attempt, Outcome::Failed)).await.unwrap();
     assert_eq!(settled, Settled::Superseded);
-    let told = Claimed::Succeeded { attempt, answer: answer() };
+    let told = Claimed::NotGranted(OperationState::Succeeded { attempt, answer: answer() });
     assert_eq!(copy_of(&*store, &order).await, told);
     let found = store.get(order.id).await.unwrap().unwrap();
     let [held, decision] = &*found.decisions else { panic!("{:?}", found.decisions) };
@@ -32,13 +37,42 @@ pub(super) async fn s2_an_operator_resolves_what_is_uncertain_and_its_settle_bec
 pub(super) async fn s2_an_operator_is_refused_what_is_in_flight_or_done(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let failed = resolved_as(Verdict::Failed);
-    assert_eq!(store.resolve(order.id, &failed).await.unwrap(), Decided::Unknown);
-    assert_eq!(store.forget(order.id, "ops", "why").await.unwrap(), Decided::Unknown);
+    assert_eq!(
+        store.apply(Resolution { operation: order.id, ..failed.clone() }).await.unwrap(),
+        Decided::Unknown
+    );
+    assert_eq!(
+        store
+            .apply(Forgetting {
+                operation: order.id,
+                by: "ops".to_owned(),
+                reason: "why".to_owned()
+            })
+            .await
+            .unwrap(),
+        Decided::Unknown
+    );
     let (request, attempt) = granted(&*store, &order).await;
-    assert_eq!(store.resolve(order.id, &failed).await.unwrap(), Decided::Refused);
-    assert_eq!(store.forget(order.id, "ops", "why").await.unwrap(), Decided::Refused);
-    store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
-    assert_eq!(store.resolve(order.id, &failed).await.unwrap(), Decided::Refused);
+    assert_eq!(
+        store.apply(Resolution { operation: order.id, ..failed.clone() }).await.unwrap(),
+        Decided::Refused
+    );
+    assert_eq!(
+        store
+            .apply(Forgetting {
+                operation: order.id,
+                by: "ops".to_owned(),
+                reason: "why".to_owned()
+            })
+            .await
+            .unwrap(),
+        Decided::Refused
+    );
+    store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    assert_eq!(
+        store.apply(Resolution { operation: order.id, ..failed.clone() }).await.unwrap(),
+        Decided::Refused
+    );
     assert_eq!(store.get(order.id).await.unwrap().unwrap().decisions, []);
 }
 
@@ -47,8 +81,18 @@ pub(super) async fn s3_a_forgotten_operation_runs_again_and_keeps_its_log(harnes
     attempted(&*store, &order, Outcome::Succeeded).await;
     // a copy has been answered, so that the answer may be at hand
     copy_of(&*store, &order).await;
-    assert_eq!(store.forget(order.id, "ops", "by mistake").await.unwrap(), Decided::Done);
-    assert_eq!(copy_of(&*store, &order).await, Claimed::Granted { attempt: 2 });
+    assert_eq!(
+        store
+            .apply(Forgetting {
+                operation: order.id,
+                by: "ops".to_owned(),
+                reason: "by mistake".to_owned()
+            })
+            .await
+            .unwrap(),
+        Decided::Done
+    );
+    assert_eq!(copy_of(&*store, &order).await, granted_as(2));
     let found = store.get(order.id).await.unwrap().unwrap();
     assert_eq!((found.attempts.total(), found.decisions.len()), (2, 1));
 }

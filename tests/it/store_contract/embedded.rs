@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use fjall::KeyspaceCreateOptions;
 use onceward::clock::Clock;
-use onceward::operation::state::{Claimed, Settled};
+use onceward::operation::state::{Claimed, Forgetting, OperationState, Renewal, Settled};
 use onceward::operation::{Asked, OperationId, Outcome, Reason, State, Timestamp};
 use onceward::store::embedded::{self, Durability, Embedded, IfDamaged, OpenError, Settings};
-use onceward::store::{Error, Store};
+use onceward::store::{Error, Store, StoreExt as _};
 use tempfile::TempDir;
 
 use super::Harness;
 use super::support::{
     ATTEMPT_TIMEOUT, LEASE, MILLISECOND, RETENTION, answer, attempted, claim_on, copy_of, end_of,
-    granted, look_at, order, sweep_all,
+    granted, granted_as, look_at, order, sweep_all,
 };
 
 pub(super) const START: Timestamp = Timestamp(1_800_000_000_000);
@@ -120,9 +120,9 @@ async fn s11_what_was_in_flight_is_uncertain_after_a_restart() {
     // not more of them with each restart
     one.reopen().await;
     assert_eq!(one.store.uncertain().await.unwrap(), 2);
-    let told = Claimed::Uncertain { attempt, ends_in: ATTEMPT_TIMEOUT };
+    let told = Claimed::NotGranted(OperationState::Uncertain { attempt, ends_in: ATTEMPT_TIMEOUT });
     assert_eq!(copy_of(&*one.store, &in_flight).await, told);
-    let settled = one.store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    let settled = one.store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     assert_eq!(settled, Settled::Recorded { copy_refused: true });
     assert_eq!(one.store.uncertain().await.unwrap(), 1);
 }
@@ -137,12 +137,15 @@ async fn s3_a_restart_keeps_what_is_settled_and_the_numbers_of_attempts() {
     let before = one.store.get(done.id).await.unwrap();
     one.reopen().await;
     assert_eq!(one.store.get(done.id).await.unwrap(), before);
-    let told = Claimed::Succeeded { attempt: 1, answer: answer() };
+    let told = Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
     assert_eq!(copy_of(&*one.store, &done).await, told);
-    assert_eq!(copy_of(&*one.store, &failed).await, Claimed::Granted { attempt: 3 });
-    one.store.forget(done.id, "ops", "again").await.unwrap();
+    assert_eq!(copy_of(&*one.store, &failed).await, granted_as(3));
+    one.store
+        .apply(Forgetting { operation: done.id, by: "ops".to_owned(), reason: "again".to_owned() })
+        .await
+        .unwrap();
     one.reopen().await;
-    assert_eq!(copy_of(&*one.store, &done).await, Claimed::Granted { attempt: 2 });
+    assert_eq!(copy_of(&*one.store, &done).await, granted_as(2));
 }
 
 #[tokio::test]
@@ -167,11 +170,11 @@ async fn s4_time_does_not_go_back_when_the_machine_s_clock_does() {
     attempted(&*one.store, &order("1"), Outcome::Succeeded).await;
     let set_back = Clock::manual(Timestamp(START.0 - 86_400_000));
     one.reopen_on(set_back).await;
-    let told = Claimed::Succeeded { attempt: 1, answer: answer() };
+    let told = Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
     one.pass(RETENTION - MILLISECOND).await;
     assert_eq!(copy_of(&*one.store, &order("1")).await, told);
     one.pass(MILLISECOND).await;
-    assert_eq!(copy_of(&*one.store, &order("1")).await, Claimed::Granted { attempt: 1 });
+    assert_eq!(copy_of(&*one.store, &order("1")).await, granted_as(1));
     let kept = one.store.get(order("1").id).await.unwrap().unwrap();
     assert_eq!(kept.created_at, START.plus(LEASE).plus(RETENTION));
 }
@@ -203,13 +206,22 @@ async fn s8_what_was_answered_is_there_after_a_crash() {
     let order = order("1");
     let (request, attempt) = granted(&*one.store, &order).await;
     let crashed = after_a_crash(&one);
-    assert!(matches!(copy_of(&*crashed.store, &order).await, Claimed::Uncertain { .. }));
-    one.store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    assert!(matches!(
+        copy_of(&*crashed.store, &order).await,
+        Claimed::NotGranted(OperationState::Uncertain { .. })
+    ));
+    one.store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     let crashed = after_a_crash(&one);
-    assert!(matches!(copy_of(&*crashed.store, &order).await, Claimed::Succeeded { .. }));
-    one.store.forget(order.id, "ops", "again").await.unwrap();
+    assert!(matches!(
+        copy_of(&*crashed.store, &order).await,
+        Claimed::NotGranted(OperationState::Succeeded { .. })
+    ));
+    one.store
+        .apply(Forgetting { operation: order.id, by: "ops".to_owned(), reason: "again".to_owned() })
+        .await
+        .unwrap();
     let crashed = after_a_crash(&one);
-    assert_eq!(copy_of(&*crashed.store, &order).await, Claimed::Granted { attempt: 2 });
+    assert_eq!(copy_of(&*crashed.store, &order).await, granted_as(2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -221,12 +233,25 @@ async fn s8_nobody_is_told_of_a_success_that_was_forgotten() {
         let readers = (0..4).map(|_| {
             let (store, order) = (Arc::clone(&one.store), Arc::clone(&order));
             tokio::spawn(async move {
-                while let Claimed::Succeeded { .. } = look_at(&*store, &order).await {}
+                while let Claimed::NotGranted(OperationState::Succeeded { .. }) =
+                    look_at(&*store, &order).await
+                {}
             })
         });
         let readers = readers.collect::<Vec<_>>();
-        one.store.forget(order.id, "ops", "again").await.unwrap();
-        assert_eq!(look_at(&*one.store, &order).await, Claimed::Free, "round {round}");
+        one.store
+            .apply(Forgetting {
+                operation: order.id,
+                by: "ops".to_owned(),
+                reason: "again".to_owned(),
+            })
+            .await
+            .unwrap();
+        assert_eq!(
+            look_at(&*one.store, &order).await,
+            Claimed::NotGranted(OperationState::Free),
+            "round {round}"
+        );
         for reader in readers {
             reader.await.unwrap();
         }
@@ -244,17 +269,26 @@ async fn s6_a_damaged_record_is_an_error_and_not_a_free_key() {
     for damage in damages {
         one.damage(order.id, damage).await;
         let unreadable = |error| matches!(error, Error::Unreadable(id, _) if id == order.id);
-        assert!(unreadable(one.store.claim(&claim_on(&order)).await.unwrap_err()));
+        assert!(unreadable(one.store.apply(claim_on(&order)).await.unwrap_err()));
         assert!(unreadable(one.store.get(order.id).await.unwrap_err()));
         let end = end_of(&request, attempt, Outcome::Failed);
-        assert!(unreadable(one.store.settle(&end).await.unwrap_err()));
-        assert!(unreadable(one.store.forget(order.id, "ops", "why").await.unwrap_err()));
+        assert!(unreadable(one.store.apply(end.clone()).await.unwrap_err()));
+        assert!(unreadable(
+            one.store
+                .apply(Forgetting {
+                    operation: order.id,
+                    by: "ops".to_owned(),
+                    reason: "why".to_owned()
+                })
+                .await
+                .unwrap_err()
+        ));
     }
     // not even when its retention has passed; and it is in nobody's way
     attempted(&*one.store, &super::support::order("2"), Outcome::Succeeded).await;
     one.pass(RETENTION).await;
     assert_eq!(sweep_all(&*one.store, 1).await, (1, 0));
-    assert!(one.store.claim(&claim_on(&order)).await.is_err());
+    assert!(one.store.apply(claim_on(&order)).await.is_err());
 }
 
 #[tokio::test]
@@ -268,8 +302,11 @@ async fn a_damaged_record_in_flight_does_not_keep_the_store_from_opening() {
     granted(&*one.store, &crashed).await;
     let mut copy = after_a_crash(&one);
     copy.damage(crashed.id, Vec::clear).await;
-    assert!(copy.store.claim(&claim_on(&crashed)).await.is_err());
-    assert!(matches!(copy_of(&*copy.store, &order("1")).await, Claimed::Uncertain { .. }));
+    assert!(copy.store.apply(claim_on(&crashed)).await.is_err());
+    assert!(matches!(
+        copy_of(&*copy.store, &order("1")).await,
+        Claimed::NotGranted(OperationState::Uncertain { .. })
+    ));
 }
 
 #[test]
@@ -311,11 +348,14 @@ async fn a_closed_store_answers_nobody_and_lets_go_of_its_directory() {
     attempted(&*one.store, &order("1"), Outcome::Succeeded).await;
     one.store.close().await;
     one.store.close().await;
-    let refused = one.store.claim(&claim_on(&order("1"))).await.unwrap_err();
+    let refused = one.store.apply(claim_on(&order("1"))).await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable(_)), "{refused:?}");
     assert!(!refused.may_have_applied());
     let again = open(one.directory.path(), &one.clock).unwrap();
-    assert!(matches!(copy_of(&*again, &order("1")).await, Claimed::Succeeded { .. }));
+    assert!(matches!(
+        copy_of(&*again, &order("1")).await,
+        Claimed::NotGranted(OperationState::Succeeded { .. })
+    ));
 }
 
 /// Runs one of the tests below in a process of its own, on this directory.
@@ -353,7 +393,11 @@ async fn s8_what_was_answered_is_there_after_the_process_was_killed() {
     let store = open(directory.path(), &Clock::system()).unwrap();
     for key in settled {
         let told = copy_of(&*store, &order(&key)).await;
-        assert_eq!(told, Claimed::Succeeded { attempt: 1, answer: answer() }, "{key}");
+        assert_eq!(
+            told,
+            Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() }),
+            "{key}"
+        );
     }
 }
 
@@ -390,10 +434,13 @@ async fn a_full_disk_refuses_claims_and_replays_what_is_settled() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
     let store = open(one.directory.path(), &one.clock).unwrap();
-    let told = Claimed::Succeeded { attempt: 1, answer: answer() };
+    let told = Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
     assert_eq!(copy_of(&*store, &order("cached")).await, told);
-    assert!(matches!(copy_of(&*store, &order("in flight")).await, Claimed::Uncertain { .. }));
-    assert_eq!(copy_of(&*store, &order("new")).await, Claimed::Granted { attempt: 1 });
+    assert!(matches!(
+        copy_of(&*store, &order("in flight")).await,
+        Claimed::NotGranted(OperationState::Uncertain { .. })
+    ));
+    assert_eq!(copy_of(&*store, &order("new")).await, granted_as(1));
 }
 
 /// Not a test by itself: its disk is full soon.
@@ -408,31 +455,44 @@ async fn a_process_whose_disk_is_full() {
     let mut acknowledged = Vec::new();
     let failed = loop {
         let key = format!("fill {}", acknowledged.len());
-        match store.claim(&claim_on(&order(&key))).await {
+        match store.apply(claim_on(&order(&key))).await {
             Ok(_) => acknowledged.push(key),
             Err(error) => break error,
         }
     };
     assert!(failed.may_have_applied(), "{failed:?}");
     // from now on it is told to be off before anything is done
-    let refused = store.claim(&claim_on(&order("new"))).await.unwrap_err();
+    let refused = store.apply(claim_on(&order("new"))).await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable(_)), "{refused:?}");
     let end = end_of(&holder, attempt, Outcome::Succeeded);
-    assert!(matches!(store.settle(&end).await.unwrap_err(), Error::Unavailable(_)));
+    assert!(matches!(store.apply(end.clone()).await.unwrap_err(), Error::Unavailable(_)));
     assert!(matches!(store.probe().await.unwrap_err(), Error::Unavailable(_)));
     assert!(matches!(store.sweep(10).await.unwrap_err(), Error::Unavailable(_)));
     // but copies are answered
-    let told = Claimed::Succeeded { attempt: 1, answer: answer() };
+    let told = Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
     for key in ["cached", "on disk"] {
         assert_eq!(copy_of(&*store, &order(key)).await, told, "{key}");
     }
     let met = copy_of(&*store, &order("in flight")).await;
-    assert_eq!(met, Claimed::InFlight { attempt: 1, lease_left: LEASE });
+    assert_eq!(
+        met,
+        Claimed::NotGranted(OperationState::InFlight { attempt: 1, lease_left: LEASE })
+    );
     for key in &acknowledged {
         let met = copy_of(&*store, &order(key)).await;
-        assert!(matches!(met, Claimed::InFlight { .. }), "{key}: {met:?}");
+        assert!(
+            matches!(met, Claimed::NotGranted(OperationState::InFlight { .. })),
+            "{key}: {met:?}"
+        );
     }
-    store.renew(order("in flight").id, holder.claim_id, LEASE * 2).await.unwrap();
+    store
+        .apply(Renewal {
+            operation: order("in flight").id,
+            claim_id: holder.claim_id,
+            lease: LEASE * 2,
+        })
+        .await
+        .unwrap();
     store.close().await;
 }
 
@@ -460,8 +520,12 @@ async fn s6_a_damaged_journal_is_never_cut_off_in_silence() {
                 Ok(store) => {
                     for number in 0..10 {
                         let told = copy_of(&*store, &order(&number.to_string())).await;
-                        let safe =
-                            matches!(told, Claimed::Succeeded { .. } | Claimed::Uncertain { .. });
+                        let safe = matches!(
+                            told,
+                            Claimed::NotGranted(
+                                OperationState::Succeeded { .. } | OperationState::Uncertain { .. }
+                            )
+                        );
                         assert!(safe, "{at}: {told:?}");
                     }
                     kept += 1;
@@ -486,7 +550,7 @@ async fn s8_a_probe_that_a_crash_interrupts_leaves_nothing_behind() {
     let one = OnDisk::start().await;
     let mut probe = Asked::clone(&order("1"));
     probe.route = "onceward:probe".into();
-    one.store.claim(&claim_on(&Arc::new(probe))).await.unwrap();
+    one.store.apply(claim_on(&Arc::new(probe))).await.unwrap();
     granted(&*one.store, &order("2")).await;
     let crashed = after_a_crash(&one);
     assert_eq!(crashed.store.get(order("1").id).await.unwrap(), None);

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use onceward::clock::Clock;
-use onceward::operation::state::{ClaimRequest, Claimed, Settlement};
+use onceward::operation::state::{ClaimRequest, Claimed, Ending, OperationState, Settlement};
 use onceward::operation::{AnswerBody, Outcome, State, StoredAnswer};
-use onceward::store::Store;
 use onceward::store::embedded::{Embedded, IfDamaged, OpenError, Settings};
+use onceward::store::{Store, StoreExt as _};
 use tempfile::TempDir;
 
 use super::embedded::{START, after_a_crash_of, open_with, settings};
@@ -35,7 +35,8 @@ pub(super) fn journal(store: &Path) -> Vec<u8> {
 pub(super) fn end_with(request: &ClaimRequest, body: &[u8]) -> Settlement {
     let mut end = end_of(request, 1, Outcome::Succeeded);
     let body = AnswerBody::Kept(body.to_vec().into());
-    end.ending.answer = Some(Arc::new(StoredAnswer { body, ..StoredAnswer::clone(&answer()) }));
+    let answer = Arc::new(StoredAnswer { body, ..StoredAnswer::clone(&answer()) });
+    end.ending = Ending::Succeeded { answer, reference: None };
     end
 }
 
@@ -58,7 +59,7 @@ impl Written {
         let before = journal(path);
         let synced = fs::read(path.join(SYNCED)).unwrap();
         let body = [&before[..], &vec![0; 2 * SECTOR], b"FJL\x03", &before, b"FJL"].concat();
-        store.settle(&end_with(&request, &body)).await.unwrap();
+        store.apply(end_with(&request, &body)).await.unwrap();
         let after = journal(path);
         let store = after_a_crash_of(path, |copy| fs::write(copy.join(SYNCED), synced).unwrap());
         Self { store, before, after }
@@ -89,7 +90,10 @@ impl Written {
 /// What was done is remembered; and what `last` has become.
 async fn keeps_what_was_done(store: &dyn Store) -> Claimed {
     let kept = copy_of(store, &order("kept")).await;
-    assert_eq!(kept, Claimed::Succeeded { attempt: 1, answer: answer() });
+    assert_eq!(
+        kept,
+        Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() })
+    );
     copy_of(store, &order("last")).await
 }
 
@@ -98,12 +102,17 @@ async fn bodies_that_hold_the_marks_of_a_journal_are_kept_byte_for_byte() {
     let written = Written::new().await;
     let store = open(written.store.path(), IfDamaged::Refuse).unwrap();
     let told = keeps_what_was_done(&*store).await;
-    let Claimed::Succeeded { answer, .. } = told else { panic!("{told:?}") };
+    let Claimed::NotGranted(OperationState::Succeeded { answer, .. }) = told else {
+        panic!("{told:?}")
+    };
     let AnswerBody::Kept(body) = &answer.body else { panic!("it was kept") };
     assert!(body.starts_with(&written.before) && body.ends_with(b"FJL"));
     store.close().await;
     let again = open(written.store.path(), IfDamaged::Refuse).unwrap();
-    assert!(matches!(keeps_what_was_done(&*again).await, Claimed::Succeeded { .. }));
+    assert!(matches!(
+        keeps_what_was_done(&*again).await,
+        Claimed::NotGranted(OperationState::Succeeded { .. })
+    ));
 }
 
 #[tokio::test]
@@ -120,7 +129,10 @@ async fn s8_a_journal_that_ends_inside_its_last_group_opens_with_all_before() {
         }] {
             let store = open(written.with(&bytes).path(), IfDamaged::Refuse).unwrap();
             let told = keeps_what_was_done(&*store).await;
-            assert!(matches!(told, Claimed::Uncertain { .. }), "cut at {length}: {told:?}");
+            assert!(
+                matches!(told, Claimed::NotGranted(OperationState::Uncertain { .. })),
+                "cut at {length}: {told:?}"
+            );
         }
     }
 }
@@ -137,10 +149,13 @@ async fn s8_a_last_group_of_which_sectors_are_missing_is_dropped() {
         for _ in 0..2 {
             let store = open(torn.path(), IfDamaged::Refuse).unwrap();
             let told = keeps_what_was_done(&*store).await;
-            assert!(matches!(told, Claimed::Uncertain { .. }), "{missing:?}: {told:?}");
+            assert!(
+                matches!(told, Claimed::NotGranted(OperationState::Uncertain { .. })),
+                "{missing:?}: {told:?}"
+            );
             // it goes on behind what it has dropped
             let more = order(&format!("{missing:?}"));
-            assert_ne!(copy_of(&*store, &more).await, Claimed::Free);
+            assert_ne!(copy_of(&*store, &more).await, Claimed::NotGranted(OperationState::Free));
             store.close().await;
         }
     }
@@ -168,7 +183,11 @@ async fn s6_a_flipped_bit_refuses_names_its_place_and_is_left_out_when_that_is_a
         let store = open(damaged.path(), IfDamaged::Accept).unwrap();
         let told = copy_of(&*store, &order("last")).await;
         let is_last = at > written.before.len();
-        assert_eq!(matches!(told, Claimed::Succeeded { .. }), !is_last, "{at}: {told:?}");
+        assert_eq!(
+            matches!(told, Claimed::NotGranted(OperationState::Succeeded { .. })),
+            !is_last,
+            "{at}: {told:?}"
+        );
         if is_last {
             keeps_what_was_done(&*store).await;
         }
@@ -197,9 +216,12 @@ async fn s6_a_whole_group_behind_one_without_a_sector_refuses() {
     );
     let store = open(damaged.path(), IfDamaged::Accept).unwrap();
     let told = keeps_what_was_done(&*store).await;
-    assert!(matches!(told, Claimed::Uncertain { .. }), "it was claimed: {told:?}");
+    assert!(
+        matches!(told, Claimed::NotGranted(OperationState::Uncertain { .. })),
+        "it was claimed: {told:?}"
+    );
     let told = copy_of(&*store, &order("behind")).await;
-    assert!(matches!(told, Claimed::Uncertain { .. }), "{told:?}");
+    assert!(matches!(told, Claimed::NotGranted(OperationState::Uncertain { .. })), "{told:?}");
 }
 
 /// What may be lost costs no sync: a flood of copies of a held operation does not slow others.
@@ -215,7 +237,10 @@ async fn s8_that_a_copy_was_refused_is_written_with_the_next_group() {
         clock.advance(LEASE);
         let before = journal(path);
         for _ in 0..50 {
-            assert!(matches!(copy_of(&*store, &held).await, Claimed::Uncertain { .. }));
+            assert!(matches!(
+                copy_of(&*store, &held).await,
+                Claimed::NotGranted(OperationState::Uncertain { .. })
+            ));
         }
         assert!(matches!(store.get(held.id).await, Ok(Some(_))));
         assert_eq!(journal(path), before, "nothing was written");

@@ -11,9 +11,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use onceward::operation::Outcome;
-use onceward::operation::state::Claimed;
-use onceward::store::Store;
+use onceward::operation::state::{Claimed, Grant, OperationState};
 use onceward::store::embedded::{IfDamaged, OpenError};
+use onceward::store::{Store, StoreExt as _};
 use tempfile::TempDir;
 
 use super::embedded::{DIRECTORY, after_a_crash_of};
@@ -53,8 +53,8 @@ async fn a_process_that_opens_a_store() {
     let if_damaged = if accepts { IfDamaged::Accept } else { IfDamaged::Refuse };
     let store = open(directory.as_ref(), if_damaged).unwrap();
     let request = claim_on(&order("next"));
-    if let Claimed::Granted { attempt } = store.claim(&request).await.unwrap() {
-        store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    if let Claimed::Granted(Grant { attempt, .. }) = store.apply(request.clone()).await.unwrap() {
+        store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
         println!("{RECORDED}");
     }
     store.close().await;
@@ -115,7 +115,7 @@ async fn remembers_all(store: &dyn Store, Met { recorded, .. }: &Met) {
         remembers(store, &number.to_string()).await;
     }
     let told = copy_of(store, &order("in flight")).await;
-    assert!(matches!(told, Claimed::Uncertain { .. }), "{told:?}");
+    assert!(matches!(told, Claimed::NotGranted(OperationState::Uncertain { .. })), "{told:?}");
     if *recorded {
         remembers(store, "next").await;
     }
@@ -255,7 +255,7 @@ async fn a_process_that_fills_its_journal() {
     let body = vec![b'x'; 250_000];
     let settles = async |key: String| {
         let (request, _) = granted(&*store, &order(&key)).await;
-        store.settle(&end_with(&request, &body)).await.unwrap();
+        store.apply(end_with(&request, &body)).await.unwrap();
         println!("settled {key}");
     };
     for number in 0.. {
@@ -293,7 +293,10 @@ async fn s8_killed_while_its_journal_is_full_it_loses_nothing() {
         let store = open(directory.path(), IfDamaged::Refuse).unwrap();
         for key in &settled {
             let told = copy_of(&*store, &order(key)).await;
-            assert!(matches!(told, Claimed::Succeeded { attempt: 1, .. }), "{key}");
+            assert!(
+                matches!(told, Claimed::NotGranted(OperationState::Succeeded { attempt: 1, .. })),
+                "{key}"
+            );
         }
         store.close().await;
     }

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use onceward::operation::state::{ClaimRequest, Claimed};
+use onceward::operation::state::{ClaimRequest, Claimed, Forgetting, OperationState};
 use onceward::operation::{Outcome, Reason, State, Terms};
+use onceward::store::StoreExt as _;
 
 use super::Harness;
 use super::claiming::fifty_racers;
 use super::support::{
     ATTEMPT_TIMEOUT, HOLD_FOR, LEASE, MILLISECOND, RETENTION, answer, attempted, claim_on, copy_of,
-    end_of, granted, look_at, order, sweep_all,
+    end_of, granted, granted_as, look_at, order, sweep_all,
 };
 
 pub(super) async fn s5_a_lease_that_ran_out_is_seen_as_uncertain_by_the_next_reader(
@@ -25,7 +26,10 @@ pub(super) async fn s5_a_lease_that_ran_out_is_seen_as_uncertain_by_the_next_rea
     let State::Uncertain(held) = state else { panic!("{state:?}") };
     assert_eq!(held.reason, Reason::LeaseExpired);
     let ends_in = ATTEMPT_TIMEOUT - LEASE;
-    assert_eq!(copy_of(&*store, &order).await, Claimed::Uncertain { attempt: 1, ends_in });
+    assert_eq!(
+        copy_of(&*store, &order).await,
+        Claimed::NotGranted(OperationState::Uncertain { attempt: 1, ends_in })
+    );
 }
 
 pub(super) async fn s5_of_fifty_racers_on_a_lease_that_ran_out_none_is_granted(
@@ -36,7 +40,10 @@ pub(super) async fn s5_of_fifty_racers_on_a_lease_that_ran_out_none_is_granted(
     harness.pass(LEASE).await;
     let ends_in = ATTEMPT_TIMEOUT - LEASE;
     let told = fifty_racers(&store, &order).await;
-    assert_eq!(told, vec![Claimed::Uncertain { attempt: 1, ends_in }; 50]);
+    assert_eq!(
+        told,
+        vec![Claimed::NotGranted(OperationState::Uncertain { attempt: 1, ends_in }); 50]
+    );
     assert_eq!(store.uncertain().await.unwrap(), 1);
 }
 
@@ -46,13 +53,13 @@ pub(super) async fn s5_a_lease_of_half_a_second_is_not_none(harness: &impl Harne
     let lease = Duration::from_millis(500);
     let terms = Terms { lease, ..claim_on(&order).terms };
     let request = ClaimRequest { terms, ..claim_on(&order) };
-    assert_eq!(store.claim(&request).await.unwrap(), Claimed::Granted { attempt: 1 });
+    assert_eq!(store.apply(request.clone()).await.unwrap(), granted_as(1));
     harness.pass(lease - MILLISECOND).await;
-    let met = Claimed::InFlight { attempt: 1, lease_left: MILLISECOND };
+    let met = Claimed::NotGranted(OperationState::InFlight { attempt: 1, lease_left: MILLISECOND });
     assert_eq!(look_at(&*store, &order).await, met);
     harness.pass(MILLISECOND).await;
     let told = look_at(&*store, &order).await;
-    assert!(matches!(told, Claimed::Uncertain { .. }), "{told:?}");
+    assert!(matches!(told, Claimed::NotGranted(OperationState::Uncertain { .. })), "{told:?}");
 }
 
 /// C93, C94: counted from the settle, not from the claim, and not extended by replays.
@@ -62,8 +69,8 @@ pub(super) async fn s7_a_retention_ends_on_its_millisecond_counted_from_the_sett
     let (store, order) = (harness.store(), order("1"));
     let (request, attempt) = granted(&*store, &order).await;
     harness.pass(LEASE / 2).await;
-    store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
-    let replay = Claimed::Succeeded { attempt, answer: answer() };
+    store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    let replay = Claimed::NotGranted(OperationState::Succeeded { attempt, answer: answer() });
     harness.pass(RETENTION / 2).await;
     assert_eq!(copy_of(&*store, &order).await, replay);
     harness.pass(RETENTION / 2 - MILLISECOND).await;
@@ -71,9 +78,9 @@ pub(super) async fn s7_a_retention_ends_on_its_millisecond_counted_from_the_sett
     assert_eq!(sweep_all(&*store, 10).await, (0, 0));
     harness.pass(MILLISECOND).await;
     assert_eq!(store.get(order.id).await.unwrap(), None);
-    assert_eq!(look_at(&*store, &order).await, Claimed::Free);
+    assert_eq!(look_at(&*store, &order).await, Claimed::NotGranted(OperationState::Free));
     // remembered no more: the numbers begin again
-    assert_eq!(copy_of(&*store, &order).await, Claimed::Granted { attempt: 1 });
+    assert_eq!(copy_of(&*store, &order).await, granted_as(1));
 }
 
 pub(super) async fn s7_a_hold_ends_after_the_last_refused_copy_and_is_told_once(
@@ -82,12 +89,18 @@ pub(super) async fn s7_a_hold_ends_after_the_last_refused_copy_and_is_told_once(
     let (store, order) = (harness.store(), order("1"));
     attempted(&*store, &order, Outcome::Uncertain).await;
     harness.pass(HOLD_FOR - MILLISECOND).await;
-    assert!(matches!(copy_of(&*store, &order).await, Claimed::Uncertain { .. }));
+    assert!(matches!(
+        copy_of(&*store, &order).await,
+        Claimed::NotGranted(OperationState::Uncertain { .. })
+    ));
     harness.pass(HOLD_FOR - MILLISECOND).await;
     assert_eq!(sweep_all(&*store, 10).await, (0, 0));
-    assert!(matches!(copy_of(&*store, &order).await, Claimed::Uncertain { .. }));
+    assert!(matches!(
+        copy_of(&*store, &order).await,
+        Claimed::NotGranted(OperationState::Uncertain { .. })
+    ));
     harness.pass(HOLD_FOR).await;
-    assert_eq!(copy_of(&*store, &order).await, Claimed::Granted { attempt: 1 });
+    assert_eq!(copy_of(&*store, &order).await, granted_as(1));
     assert_eq!(sweep_all(&*store, 10).await, (0, 1));
     assert_eq!(sweep_all(&*store, 10).await, (0, 0));
 }
@@ -127,10 +140,22 @@ pub(super) async fn s7_a_sweep_never_removes_what_is_in_flight_or_held(harness: 
     // past the retention that the failed attempt had begun
     harness.pass(LEASE / 2 + MILLISECOND).await;
     assert_eq!(sweep_all(&*store, 1).await, (0, 0));
-    assert!(matches!(look_at(&*store, &in_flight).await, Claimed::InFlight { .. }));
-    assert!(matches!(look_at(&*store, &again).await, Claimed::InFlight { attempt: 2, .. }));
-    assert!(matches!(look_at(&*store, &held).await, Claimed::Uncertain { .. }));
-    assert!(matches!(look_at(&*store, &abandoned).await, Claimed::Uncertain { .. }));
+    assert!(matches!(
+        look_at(&*store, &in_flight).await,
+        Claimed::NotGranted(OperationState::InFlight { .. })
+    ));
+    assert!(matches!(
+        look_at(&*store, &again).await,
+        Claimed::NotGranted(OperationState::InFlight { attempt: 2, .. })
+    ));
+    assert!(matches!(
+        look_at(&*store, &held).await,
+        Claimed::NotGranted(OperationState::Uncertain { .. })
+    ));
+    assert!(matches!(
+        look_at(&*store, &abandoned).await,
+        Claimed::NotGranted(OperationState::Uncertain { .. })
+    ));
 }
 
 pub(super) async fn s7_the_count_of_uncertain_operations_is_live(harness: &impl Harness) {
@@ -145,8 +170,15 @@ pub(super) async fn s7_the_count_of_uncertain_operations_is_live(harness: &impl 
     assert_eq!(store.uncertain().await.unwrap(), 2);
     sweep_all(&*store, 10).await;
     assert_eq!(store.uncertain().await.unwrap(), 2);
-    store.settle(&end_of(&request, attempt, Outcome::Failed)).await.unwrap();
+    store.apply(end_of(&request, attempt, Outcome::Failed)).await.unwrap();
     assert_eq!(store.uncertain().await.unwrap(), 1);
-    store.forget(order("2").id, "ops", "again").await.unwrap();
+    store
+        .apply(Forgetting {
+            operation: order("2").id,
+            by: "ops".to_owned(),
+            reason: "again".to_owned(),
+        })
+        .await
+        .unwrap();
     assert_eq!(store.uncertain().await.unwrap(), 0);
 }

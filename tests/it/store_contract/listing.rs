@@ -3,10 +3,11 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use onceward::operation::state::Forgetting;
 use onceward::operation::{
     Asked, Key, KeyKind, KeyPart, OperationId, OperationIdParts, Outcome, State, StateName,
 };
-use onceward::store::{Listed, Listing, Store};
+use onceward::store::{Listed, Listing, Store, StoreExt as _};
 
 use super::Harness;
 use super::support::{LEASE, MILLISECOND, RETENTION, attempted, granted, id_of, order, sweep_all};
@@ -117,7 +118,14 @@ pub(super) async fn a_list_of_one_state_counts_what_time_has_done(harness: &impl
     attempted(&*store, &done, Outcome::Succeeded).await;
     attempted(&*store, &failed, Outcome::Failed).await;
     attempted(&*store, &forgotten, Outcome::Succeeded).await;
-    store.forget(forgotten.id, "ops", "again").await.unwrap();
+    store
+        .apply(Forgetting {
+            operation: forgotten.id,
+            by: "ops".to_owned(),
+            reason: "again".to_owned(),
+        })
+        .await
+        .unwrap();
     harness.pass(LEASE / 2).await;
     granted(&*store, &in_flight).await;
     for (state, wanted) in [
@@ -213,7 +221,10 @@ pub(super) async fn a_key_finds_an_operation_for_as_long_as_it_is_remembered(
     attempted(&*store, &one, Outcome::Failed).await;
     attempted(&*store, &one, Outcome::Succeeded).await;
     assert_eq!(keyed(&*store, "evt_6").await, [one.id]);
-    store.forget(one.id, "ops", "again").await.unwrap();
+    store
+        .apply(Forgetting { operation: one.id, by: "ops".to_owned(), reason: "again".to_owned() })
+        .await
+        .unwrap();
     assert_eq!(keyed(&*store, "evt_6").await, [one.id]);
     attempted(&*store, &one, Outcome::Succeeded).await;
     assert_eq!(keyed(&*store, "evt_6").await, [one.id]);

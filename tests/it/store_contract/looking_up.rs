@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use onceward::operation::state::{
-    ClaimRequest, Claimed, Conclusion, Finding, IfInFlight, IfUncertain, Settled,
+    ClaimRequest, Claimed, Conclusion, Finding, IfInFlight, IfUncertain, LookUp, OperationState,
+    Settled,
 };
 use onceward::operation::{Asked, DecisionKind, Outcome, StoredAnswer};
-use onceward::store::Store;
+use onceward::store::{Store, StoreExt as _};
 
 use super::Harness;
 use super::support::{
-    ATTEMPT_TIMEOUT, MILLISECOND, answer, attempted, claim_on, copy_of, end_of, order,
+    ATTEMPT_TIMEOUT, MILLISECOND, answer, attempted, claim_on, copy_of, end_of, granted_as, order,
 };
 
 /// The lease of a look-up.
@@ -36,8 +37,8 @@ fn empty_200() -> Arc<StoredAnswer> {
 /// A copy is granted the look-up.
 async fn asked_by(store: &dyn Store, asked: &Arc<Asked>) -> ClaimRequest {
     let request = asking(asked);
-    let claimed = store.claim(&request).await.unwrap();
-    assert!(matches!(claimed, Claimed::LookUp { .. }), "{claimed:?}");
+    let claimed = store.apply(request.clone()).await.unwrap();
+    assert!(matches!(claimed, Claimed::LookUp(_)), "{claimed:?}");
     request
 }
 
@@ -48,12 +49,15 @@ pub(super) async fn s1_of_fifty_racers_one_looks_up_and_the_others_meet_it_in_fl
     attempted(&*store, &order, Outcome::Uncertain).await;
     let race = (0..50).map(|_| {
         let (store, request) = (harness.store(), asking(&order));
-        tokio::spawn(async move { store.claim(&request).await.unwrap() })
+        tokio::spawn(async move { store.apply(request.clone()).await.unwrap() })
     });
     let told: Vec<_> = join_all(race).await.into_iter().map(Result::unwrap).collect();
-    let look_ups = told.iter().filter(|told| matches!(told, Claimed::LookUp { attempt: 1, .. }));
+    let look_ups =
+        told.iter().filter(|told| matches!(told, Claimed::LookUp(LookUp { attempt: 1, .. })));
     assert_eq!(look_ups.count(), 1, "{told:?}");
-    let in_flight = told.iter().filter(|told| matches!(told, Claimed::InFlight { attempt: 1, .. }));
+    let in_flight = told.iter().filter(|told| {
+        matches!(told, Claimed::NotGranted(OperationState::InFlight { attempt: 1, .. }))
+    });
     assert_eq!(in_flight.count(), 49, "{told:?}");
 }
 
@@ -62,13 +66,13 @@ pub(super) async fn s1_a_look_up_that_nobody_ends_makes_way_for_another(harness:
     attempted(&*store, &order, Outcome::Uncertain).await;
     let first = asked_by(&*store, &order).await;
     harness.pass(LOOKUP - MILLISECOND).await;
-    let copy = store.claim(&asking(&order)).await.unwrap();
-    assert!(matches!(copy, Claimed::InFlight { .. }), "{copy:?}");
+    let copy = store.apply(asking(&order)).await.unwrap();
+    assert!(matches!(copy, Claimed::NotGranted(OperationState::InFlight { .. })), "{copy:?}");
     harness.pass(MILLISECOND).await;
     asked_by(&*store, &order).await;
     // what the first one has found does not count any more
-    let told = store.conclude(&found(&first, Finding::Done)).await.unwrap();
-    assert!(matches!(told, Claimed::InFlight { .. }), "{told:?}");
+    let told = store.apply(found(&first, Finding::Done)).await.unwrap();
+    assert!(matches!(told, Claimed::NotGranted(OperationState::InFlight { .. })), "{told:?}");
 }
 
 pub(super) async fn s2_a_finding_that_is_sent_twice_is_recorded_once(harness: &impl Harness) {
@@ -78,17 +82,31 @@ pub(super) async fn s2_a_finding_that_is_sent_twice_is_recorded_once(harness: &i
         attempted(&*store, &order, Outcome::Uncertain).await;
         harness.pass(ATTEMPT_TIMEOUT).await;
         let request = asked_by(&*store, &order).await;
-        let once = store.conclude(&found(&request, finding)).await.unwrap();
+        let once = store.apply(found(&request, finding)).await.unwrap();
         match finding {
             Finding::Done => {
-                assert_eq!(once, Claimed::Succeeded { attempt: 1, answer: empty_200() });
+                assert_eq!(
+                    once,
+                    Claimed::NotGranted(OperationState::Succeeded {
+                        attempt: 1,
+                        answer: empty_200()
+                    })
+                );
             }
-            Finding::NotDone => assert_eq!(once, Claimed::Granted { attempt: 2 }),
+            Finding::NotDone => {
+                assert_eq!(once, granted_as(2));
+            }
             Finding::Unknown => {
-                assert_eq!(once, Claimed::Uncertain { attempt: 1, ends_in: Duration::ZERO });
+                assert_eq!(
+                    once,
+                    Claimed::NotGranted(OperationState::Uncertain {
+                        attempt: 1,
+                        ends_in: Duration::ZERO
+                    })
+                );
             }
         }
-        assert_eq!(store.conclude(&found(&request, finding)).await.unwrap(), once);
+        assert_eq!(store.apply(found(&request, finding)).await.unwrap(), once);
         let kept = store.get(order.id).await.unwrap().unwrap();
         let [_held, decision] = &*kept.decisions else { panic!("{:?}", kept.decisions) };
         assert_eq!((&*decision.by, decision.kind), ("lookup", DecisionKind::LookedUp));
@@ -100,11 +118,11 @@ pub(super) async fn s2_a_finding_after_a_late_settle_changes_nothing(harness: &i
     let (store, order) = (harness.store(), order("1"));
     let (claim, attempt) = attempted(&*store, &order, Outcome::Uncertain).await;
     let request = asked_by(&*store, &order).await;
-    let late = store.settle(&end_of(&claim, attempt, Outcome::Succeeded)).await.unwrap();
+    let late = store.apply(end_of(&claim, attempt, Outcome::Succeeded)).await.unwrap();
     assert_eq!(late, Settled::Recorded { copy_refused: false });
     harness.pass(ATTEMPT_TIMEOUT).await;
-    let told = store.conclude(&found(&request, Finding::NotDone)).await.unwrap();
-    assert_eq!(told, Claimed::Succeeded { attempt, answer: answer() });
+    let told = store.apply(found(&request, Finding::NotDone)).await.unwrap();
+    assert_eq!(told, Claimed::NotGranted(OperationState::Succeeded { attempt, answer: answer() }));
     assert_eq!(copy_of(&*store, &order).await, told);
 }
 
@@ -117,9 +135,12 @@ pub(super) async fn s10_a_waiter_learns_of_the_end_of_a_look_up(harness: &impl H
         let request = asked_by(&*store, &order).await;
         let mut watch = another.watch(order.id).await.unwrap();
         let waits = ClaimRequest { if_in_flight: IfInFlight::Waits, ..asking(&order) };
-        let meanwhile = another.claim(&waits).await.unwrap();
-        assert!(matches!(meanwhile, Claimed::InFlight { .. }), "{meanwhile:?}");
-        store.conclude(&found(&request, finding)).await.unwrap();
+        let meanwhile = another.apply(waits.clone()).await.unwrap();
+        assert!(
+            matches!(meanwhile, Claimed::NotGranted(OperationState::InFlight { .. })),
+            "{meanwhile:?}"
+        );
+        store.apply(found(&request, finding)).await.unwrap();
         let ended = tokio::time::timeout(Duration::from_secs(10), watch.ended()).await;
         assert!(ended.is_ok(), "nobody was told");
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use onceward::operation::Outcome;
-use onceward::operation::state::Claimed;
+use onceward::operation::state::{Claimed, OperationState};
 use onceward::store::Store;
 use onceward::store::embedded::{IfDamaged, OpenError};
 use tempfile::TempDir;
@@ -37,7 +37,10 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
 
 pub(super) async fn remembers(store: &dyn Store, name: &str) {
     let told = copy_of(store, &order(name)).await;
-    assert_eq!(told, Claimed::Succeeded { attempt: 1, answer: answer() });
+    assert_eq!(
+        told,
+        Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() })
+    );
 }
 
 pub(super) fn is_refused_for(store: &Path, part: &str) {

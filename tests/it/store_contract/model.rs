@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use onceward::operation::state::{
-    ClaimRequest, Claimed, Conclusion, Finding, IfInFlight, IfUncertain, Verdict,
+    ClaimRequest, Claimed, Conclusion, Finding, Forgetting, Grant, IfInFlight, IfUncertain, LookUp,
+    Renewal, Resolution, Rule, Verdict, Withdrawal,
 };
 use onceward::operation::{Asked, Outcome};
-use onceward::store::Store;
+use onceward::store::{Store, StoreExt as _};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
@@ -78,6 +79,11 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
 
 const STEPS: [&str; 2] = ["ledger", "mail"];
 
+/// Applies a rule, and says in words what came of it.
+async fn told<R: Rule>(store: &dyn Store, rule: R) -> String {
+    format!("{:?}", store.apply(rule).await.unwrap())
+}
+
 /// Makes one call, and says in words what came of it.
 async fn make(
     call: &Call,
@@ -90,61 +96,56 @@ async fn make(
     let newest_first = |claim: &usize| claims.iter().rev().nth(*claim);
     let told = match call {
         Call::Claim { .. } => {
-            let claimed = store.claim(new).await.unwrap();
+            let claimed = store.apply(new.clone()).await.unwrap();
             let granted = match claimed {
-                Claimed::Granted { attempt }
-                | Claimed::Begun { attempt, .. }
-                | Claimed::LookUp { attempt, .. } => Some(attempt),
-                Claimed::Free
-                | Claimed::Succeeded { .. }
-                | Claimed::InFlight { .. }
-                | Claimed::Uncertain { .. }
-                | Claimed::Mismatched { .. } => None,
+                Claimed::Granted(Grant { attempt, .. })
+                | Claimed::LookUp(LookUp { attempt, .. }) => Some(attempt),
+                Claimed::NotGranted(_) => None,
             };
             return (format!("{claimed:?}"), granted);
         }
-        Call::ClaimAgain { claim } => {
-            let Some((request, _)) = newest_first(claim) else { return Default::default() };
-            format!("{:?}", store.claim(request).await.unwrap())
-        }
+        Call::ClaimAgain { claim } => match newest_first(claim) {
+            Some((request, _)) => told(&*store, request.clone()).await,
+            None => String::new(),
+        },
         Call::Conclude { claim, finding } => match newest_first(claim) {
             Some((request, _)) => concluded(&*store, request, *finding).await,
             None => String::new(),
         },
-        Call::Renew { claim } => {
-            let Some((request, _)) = newest_first(claim) else { return Default::default() };
-            let (id, claim_id) = (request.asked.id, request.claim_id);
-            format!("{:?}", store.renew(id, claim_id, LEASE).await.unwrap())
-        }
-        Call::Settle { claim, outcome } => match newest_first(claim) {
-            Some((request, attempt)) => {
-                let end = end_of(request, *attempt, *outcome);
-                format!("{:?}", store.settle(&end).await.unwrap())
+        Call::Renew { claim } => match newest_first(claim) {
+            Some((request, _)) => {
+                let claim_id = request.claim_id;
+                let renewal = Renewal { operation: request.asked.id, claim_id, lease: LEASE };
+                told(&*store, renewal).await
             }
+            None => String::new(),
+        },
+        Call::Settle { claim, outcome } => match newest_first(claim) {
+            Some((request, attempt)) => told(&*store, end_of(request, *attempt, *outcome)).await,
             None => String::new(),
         },
         Call::Advance { claim, step, outcome } => match newest_first(claim) {
             Some((request, attempt)) if request.plan.is_some() => {
-                let end = end_of_step(request, *attempt, step, *outcome);
-                format!("{:?}", store.advance(&end).await.unwrap())
+                told(&*store, end_of_step(request, *attempt, step, *outcome)).await
             }
             Some(_) | None => String::new(),
         },
         Call::Withdraw { claim } => match newest_first(claim) {
             Some((request, _)) => {
-                let (id, claim_id) = (request.asked.id, request.claim_id);
-                store.withdraw(id, claim_id, RETENTION).await.unwrap();
-                String::new()
+                let operation = request.asked.id;
+                let claim_id = request.claim_id;
+                told(&*store, Withdrawal { operation, claim_id, retention: RETENTION }).await
             }
             None => String::new(),
         },
         Call::Resolve { key, succeeded } => {
-            let id = keyed(round, *key, "{}").id;
-            format!("{:?}", store.resolve(id, &resolved_as(verdict(*succeeded))).await.unwrap())
+            let operation = keyed(round, *key, "{}").id;
+            told(&*store, Resolution { operation, ..resolved_as(verdict(*succeeded)) }).await
         }
         Call::Forget { key } => {
-            let id = keyed(round, *key, "{}").id;
-            format!("{:?}", store.forget(id, "ops", "again").await.unwrap())
+            let operation = keyed(round, *key, "{}").id;
+            let by = "ops".to_owned();
+            told(&*store, Forgetting { operation, by, reason: "again".to_owned() }).await
         }
         Call::Sweep => format!("{:?}", sweep_all(&*store, 2).await),
         Call::Pass { millis } => {
@@ -164,7 +165,7 @@ async fn concluded(store: &dyn Store, request: &ClaimRequest, finding: Finding) 
     let step = request.plan.as_ref().map(|plan| Arc::clone(&plan.steps[0].name));
     let (request, reason, reference) = (request.clone(), "as told".to_owned(), None);
     let conclusion = Conclusion { request, step, finding, reason, reference };
-    format!("{:?}", store.conclude(&conclusion).await.unwrap())
+    format!("{:?}", store.apply(conclusion.clone()).await.unwrap())
 }
 
 /// Everything that can be read.

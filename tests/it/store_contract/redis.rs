@@ -5,17 +5,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use onceward::clock::Clock;
-use onceward::operation::state::{ClaimRequest, Claimed, IfInFlight, Renewed, Settled};
+use onceward::operation::state::{
+    ClaimRequest, Claimed, IfInFlight, OperationState, Renewal, Renewed, Settled,
+};
 use onceward::operation::{OperationId, Outcome, Timestamp};
-use onceward::store::Store;
 use onceward::store::redis::{Settings, open};
+use onceward::store::{Store, StoreExt as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout};
 
 use super::Harness;
 use super::listing::ALL;
-use super::support::{LEASE, answer, attempted, claim_on, copy_of, end_of, granted, order};
+use super::support::{
+    LEASE, answer, attempted, claim_on, copy_of, end_of, granted, granted_as, order,
+};
 use crate::support::{RedisServer, ServerClock, settings};
 
 pub(super) struct OnRedis {
@@ -71,15 +75,21 @@ async fn processes_on_one_server_see_each_others_operations() {
     let (one, other, order) = (store_on(&server), store_on(&server), order("1"));
     let (request, attempt) = granted(&*one, &order).await;
     let met = copy_of(&*other, &order).await;
-    assert!(matches!(met, Claimed::InFlight { attempt: 1, .. }), "{met:?}");
+    assert!(
+        matches!(met, Claimed::NotGranted(OperationState::InFlight { attempt: 1, .. })),
+        "{met:?}"
+    );
     let end = end_of(&request, attempt, Outcome::Failed);
-    assert_eq!(one.settle(&end).await.unwrap(), Settled::Recorded { copy_refused: true });
+    assert_eq!(one.apply(end.clone()).await.unwrap(), Settled::Recorded { copy_refused: true });
     let (request, attempt) = granted(&*other, &order).await;
     assert_eq!(attempt, 2);
     // what the first one knew is not what is so
-    assert!(matches!(copy_of(&*one, &order).await, Claimed::InFlight { attempt: 2, .. }));
-    other.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
-    let replay = Claimed::Succeeded { attempt: 2, answer: answer() };
+    assert!(matches!(
+        copy_of(&*one, &order).await,
+        Claimed::NotGranted(OperationState::InFlight { attempt: 2, .. })
+    ));
+    other.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    let replay = Claimed::NotGranted(OperationState::Succeeded { attempt: 2, answer: answer() });
     assert_eq!(copy_of(&*one, &order).await, replay);
 }
 
@@ -104,16 +114,19 @@ async fn s10_who_waits_in_another_process_is_told_within_50_ms() {
         let order = order(&n.to_string());
         let (request, attempt) = granted(&*one, &order).await;
         let mut watch = other.watch(order.id).await.unwrap();
-        let met = other.claim(&that_waits(claim_on(&order))).await.unwrap();
-        assert!(matches!(met, Claimed::InFlight { .. }), "{met:?}");
+        let met = other.apply(that_waits(claim_on(&order))).await.unwrap();
+        assert!(matches!(met, Claimed::NotGranted(OperationState::InFlight { .. })), "{met:?}");
         let waiter = tokio::spawn(async move {
             watch.ended().await;
             Instant::now()
         });
-        one.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+        one.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
         let recorded = Instant::now();
         took.push(waiter.await.unwrap().saturating_duration_since(recorded));
-        assert!(matches!(copy_of(&*other, &order).await, Claimed::Succeeded { .. }));
+        assert!(matches!(
+            copy_of(&*other, &order).await,
+            Claimed::NotGranted(OperationState::Succeeded { .. })
+        ));
     }
     took.sort_unstable();
     assert!(took[10] < Duration::from_millis(50), "{took:?}");
@@ -128,14 +141,17 @@ async fn an_end_is_published_where_somebody_waits_and_only_there() {
     attempted(&*store, &order("nobody waits"), Outcome::Succeeded).await;
     let (request, attempt) = granted(&*store, &order("refused")).await;
     copy_of(&*store, &order("refused")).await;
-    store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     assert_eq!(server.calls("publish").await, 0);
     let order = order("waited for");
     let (request, attempt) = granted(&*store, &order).await;
-    store.claim(&that_waits(claim_on(&order))).await.unwrap();
-    store.renew(order.id, request.claim_id, LEASE).await.unwrap();
+    store.apply(that_waits(claim_on(&order))).await.unwrap();
+    store
+        .apply(Renewal { operation: order.id, claim_id: request.claim_id, lease: LEASE })
+        .await
+        .unwrap();
     assert_eq!(server.calls("publish").await, 0);
-    store.settle(&end_of(&request, attempt, Outcome::Failed)).await.unwrap();
+    store.apply(end_of(&request, attempt, Outcome::Failed)).await.unwrap();
     assert_eq!(server.calls("publish").await, 1);
     attempted(&*store, &order, Outcome::Failed).await;
     assert_eq!(server.calls("publish").await, 1);
@@ -149,9 +165,9 @@ async fn s10_a_waiter_whose_subscription_was_cut_is_told_all_the_same() {
     listens(&*other).await;
     let (request, attempt) = granted(&*one, &order).await;
     let mut watch = other.watch(order.id).await.unwrap();
-    other.claim(&that_waits(claim_on(&order))).await.unwrap();
+    other.apply(that_waits(claim_on(&order))).await.unwrap();
     server.does("CLIENT KILL TYPE pubsub").await;
-    one.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    one.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     let told = timeout(Duration::from_secs(10), watch.ended()).await;
     told.expect("the end was not told");
 }
@@ -178,8 +194,11 @@ async fn a_new_event_takes_two_round_trips_and_a_replay_one() {
     assert_eq!((after_new - before, after_replay - after_new), (2, 1));
     assert_eq!(commands, commands_after);
     let (request, attempt) = granted(&*store, &order("renewed")).await;
-    store.renew(request.asked.id, request.claim_id, LEASE).await.unwrap();
-    store.settle(&end_of(&request, attempt, Outcome::Failed)).await.unwrap();
+    store
+        .apply(Renewal { operation: request.asked.id, claim_id: request.claim_id, lease: LEASE })
+        .await
+        .unwrap();
+    store.apply(end_of(&request, attempt, Outcome::Failed)).await.unwrap();
     assert_eq!(all().await.0 - after_replay, 3);
 }
 
@@ -247,12 +266,15 @@ async fn s2_a_call_whose_reply_is_lost_is_made_again_and_done_once() {
     let (request, order) = (claim_on(&order("1")), order("1"));
     let before = server.calls("evalsha").await;
     wire.loses_the_next_reply();
-    assert_eq!(store.claim(&request).await.unwrap(), Claimed::Granted { attempt: 1 });
+    assert_eq!(store.apply(request.clone()).await.unwrap(), granted_as(1));
     wire.loses_the_next_reply();
-    let renewed = store.renew(order.id, request.claim_id, LEASE).await.unwrap();
+    let renewed = store
+        .apply(Renewal { operation: order.id, claim_id: request.claim_id, lease: LEASE })
+        .await
+        .unwrap();
     assert_eq!(renewed, Renewed::Renewed);
     wire.loses_the_next_reply();
-    let settled = store.settle(&end_of(&request, 1, Outcome::Failed)).await.unwrap();
+    let settled = store.apply(end_of(&request, 1, Outcome::Failed)).await.unwrap();
     assert_eq!(settled, Settled::Recorded { copy_refused: false });
     assert_eq!(server.calls("evalsha").await - before, 6);
     let found = store.get(order.id).await.unwrap().unwrap();

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onceward::clock::Clock;
-use onceward::operation::state::{ClaimRequest, Claimed, Settled};
+use onceward::operation::state::{
+    ClaimRequest, Claimed, Grant, OperationState, Settled, Withdrawal,
+};
 use onceward::operation::{OperationId, Outcome, Terms};
 use onceward::store::redis::{ACL_LINE, Settings, open};
-use onceward::store::{Error, Store};
+use onceward::store::{Error, Store, StoreExt as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
@@ -30,12 +32,12 @@ fn store_on(server: &RedisServer) -> Arc<dyn Store> {
 }
 
 pub(super) fn replay() -> Claimed {
-    Claimed::Succeeded { attempt: 1, answer: answer() }
+    Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() })
 }
 
 /// Claims a new operation and is turned away; gives the reason.
 pub(super) async fn is_turned_away(store: &dyn Store, key: &str) -> &'static str {
-    match store.claim(&claim_on(&order(key))).await {
+    match store.apply(claim_on(&order(key))).await {
         Err(Error::Unavailable(why)) => why,
         other => panic!("not turned away: {other:?}"),
     }
@@ -47,8 +49,8 @@ pub(super) async fn works_again(store: &dyn Store) {
         for n in 0.. {
             let order = order(&format!("again {n}"));
             let request = claim_on(&order);
-            if let Ok(Claimed::Granted { attempt }) = store.claim(&request).await
-                && store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.is_ok()
+            if let Ok(Claimed::Granted(Grant { attempt, .. })) = store.apply(request.clone()).await
+                && store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.is_ok()
             {
                 return;
             }
@@ -71,7 +73,7 @@ async fn a_server_that_forgets_its_scripts_between_claim_and_settle_is_told_them
     let (store, order) = (store_on(&server), order("1"));
     let (request, attempt) = granted(&*store, &order).await;
     server.does("SCRIPT FLUSH").await;
-    let settled = store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    let settled = store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     assert_eq!(settled, Settled::Recorded { copy_refused: false });
     server.does("SCRIPT FLUSH").await;
     assert_eq!(copy_of(&*store, &order).await, replay());
@@ -100,13 +102,13 @@ async fn a_server_that_was_killed_is_used_again_with_what_it_had() {
     attempted(&*store, &done, Outcome::Succeeded).await;
     let (request, attempt) = granted(&*store, &in_flight).await;
     server.dies().await;
-    store.claim(&claim_on(&order("new"))).await.unwrap_err();
-    store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap_err();
+    store.apply(claim_on(&order("new"))).await.unwrap_err();
+    store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap_err();
     is_turned_away(&*store, "another").await;
     server.comes_back().await;
     works_again(&*store).await;
     assert_eq!(copy_of(&*store, &done).await, replay());
-    let settled = store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    let settled = store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     assert_eq!(settled, Settled::Recorded { copy_refused: false });
 }
 
@@ -134,7 +136,7 @@ async fn a_server_that_pauses_lets_no_call_take_longer_than_its_time() {
     server.pauses();
     for key in ["1", "2"] {
         let asked = Instant::now();
-        let told = store.claim(&claim_on(&order(key))).await;
+        let told = store.apply(claim_on(&order(key))).await;
         assert!(told.is_err(), "{told:?}");
         assert!(asked.elapsed() < limit * 10, "{:?}", asked.elapsed());
     }
@@ -153,12 +155,19 @@ async fn a_claim_that_is_granted_after_it_was_given_up_can_be_withdrawn() {
     attempted(&*store, &order("warm"), Outcome::Succeeded).await;
     server.pauses();
     let request = claim_on(&order("1"));
-    let told = store.claim(&request).await.unwrap_err();
+    let told = store.apply(request.clone()).await.unwrap_err();
     assert!(matches!(told, Error::NoReply(_)), "{told:?}");
     server.goes_on();
     works_again(&*store).await;
-    store.withdraw(request.asked.id, request.claim_id, RETENTION).await.unwrap();
-    assert!(matches!(copy_of(&*store, &order("1")).await, Claimed::Granted { .. }));
+    store
+        .apply(Withdrawal {
+            operation: request.asked.id,
+            claim_id: request.claim_id,
+            retention: RETENTION,
+        })
+        .await
+        .unwrap();
+    assert!(matches!(copy_of(&*store, &order("1")).await, Claimed::Granted(_)));
 }
 
 /// C79.
@@ -174,11 +183,11 @@ async fn a_full_server_turns_new_claims_away_and_replays_all_the_same() {
     // another process knows nothing, and asks
     assert_eq!(copy_of(&*store_on(&server), &done).await, replay());
     let end = end_of(&request, attempt, Outcome::Succeeded);
-    let told = store.settle(&end).await.unwrap_err();
+    let told = store.apply(end.clone()).await.unwrap_err();
     assert!(!told.may_have_applied(), "{told:?}");
     assert_eq!(store.list(&ALL).await.unwrap().operations.len(), 2);
     server.does("CONFIG SET maxmemory 0").await;
-    assert!(matches!(store.settle(&end).await.unwrap(), Settled::Recorded { .. }));
+    assert!(matches!(store.apply(end.clone()).await.unwrap(), Settled::Recorded { .. }));
     granted(&*store, &order("new")).await;
 }
 
@@ -192,9 +201,15 @@ async fn a_copy_of_what_is_open_is_told_so_by_a_full_server() {
     server.does("CONFIG SET maxmemory 1").await;
     for store in [store, store_on(&server)] {
         let met = copy_of(&*store, &in_flight).await;
-        assert!(matches!(met, Claimed::InFlight { attempt: 1, .. }), "{met:?}");
+        assert!(
+            matches!(met, Claimed::NotGranted(OperationState::InFlight { attempt: 1, .. })),
+            "{met:?}"
+        );
         let met = copy_of(&*store, &held).await;
-        assert!(matches!(met, Claimed::Uncertain { attempt: 1, .. }), "{met:?}");
+        assert!(
+            matches!(met, Claimed::NotGranted(OperationState::Uncertain { attempt: 1, .. })),
+            "{met:?}"
+        );
     }
 }
 
@@ -206,10 +221,10 @@ async fn what_was_met_before_a_server_went_away_is_said() {
     granted(&*store, &order("in flight")).await;
     attempted(&*store, &order("free"), Outcome::Failed).await;
     server.pauses();
-    let told = store.claim(&claim_on(&order("in flight"))).await.unwrap_err();
+    let told = store.apply(claim_on(&order("in flight"))).await.unwrap_err();
     assert!(matches!(&told, Error::Met(why) if matches!(**why, Error::NoReply(_))), "{told:?}");
     for unmet in ["free", "new"] {
-        let told = store.claim(&claim_on(&order(unmet))).await.unwrap_err();
+        let told = store.apply(claim_on(&order(unmet))).await.unwrap_err();
         assert!(told.says_nothing(), "{unmet}: {told:?}");
     }
 }
@@ -230,7 +245,7 @@ async fn a_caller_who_goes_away_before_the_answer_leaves_the_connection_to_the_o
     let before = connections(&server).await;
     server.pauses();
     let request = claim_on(&order("2"));
-    let gone = timeout(Duration::from_millis(50), store.claim(&request)).await;
+    let gone = timeout(Duration::from_millis(50), store.apply(request.clone())).await;
     gone.unwrap_err();
     server.goes_on();
     attempted(&*store, &order("3"), Outcome::Succeeded).await;
@@ -282,7 +297,7 @@ async fn a_record_that_is_damaged_or_none_is_an_error_and_hides_no_other() {
         let knows = damage.contains("KEY record") && !damage.starts_with("HDEL");
         let others = (!knows).then(|| Arc::clone(&store));
         for store in others.into_iter().chain([store_on(&server)]) {
-            let told = store.claim(&claim_on(&order)).await.unwrap_err();
+            let told = store.apply(claim_on(&order)).await.unwrap_err();
             assert!(
                 matches!(told, Error::Unreadable(id, _) if id == order.id),
                 "{damage}: {told:?}"
@@ -307,8 +322,11 @@ async fn what_a_deleted_record_leaves_in_the_indexes_is_swept() {
         ..claim_on(&held).terms
     };
     let request = ClaimRequest { terms, ..claim_on(&held) };
-    let Claimed::Granted { attempt } = store.claim(&request).await.unwrap() else { panic!() };
-    store.settle(&end_of(&request, attempt, Outcome::Uncertain)).await.unwrap();
+    let Claimed::Granted(Grant { attempt, .. }) = store.apply(request.clone()).await.unwrap()
+    else {
+        panic!()
+    };
+    store.apply(end_of(&request, attempt, Outcome::Uncertain)).await.unwrap();
     server.does(&format!("DEL {}", record(held.id))).await;
     let swept = async {
         while store.uncertain().await.unwrap() > 0 {
@@ -345,8 +363,11 @@ async fn a_user_with_the_documented_permissions_may_do_all_that_is_needed() {
     let (request, attempt) = granted(&*store, &order).await;
     let mut watch = other.watch(order.id).await.unwrap();
     let waits = that_waits(claim_on(&order));
-    assert!(matches!(other.claim(&waits).await.unwrap(), Claimed::InFlight { .. }));
-    store.settle(&end_of(&request, attempt, Outcome::Uncertain)).await.unwrap();
+    assert!(matches!(
+        other.apply(waits.clone()).await.unwrap(),
+        Claimed::NotGranted(OperationState::InFlight { .. })
+    ));
+    store.apply(end_of(&request, attempt, Outcome::Uncertain)).await.unwrap();
     timeout(PATIENCE, watch.ended()).await.expect("ends are told");
     assert_eq!(server.calls("publish").await, 1);
     assert_eq!(store.uncertain().await.unwrap(), 1);

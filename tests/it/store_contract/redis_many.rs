@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onceward::clock::Clock;
-use onceward::operation::state::{Claimed, Renewed, Settled};
+use onceward::operation::state::{Claimed, Grant, OperationState, Renewal, Renewed, Settled};
 use onceward::operation::{Asked, Outcome};
 use onceward::secret::Secret;
 use onceward::store::redis::{Mode, Settings, open};
-use onceward::store::{Error, Store};
+use onceward::store::{Error, Store, StoreExt as _};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 use super::listing::ALL;
 use super::redis::{listens, that_waits};
 use super::redis_faults::{codes, is_turned_away, replay, works_again};
-use super::support::{LEASE, attempted, claim_on, copy_of, end_of, granted, order};
+use super::support::{LEASE, attempted, claim_on, copy_of, end_of, granted, granted_as, order};
 use crate::support::{Guarded, RedisCluster, RedisServer, Replicated, free_port, until};
 
 fn store_with(settings: &Settings) -> Arc<dyn Store> {
@@ -34,7 +34,7 @@ async fn with_replica_acks_a_claim_and_its_settle_are_on_the_replica_when_they_a
     let (order, again) = (order("1"), order("2"));
     let (request, attempt) = granted(&*store, &order).await;
     assert!(replica.get(order.id).await.unwrap().is_some());
-    store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     assert_eq!(replica.get(order.id).await.unwrap().unwrap().state.as_str(), "succeeded");
     let before = servers.master.calls("wait").await;
     attempted(&*store, &again, Outcome::Succeeded).await;
@@ -61,10 +61,16 @@ async fn with_replica_acks_and_no_replica_nothing_is_granted_and_nobody_else_wai
     let asked = Instant::now();
     let claims = std::array::from_fn::<_, 8, _>(|n| {
         let (store, key) = (Arc::clone(&store), format!("new {n}"));
-        tokio::spawn(async move { store.claim(&claim_on(&order(&key))).await })
+        tokio::spawn(async move { store.apply(claim_on(&order(&key))).await })
     });
     // calls that need no replica, on the same store, while those wait
-    assert_eq!(store.renew(in_flight.id, held.claim_id, LEASE).await.unwrap(), Renewed::Renewed);
+    assert_eq!(
+        store
+            .apply(Renewal { operation: in_flight.id, claim_id: held.claim_id, lease: LEASE })
+            .await
+            .unwrap(),
+        Renewed::Renewed
+    );
     assert_eq!(copy_of(&*without, &order("done")).await, replay());
     store.get(in_flight.id).await.unwrap();
     assert!(asked.elapsed() < limit / 2, "{:?}", asked.elapsed());
@@ -75,9 +81,9 @@ async fn with_replica_acks_and_no_replica_nothing_is_granted_and_nobody_else_wai
     let end = end_of(&held, attempt, Outcome::Succeeded);
     for _ in 0..2 {
         // the second finds what the first has written, which is on no replica yet
-        let told = store.claim(&request).await.unwrap_err();
+        let told = store.apply(request.clone()).await.unwrap_err();
         assert!(told.may_have_applied(), "{told:?}");
-        let told = store.settle(&end).await.unwrap_err();
+        let told = store.apply(end.clone()).await.unwrap_err();
         assert!(told.may_have_applied(), "{told:?}");
     }
     // others do not wait for replicas, by their own settings
@@ -85,8 +91,8 @@ async fn with_replica_acks_and_no_replica_nothing_is_granted_and_nobody_else_wai
     servers.replicas[0].goes_on();
     works_again(&*store).await;
     // the same call again is granted once, and waits for the replica again
-    assert_eq!(store.claim(&request).await.unwrap(), Claimed::Granted { attempt: 1 });
-    let settled = store.settle(&end).await.unwrap();
+    assert_eq!(store.apply(request.clone()).await.unwrap(), granted_as(1));
+    let settled = store.apply(end.clone()).await.unwrap();
     assert_eq!(settled, Settled::Recorded { copy_refused: false });
 }
 
@@ -101,17 +107,20 @@ async fn a_master_that_sentinels_replace_is_followed_and_what_replicas_have_is_k
     attempted(&*store, &done, Outcome::Succeeded).await;
     let (request, attempt) = granted(&*store, &in_flight).await;
     guarded.servers.master.dies().await;
-    store.claim(&claim_on(&order("meanwhile"))).await.unwrap_err();
+    store.apply(claim_on(&order("meanwhile"))).await.unwrap_err();
     guarded.has_failed_over().await;
     let one_left = store_with(&Settings { replica_acks: 1, ..guarded.settings() });
     works_again(&*one_left).await;
     assert_eq!(copy_of(&*store, &done).await, replay());
     let met = copy_of(&*one_left, &in_flight).await;
-    assert!(matches!(met, Claimed::InFlight { attempt: 1, .. }), "{met:?}");
+    assert!(
+        matches!(met, Claimed::NotGranted(OperationState::InFlight { attempt: 1, .. })),
+        "{met:?}"
+    );
     // the subscription has followed as well
     let mut watch = other.watch(in_flight.id).await.unwrap();
-    other.claim(&that_waits(claim_on(&in_flight))).await.unwrap();
-    one_left.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    other.apply(that_waits(claim_on(&in_flight))).await.unwrap();
+    one_left.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     let told = timeout(Duration::from_secs(10), watch.ended()).await;
     told.expect("the end was not told");
     assert_eq!(copy_of(&*other, &in_flight).await, replay());
@@ -142,8 +151,8 @@ async fn a_master_that_is_demoted_under_load_loses_no_claim_to_the_old_one() {
         for n in 0.. {
             let order = order(&format!("load {n}"));
             let request = claim_on(&order);
-            if let Ok(Claimed::Granted { attempt }) = load.claim(&request).await
-                && load.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.is_ok()
+            if let Ok(Claimed::Granted(Grant { attempt, .. })) = load.apply(request.clone()).await
+                && load.apply(end_of(&request, attempt, Outcome::Succeeded)).await.is_ok()
             {
                 settled.push(order);
             }
@@ -213,7 +222,7 @@ async fn a_cluster_serves_all_calls_while_a_slot_is_moved_and_a_master_dies() {
     cluster.all_know(&to_id, slot).await;
     attempted(&*store, &beside(&done, "moved"), Outcome::Succeeded).await;
     assert_eq!(copy_of(&*fresh, &done).await, replay());
-    store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     assert_eq!(store.sweep(1000).await.unwrap().removed, 0);
 
     // replication is asynchronous: this is about who answers, not about what was lost
@@ -227,7 +236,7 @@ async fn a_cluster_serves_all_calls_while_a_slot_is_moved_and_a_master_dies() {
     let gone = cluster.nodes.iter_mut().find(|node| node.port == port).unwrap();
     gone.dies().await;
     until("a replica takes its place", async || {
-        let told = store.claim(&claim_on(&done)).await;
+        let told = store.apply(claim_on(&done)).await;
         told.is_ok_and(|told| told == replay())
     })
     .await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use onceward::clock::Clock;
 use onceward::operation::Outcome;
 use onceward::store::redis::{Mode, Settings, open};
-use onceward::store::{Certificates, Error, SetupError, Store};
+use onceward::store::{Certificates, Error, SetupError, Store, StoreExt as _};
 use tokio::process::Command;
 
 use super::redis::listens;
@@ -100,7 +100,7 @@ async fn a_cluster_that_is_announced_by_addresses_is_refused_for_its_certificate
     let store = open(&settings, Clock::system()).unwrap();
     let mut refused = 0;
     for n in 0..30 {
-        match store.claim(&claim_on(&order(&n.to_string()))).await {
+        match store.apply(claim_on(&order(&n.to_string()))).await {
             Ok(_) => {}
             Err(Error::Unavailable(why)) => {
                 assert_eq!(why, REFUSED);
@@ -132,7 +132,7 @@ async fn a_cluster_that_is_announced_by_the_names_in_its_certificates_is_spoken_
 }
 
 async fn is_refused(store: &dyn Store) {
-    match store.claim(&claim_on(&order("1"))).await {
+    match store.apply(claim_on(&order("1"))).await {
         Err(Error::Unavailable(why)) => assert_eq!(why, REFUSED),
         other => panic!("not refused: {other:?}"),
     }

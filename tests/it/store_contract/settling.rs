@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use onceward::operation::state::{Claimed, Renewed, Settled, Verdict};
+use onceward::operation::state::{
+    Claimed, OperationState, Renewal, Renewed, Resolution, Settled, Verdict, Withdrawal,
+};
 use onceward::operation::{Outcome, State};
+use onceward::store::StoreExt as _;
 
 use super::Harness;
 use super::support::{
@@ -18,23 +21,29 @@ pub(super) async fn s2_a_settle_or_a_renewal_of_a_superseded_claim_changes_nothi
     let (store, order) = (harness.store(), order("1"));
     let (old, old_attempt) = granted(&*store, &order).await;
     harness.pass(LEASE).await;
-    store.resolve(order.id, &resolved_as(Verdict::Failed)).await.unwrap();
+    store.apply(Resolution { operation: order.id, ..resolved_as(Verdict::Failed) }).await.unwrap();
     let (new, attempt) = granted(&*store, &order).await;
     assert_eq!((old_attempt, attempt), (1, 2));
     let before = store.get(order.id).await.unwrap().unwrap().state;
-    let renewed = store.renew(order.id, old.claim_id, LEASE * 9).await.unwrap();
+    let renewed = store
+        .apply(Renewal { operation: order.id, claim_id: old.claim_id, lease: LEASE * 9 })
+        .await
+        .unwrap();
     assert_eq!(renewed, Renewed::Superseded);
-    store.withdraw(order.id, old.claim_id, RETENTION).await.unwrap();
+    store
+        .apply(Withdrawal { operation: order.id, claim_id: old.claim_id, retention: RETENTION })
+        .await
+        .unwrap();
     for outcome in [Outcome::Succeeded, Outcome::Failed, Outcome::Uncertain] {
-        let settled = store.settle(&end_of(&old, 1, outcome)).await.unwrap();
+        let settled = store.apply(end_of(&old, 1, outcome)).await.unwrap();
         assert_eq!(settled, Settled::Superseded);
     }
     assert_eq!(store.get(order.id).await.unwrap().unwrap().state, before);
-    let settled = store.settle(&end_of(&new, attempt, Outcome::Succeeded)).await.unwrap();
+    let settled = store.apply(end_of(&new, attempt, Outcome::Succeeded)).await.unwrap();
     assert_eq!(settled, Settled::Recorded { copy_refused: false });
-    let settled = store.settle(&end_of(&old, 1, Outcome::Failed)).await.unwrap();
+    let settled = store.apply(end_of(&old, 1, Outcome::Failed)).await.unwrap();
     assert_eq!(settled, Settled::Superseded);
-    let told = Claimed::Succeeded { attempt: 2, answer: answer() };
+    let told = Claimed::NotGranted(OperationState::Succeeded { attempt: 2, answer: answer() });
     assert_eq!(copy_of(&*store, &order).await, told);
 }
 
@@ -43,7 +52,7 @@ pub(super) async fn s2_a_settle_that_is_sent_twice_is_recorded_once(harness: &im
     let (request, attempt) = attempted(&*store, &order, Outcome::Succeeded).await;
     let before = store.get(order.id).await.unwrap();
     harness.pass(Duration::from_secs(1)).await;
-    let again = store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    let again = store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     assert_eq!(again, Settled::Recorded { copy_refused: false });
     assert_eq!(store.get(order.id).await.unwrap(), before);
 }
@@ -53,10 +62,13 @@ pub(super) async fn s2_a_late_settle_counts_while_its_claim_is_current(harness: 
     let (request, attempt) = granted(&*store, &order).await;
     harness.pass(LEASE).await;
     let ends_in = ATTEMPT_TIMEOUT - LEASE;
-    assert_eq!(copy_of(&*store, &order).await, Claimed::Uncertain { attempt, ends_in });
-    let settled = store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    assert_eq!(
+        copy_of(&*store, &order).await,
+        Claimed::NotGranted(OperationState::Uncertain { attempt, ends_in })
+    );
+    let settled = store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     assert_eq!(settled, Settled::Recorded { copy_refused: true });
-    let told = Claimed::Succeeded { attempt, answer: answer() };
+    let told = Claimed::NotGranted(OperationState::Succeeded { attempt, answer: answer() });
     assert_eq!(copy_of(&*store, &order).await, told);
     assert_eq!(store.uncertain().await.unwrap(), 0);
 }
@@ -64,11 +76,11 @@ pub(super) async fn s2_a_late_settle_counts_while_its_claim_is_current(harness: 
 pub(super) async fn s2_a_settle_whose_record_is_lost_writes_it_anew(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let lost = claim_on(&order);
-    let settled = store.settle(&end_of(&lost, 3, Outcome::Succeeded)).await.unwrap();
+    let settled = store.apply(end_of(&lost, 3, Outcome::Succeeded)).await.unwrap();
     assert_eq!(settled, Settled::RecordLost);
-    let told = Claimed::Succeeded { attempt: 3, answer: answer() };
+    let told = Claimed::NotGranted(OperationState::Succeeded { attempt: 3, answer: answer() });
     assert_eq!(copy_of(&*store, &order).await, told);
-    let again = store.settle(&end_of(&lost, 3, Outcome::Succeeded)).await.unwrap();
+    let again = store.apply(end_of(&lost, 3, Outcome::Succeeded)).await.unwrap();
     assert_eq!(again, Settled::Recorded { copy_refused: false });
 }
 
@@ -76,7 +88,7 @@ pub(super) async fn s2_a_refused_copy_is_told_when_the_attempt_fails(harness: &i
     let (store, order) = (harness.store(), order("1"));
     let (request, attempt) = granted(&*store, &order).await;
     copy_of(&*store, &order).await;
-    let settled = store.settle(&end_of(&request, attempt, Outcome::Failed)).await.unwrap();
+    let settled = store.apply(end_of(&request, attempt, Outcome::Failed)).await.unwrap();
     assert_eq!(settled, Settled::Recorded { copy_refused: true });
     // told once: the next attempt has refused nobody
     attempted(&*store, &order, Outcome::Failed).await;
@@ -87,14 +99,23 @@ pub(super) async fn s4_a_renewed_lease_lasts_from_the_renewal(harness: &impl Har
     let (request, attempt) = granted(&*store, &order).await;
     for _ in 0..3 {
         harness.pass(LEASE - MILLISECOND).await;
-        let renewed = store.renew(order.id, request.claim_id, LEASE).await.unwrap();
+        let renewed = store
+            .apply(Renewal { operation: order.id, claim_id: request.claim_id, lease: LEASE })
+            .await
+            .unwrap();
         assert_eq!(renewed, Renewed::Renewed);
     }
     harness.pass(LEASE - MILLISECOND).await;
     let lease_left = MILLISECOND;
-    assert_eq!(look_at(&*store, &order).await, Claimed::InFlight { attempt, lease_left });
+    assert_eq!(
+        look_at(&*store, &order).await,
+        Claimed::NotGranted(OperationState::InFlight { attempt, lease_left })
+    );
     harness.pass(MILLISECOND).await;
-    let renewed = store.renew(order.id, request.claim_id, LEASE).await.unwrap();
+    let renewed = store
+        .apply(Renewal { operation: order.id, claim_id: request.claim_id, lease: LEASE })
+        .await
+        .unwrap();
     assert_eq!(renewed, Renewed::Superseded);
     let state = store.get(order.id).await.unwrap().unwrap().state;
     assert!(matches!(state, State::Uncertain(_)), "{state:?}");

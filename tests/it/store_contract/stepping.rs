@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use onceward::operation::state::{
-    Advanced, ClaimRequest, Claimed, EventEnd, IfUncertain, StepEnd, Verdict,
+    Advanced, ClaimRequest, Claimed, EventEnd, Forgetting, Grant, IfUncertain, OperationState,
+    Resolution, StepEnd, Verdict,
 };
 use onceward::operation::{Asked, Outcome, Plan};
-use onceward::store::Store;
+use onceward::store::{Store, StoreExt as _};
 
 use super::Harness;
 use super::support::{LEASE, answer, claim_on, end_of_step, order, plan_of, resolved_as};
@@ -27,8 +28,10 @@ async fn begun(
     first: &str,
 ) -> (ClaimRequest, u32) {
     let request = claiming(asked, plan);
-    let claimed = store.claim(&request).await.unwrap();
-    let Claimed::Begun { attempt, steps } = claimed else { panic!("not begun: {claimed:?}") };
+    let claimed = store.apply(request.clone()).await.unwrap();
+    let Claimed::Granted(Grant { attempt, steps }) = claimed else {
+        panic!("not begun: {claimed:?}")
+    };
     assert_eq!(&*steps[0], first);
     (request, attempt)
 }
@@ -56,20 +59,23 @@ pub(super) async fn s1_a_copy_begins_what_has_not_succeeded_and_nothing_else(
 ) {
     let (store, order, plan) = (harness.store(), order("1"), plan(false));
     let first = begun(&*store, &order, &plan, "charge").await;
-    let told = store.advance(&end(&first, "charge", Outcome::Succeeded)).await.unwrap();
+    let told = store.apply(end(&first, "charge", Outcome::Succeeded)).await.unwrap();
     assert_eq!(told, next("account"));
     assert_eq!(standing(&*store, &order).await, ["succeeded", "in_flight", "waiting"]);
-    let told = store.advance(&end(&first, "account", Outcome::Failed)).await.unwrap();
+    let told = store.apply(end(&first, "account", Outcome::Failed)).await.unwrap();
     assert_eq!(told, open("account"));
     let second = begun(&*store, &order, &plan, "account").await;
     assert_eq!(second.1, 2);
-    let told = store.advance(&end(&second, "account", Outcome::Succeeded)).await.unwrap();
+    let told = store.apply(end(&second, "account", Outcome::Succeeded)).await.unwrap();
     assert_eq!(told, next("mail"));
-    let told = store.advance(&end(&second, "mail", Outcome::Succeeded)).await.unwrap();
+    let told = store.apply(end(&second, "mail", Outcome::Succeeded)).await.unwrap();
     let done = EventEnd::Succeeded(answer());
     assert_eq!(told, Advanced::Ended { copy_refused: false, end: done });
-    let copy = store.claim(&claiming(&order, &plan)).await.unwrap();
-    assert_eq!(copy, Claimed::Succeeded { attempt: 2, answer: answer() });
+    let copy = store.apply(claiming(&order, &plan)).await.unwrap();
+    assert_eq!(
+        copy,
+        Claimed::NotGranted(OperationState::Succeeded { attempt: 2, answer: answer() })
+    );
 }
 
 pub(super) async fn s1_steps_at_once_begin_together_and_end_each_on_its_own(
@@ -80,10 +86,10 @@ pub(super) async fn s1_steps_at_once_begin_together_and_end_each_on_its_own(
     assert_eq!(standing(&*store, &order).await, ["in_flight"; 3]);
     let ends = [("mail", Outcome::Failed), ("charge", Outcome::Succeeded)];
     for (step, outcome) in ends {
-        let told = store.advance(&end(&first, step, outcome)).await.unwrap();
+        let told = store.apply(end(&first, step, outcome)).await.unwrap();
         assert_eq!(told, Advanced::Recorded);
     }
-    let told = store.advance(&end(&first, "account", Outcome::Succeeded)).await.unwrap();
+    let told = store.apply(end(&first, "account", Outcome::Succeeded)).await.unwrap();
     assert_eq!(told, open("mail"));
     begun(&*store, &order, &plan, "mail").await;
 }
@@ -94,7 +100,7 @@ pub(super) async fn s2_the_end_of_a_step_that_is_sent_twice_is_recorded_once(
     let (store, order, plan) = (harness.store(), order("1"), plan(false));
     let first = begun(&*store, &order, &plan, "charge").await;
     for _ in 0..2 {
-        let told = store.advance(&end(&first, "charge", Outcome::Succeeded)).await.unwrap();
+        let told = store.apply(end(&first, "charge", Outcome::Succeeded)).await.unwrap();
         assert_eq!(told, next("account"));
     }
     let found = store.get(order.id).await.unwrap().unwrap();
@@ -106,9 +112,9 @@ pub(super) async fn s2_the_end_of_a_step_that_somebody_decided_changes_nothing(
 ) {
     let (store, order, plan) = (harness.store(), order("1"), plan(false));
     let first = begun(&*store, &order, &plan, "charge").await;
-    store.advance(&end(&first, "charge", Outcome::Uncertain)).await.unwrap();
-    store.resolve(order.id, &resolved_as(Verdict::Failed)).await.unwrap();
-    let told = store.advance(&end(&first, "charge", Outcome::Succeeded)).await.unwrap();
+    store.apply(end(&first, "charge", Outcome::Uncertain)).await.unwrap();
+    store.apply(Resolution { operation: order.id, ..resolved_as(Verdict::Failed) }).await.unwrap();
+    let told = store.apply(end(&first, "charge", Outcome::Succeeded)).await.unwrap();
     assert_eq!(told, Advanced::Superseded);
     assert_eq!(standing(&*store, &order).await, ["failed", "waiting", "waiting"]);
 }
@@ -116,7 +122,7 @@ pub(super) async fn s2_the_end_of_a_step_that_somebody_decided_changes_nothing(
 pub(super) async fn s2_a_step_whose_record_is_lost_writes_it_anew(harness: &impl Harness) {
     let (store, order, plan) = (harness.store(), order("1"), plan(false));
     let claim = (claiming(&order, &plan), 1);
-    let told = store.advance(&end(&claim, "account", Outcome::Failed)).await.unwrap();
+    let told = store.apply(end(&claim, "account", Outcome::Failed)).await.unwrap();
     assert_eq!(told, Advanced::RecordLost);
     begun(&*store, &order, &plan, "account").await;
 }
@@ -124,9 +130,12 @@ pub(super) async fn s2_a_step_whose_record_is_lost_writes_it_anew(harness: &impl
 pub(super) async fn s3_a_forgotten_event_runs_all_its_steps_again(harness: &impl Harness) {
     let (store, order, plan) = (harness.store(), order("1"), plan(false));
     let first = begun(&*store, &order, &plan, "charge").await;
-    store.advance(&end(&first, "charge", Outcome::Succeeded)).await.unwrap();
-    store.advance(&end(&first, "account", Outcome::Failed)).await.unwrap();
-    store.forget(order.id, "ops", "again").await.unwrap();
+    store.apply(end(&first, "charge", Outcome::Succeeded)).await.unwrap();
+    store.apply(end(&first, "account", Outcome::Failed)).await.unwrap();
+    store
+        .apply(Forgetting { operation: order.id, by: "ops".to_owned(), reason: "again".to_owned() })
+        .await
+        .unwrap();
     assert_eq!(begun(&*store, &order, &plan, "charge").await.1, 2);
 }
 
@@ -136,15 +145,18 @@ pub(super) async fn s5_a_lease_that_ran_out_leaves_uncertain_the_step_that_had_b
     let (store, order, plan) = (harness.store(), order("1"), plan(false));
     let first = begun(&*store, &order, &plan, "charge").await;
     harness.pass(LEASE / 2).await;
-    store.advance(&end(&first, "charge", Outcome::Succeeded)).await.unwrap();
+    store.apply(end(&first, "charge", Outcome::Succeeded)).await.unwrap();
     // the lease is fresh since the second step began
     harness.pass(LEASE / 2).await;
     assert_eq!(standing(&*store, &order).await, ["succeeded", "in_flight", "waiting"]);
     harness.pass(LEASE / 2).await;
     assert_eq!(standing(&*store, &order).await, ["succeeded", "uncertain", "waiting"]);
-    let copy = store.claim(&claiming(&order, &plan)).await.unwrap();
-    assert!(matches!(copy, Claimed::Uncertain { attempt: 1, .. }), "{copy:?}");
-    let late = store.advance(&end(&first, "account", Outcome::Succeeded)).await.unwrap();
+    let copy = store.apply(claiming(&order, &plan)).await.unwrap();
+    assert!(
+        matches!(copy, Claimed::NotGranted(OperationState::Uncertain { attempt: 1, .. })),
+        "{copy:?}"
+    );
+    let late = store.apply(end(&first, "account", Outcome::Succeeded)).await.unwrap();
     assert_eq!(late, next("mail"));
 }
 
@@ -154,14 +166,14 @@ pub(super) async fn s2_a_step_of_whose_beginning_nobody_has_heard_begins_once_mo
     let (store, order, plan) = (harness.store(), order("1"), plan(false));
     let first = begun(&*store, &order, &plan, "charge").await;
     let charged = end(&first, "charge", Outcome::Succeeded);
-    store.advance(&charged).await.unwrap();
+    store.apply(charged.clone()).await.unwrap();
     harness.pass(LEASE * 2).await;
     assert_eq!(standing(&*store, &order).await, ["succeeded", "uncertain", "waiting"]);
-    assert_eq!(store.advance(&charged).await.unwrap(), next("account"));
+    assert_eq!(store.apply(charged.clone()).await.unwrap(), next("account"));
     // the lease is as fresh as if it had just begun
     harness.pass(LEASE - LEASE / 8).await;
     assert_eq!(standing(&*store, &order).await, ["succeeded", "in_flight", "waiting"]);
-    let told = store.advance(&end(&first, "account", Outcome::Succeeded)).await.unwrap();
+    let told = store.apply(end(&first, "account", Outcome::Succeeded)).await.unwrap();
     assert_eq!(told, next("mail"));
     assert_eq!(store.get(order.id).await.unwrap().unwrap().attempts.total(), 3);
 }

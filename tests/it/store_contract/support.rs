@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use http::StatusCode;
 use onceward::operation::state::{
-    ClaimRequest, Claimed, Ending, IfUncertain, Resolution, Settled, Settlement, StepEnd, Verdict,
+    ClaimRequest, Claimed, Ending, Grant, IfUncertain, Resolution, Settled, Settlement, StepEnd,
+    Verdict,
 };
 use onceward::operation::{
     AnswerBody, Asked, AskedUnder, ClaimId, FingerprintDigest, Key, KeyKind, KeyPart, OperationId,
     OperationIdParts, Outcome, Plan, PlannedStep, Reason, StoredAnswer, Terms,
 };
-use onceward::store::Store;
+use onceward::store::{Store, StoreExt as _};
 
 pub(super) const LEASE: Duration = Duration::from_secs(15);
 pub(super) const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(1);
@@ -66,20 +67,27 @@ pub(super) fn claim_on(asked: &Arc<Asked>) -> ClaimRequest {
 /// Claims an operation that is free: the claim, and the attempt's number.
 pub(super) async fn granted(store: &dyn Store, asked: &Arc<Asked>) -> (ClaimRequest, u32) {
     let request = claim_on(asked);
-    let claimed = store.claim(&request).await.unwrap();
-    let Claimed::Granted { attempt } = claimed else { panic!("not granted: {claimed:?}") };
+    let claimed = store.apply(request.clone()).await.unwrap();
+    let Claimed::Granted(Grant { attempt, .. }) = claimed else {
+        panic!("not granted: {claimed:?}")
+    };
     (request, attempt)
+}
+
+/// The answer to a claim that is granted this attempt.
+pub(super) fn granted_as(attempt: u32) -> Claimed {
+    Claimed::Granted(Grant { attempt, steps: Vec::new() })
 }
 
 /// What a copy of it is told now.
 pub(super) async fn copy_of(store: &dyn Store, asked: &Arc<Asked>) -> Claimed {
-    store.claim(&claim_on(asked)).await.unwrap()
+    store.apply(claim_on(asked)).await.unwrap()
 }
 
 /// The same, granted nothing.
 pub(super) async fn look_at(store: &dyn Store, asked: &Arc<Asked>) -> Claimed {
     let look = ClaimRequest { may_grant: false, ..claim_on(asked) };
-    store.claim(&look).await.unwrap()
+    store.apply(look.clone()).await.unwrap()
 }
 
 /// The stored answer to an attempt that succeeded.
@@ -93,21 +101,19 @@ pub(super) fn answer() -> Arc<StoredAnswer> {
 
 /// The end of the attempt that was granted to a claim.
 pub(super) fn end_of(request: &ClaimRequest, attempt: u32, outcome: Outcome) -> Settlement {
-    let succeeded = outcome == Outcome::Succeeded;
+    let reference = None;
+    let ending = match outcome {
+        Outcome::Succeeded => Ending::Succeeded { answer: answer(), reference },
+        Outcome::Failed => Ending::Failed { status: StatusCode::IM_A_TEAPOT, reference },
+        Outcome::Uncertain => Ending::Unanswered { reason: Reason::ConnectionLost, status: None },
+    };
     Settlement {
         asked: Arc::clone(&request.asked),
         claim_id: request.claim_id,
         attempt,
         holder: Arc::clone(&request.holder),
         terms: request.terms,
-        ending: Ending {
-            outcome,
-            reason: if succeeded { Reason::Answered } else { Reason::ConnectionLost },
-            sent: true,
-            status: succeeded.then_some(201),
-            answer: succeeded.then(answer),
-            reference: None,
-        },
+        ending,
     }
 }
 
@@ -144,7 +150,7 @@ pub(super) async fn attempted(
     outcome: Outcome,
 ) -> (ClaimRequest, u32) {
     let (request, attempt) = granted(store, asked).await;
-    let settled = store.settle(&end_of(&request, attempt, outcome)).await.unwrap();
+    let settled = store.apply(end_of(&request, attempt, outcome)).await.unwrap();
     assert_eq!(settled, Settled::Recorded { copy_refused: false });
     (request, attempt)
 }
@@ -152,6 +158,7 @@ pub(super) async fn attempted(
 /// A person's decision.
 pub(super) fn resolved_as(verdict: Verdict) -> Resolution {
     Resolution {
+        operation: OperationId::from_bytes([0; 16]),
         verdict,
         by: "ops".to_owned(),
         reason: "looked it up".to_owned(),

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{Claimed, Verdict};
-use onceward::store::Watch;
+use onceward::operation::state::{
+    Claimed, Forgetting, OperationState, Resolution, Verdict, Withdrawal,
+};
+use onceward::store::{StoreExt as _, Watch};
 use tokio::time::timeout;
 
 use super::Harness;
@@ -27,14 +29,20 @@ pub(super) async fn s10_a_waiter_learns_of_the_end(harness: &impl Harness) {
         is_told(&mut watch).await;
         watch
     });
-    store.settle(&end_of(&request, attempt, Outcome::Uncertain)).await.unwrap();
+    store.apply(end_of(&request, attempt, Outcome::Uncertain)).await.unwrap();
     let mut watch = waiter.await.unwrap();
-    store.resolve(order.id, &resolved_as(Verdict::Failed)).await.unwrap();
+    store.apply(Resolution { operation: order.id, ..resolved_as(Verdict::Failed) }).await.unwrap();
     is_told(&mut watch).await;
     let (next, _) = granted(&*store, &order).await;
-    store.withdraw(order.id, next.claim_id, RETENTION).await.unwrap();
+    store
+        .apply(Withdrawal { operation: order.id, claim_id: next.claim_id, retention: RETENTION })
+        .await
+        .unwrap();
     is_told(&mut watch).await;
-    store.forget(order.id, "ops", "again").await.unwrap();
+    store
+        .apply(Forgetting { operation: order.id, by: "ops".to_owned(), reason: "again".to_owned() })
+        .await
+        .unwrap();
     is_told(&mut watch).await;
     granted(&*store, &order).await;
     harness.pass(LEASE).await;
@@ -50,7 +58,7 @@ pub(super) async fn s10_an_end_between_the_watch_and_the_wait_is_not_missed(
     attempted(&*store, &order, Outcome::Succeeded).await;
     is_told(&mut watch).await;
     // and what it is told of can be read
-    let told = Claimed::Succeeded { attempt: 1, answer: answer() };
+    let told = Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
     assert_eq!(copy_of(&*store, &order).await, told);
 }
 

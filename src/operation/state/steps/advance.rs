@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::super::decide::note;
 use super::super::settle::{Ending, Line, log_end};
-use super::super::{Change, Lease, State, Transition, lapse};
+use super::super::{Call, Change, Lease, Rule, State, Transition, lapse};
 use super::{Asks, Holder, Run, add_missing, begin, decision, ordered, run, stand};
 use crate::operation::{
-    Asked, Attempt, AttemptLog, ClaimId, DecisionKind, HeldStep, Operation, Outcome, Plan, Reason,
-    Step, StepState, StoredAnswer, Terms, Timestamp,
+    Asked, Attempt, AttemptLog, ClaimId, DecisionKind, HeldStep, Operation, OperationId, Plan,
+    Reason, Step, StepState, StoredAnswer, Terms, Timestamp,
 };
 
 /// The end of a step, as its holder reports it.
@@ -67,30 +67,42 @@ pub enum EventEnd {
 
 /// A step in flight or uncertain -> its outcome, for the claim under which it began. After a success
 /// the next one begins, if they run one after the other and the claim on the event is still current.
-pub fn advance(found: Option<Operation>, end: &StepEnd, now: Timestamp) -> Transition<Advanced> {
-    let seen = lapse(found, now);
-    let Some(mut operation) = seen.operation else {
-        let operation = Some(lost(end, now));
-        let change = Change::Durable;
-        let hold_ended = seen.hold_ended;
-        return Transition { operation, change, hold_ended, result: Advanced::RecordLost };
-    };
-    let step = operation.steps.iter().find(|step| step.name == end.step);
-    let state = step.map(|step| &step.state);
-    let (change, result) = if state.and_then(StepState::current_claim) == Some(end.claim_id) {
-        let copy_refused = copy_refused(&operation.state);
-        settle(&mut operation, end, now);
-        follow(&mut operation, end, copy_refused, now);
-        (Change::Durable, outlook(&operation, end, copy_refused))
-    } else if state.and_then(StepState::settled_by) == Some(end.claim_id) {
-        // the call was sent twice; whether the first one is durable is not known
-        begin_once_more(&mut operation, end, now);
-        (Change::Durable, outlook(&operation, end, false))
-    } else {
-        log_end(&mut operation.attempts, &line_of(end), &end.ending, now);
-        (seen.change.max(Change::Lazy), Advanced::Superseded)
-    };
-    Transition { operation: Some(operation), change, hold_ended: false, result }
+impl Rule for StepEnd {
+    type Answer = Advanced;
+    const CALL: Call = Call::Advance;
+
+    fn operation(&self) -> OperationId {
+        self.asked.id
+    }
+
+    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Advanced> {
+        let mut seen = lapse(found, now);
+        let Some(operation) = &mut seen.operation else {
+            seen.operation = Some(lost(self, now));
+            return seen.answered(Change::Durable, Advanced::RecordLost);
+        };
+        let step = operation.steps.iter().find(|step| step.name == self.step);
+        let state = step.map(|step| &step.state);
+        if state.and_then(StepState::current_claim) == Some(self.claim_id) {
+            let copy_refused = copy_refused(&operation.state);
+            settle(operation, self, now);
+            follow(operation, self, copy_refused, now);
+            let advanced = outlook(operation, self, copy_refused);
+            seen.answered(Change::Durable, advanced)
+        } else if state.and_then(StepState::settled_by) == Some(self.claim_id) {
+            // The call was sent twice. Whether the first one is durable is not known.
+            begin_once_more(operation, self, now);
+            let advanced = outlook(operation, self, false);
+            seen.answered(Change::Durable, advanced)
+        } else {
+            log_end(&mut operation.attempts, &line_of(self), &self.ending, now);
+            seen.answered(Change::Lazy, Advanced::Superseded)
+        }
+    }
+
+    fn stands_unwritten(answer: &Advanced) -> bool {
+        *answer == Advanced::Superseded
+    }
 }
 
 fn line_of(end: &StepEnd) -> Line<'_> {
@@ -103,30 +115,37 @@ fn settle(operation: &mut Operation, end: &StepEnd, now: Timestamp) {
     let StepEnd { claim_id, ending, .. } = end;
     log_end(&mut operation.attempts, &line_of(end), ending, now);
     let Some(step) = operation.steps.iter_mut().find(|step| step.name == end.step) else { return };
-    let (since, ends_at) = match &step.state {
-        StepState::InFlight { ends_at, .. } => (None, *ends_at),
-        StepState::Uncertain(held) => (Some(held.since), held.ends_at),
-        StepState::Waiting | StepState::Succeeded { .. } | StepState::Failed { .. } => (None, now),
-    };
     let claim_id = *claim_id;
-    step.state = match ending.outcome {
-        Outcome::Succeeded => {
-            let empty = || Arc::new(StoredAnswer::empty(http::StatusCode::OK));
-            let answer = ending.answer.clone().unwrap_or_else(empty);
-            StepState::Succeeded { claim_id: Some(claim_id), answer }
+    let answer = match ending {
+        Ending::Succeeded { answer, .. } => {
+            let answer = Arc::clone(answer);
+            step.state = StepState::Succeeded { claim_id: Some(claim_id), answer };
+            return;
         }
-        Outcome::Failed => StepState::Failed { claim_id: Some(claim_id) },
-        Outcome::Uncertain => {
-            if since.is_none() {
-                let hold = decision(DecisionKind::Hold, &end.step, ending.reason, now);
-                note(&mut operation.decisions, hold);
-            }
-            let reason = ending.reason;
-            let answer = ending.answer.clone();
-            let since = since.unwrap_or(now);
-            StepState::Uncertain(HeldStep { claim_id, reason, since, ends_at, answer })
+        Ending::Failed { .. } | Ending::NeverSent { .. } => {
+            step.state = StepState::Failed { claim_id: Some(claim_id) };
+            return;
+        }
+        Ending::Uncertain { answer, .. } => Some(Arc::clone(answer)),
+        Ending::Unanswered { .. } => None,
+    };
+    let reason = ending.reason();
+    let ends_at = match &step.state {
+        StepState::InFlight { ends_at, .. } => *ends_at,
+        StepState::Uncertain(held) => held.ends_at,
+        StepState::Waiting | StepState::Succeeded { .. } | StepState::Failed { .. } => now,
+    };
+    let since = match &step.state {
+        StepState::Uncertain(held) => held.since,
+        StepState::Waiting
+        | StepState::InFlight { .. }
+        | StepState::Succeeded { .. }
+        | StepState::Failed { .. } => {
+            note(&mut operation.decisions, decision(DecisionKind::Hold, &end.step, reason, now));
+            now
         }
     };
+    step.state = StepState::Uncertain(HeldStep { claim_id, reason, since, ends_at, answer });
 }
 
 /// What follows for the event: the next step begins, or its state is that of its steps.
@@ -144,7 +163,7 @@ fn follow(operation: &mut Operation, end: &StepEnd, copy_refused: bool, now: Tim
         // the route does not have the step any more
         State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => return,
     }
-    let goes_on = end.ending.outcome == Outcome::Succeeded && !plan.at_once;
+    let goes_on = matches!(end.ending, Ending::Succeeded { .. }) && !plan.at_once;
     add_missing(&mut operation.steps, plan);
     // nobody is asked in the middle of an attempt: that is for the next copy
     match run(operation, plan, Asks::Nobody, now) {
@@ -178,7 +197,10 @@ fn begin_once_more(operation: &mut Operation, end: &StepEnd, now: Timestamp) {
     let ends_at = now.plus(planned.attempt_timeout);
     step.state = StepState::InFlight { claim_id: *claim_id, ends_at };
     if let Some(line) = operation.attempts.of(*claim_id, Some(&planned.name)) {
-        (line.started_at, line.ended_at, line.outcome, line.reason) = (now, None, None, None);
+        line.started_at = now;
+        line.ended_at = None;
+        line.outcome = None;
+        line.reason = None;
     }
     operation.state = State::InFlight(Lease {
         claim_id: *claim_id,

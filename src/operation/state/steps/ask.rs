@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::super::lookup::{self, Conclusion, Finding, refuse};
-use super::super::{Change, Claimed, IfUncertain, Inquiry, State, Transition, claim};
+use super::super::{
+    Change, Claimed, IfUncertain, Inquiry, OperationState, Rule as _, State, Transition,
+};
 use super::{Asks, Holder, Run, run, stand};
 use crate::operation::{AnswerBody, HeldStep, Operation, Plan, StepState, StoredAnswer, Timestamp};
 
@@ -20,10 +22,8 @@ pub(in crate::operation::state) fn conclude(
     let attempt = operation.attempts.latest_number();
     let settled = settle(&mut operation, plan, step, conclusion.finding, now);
     let next = run(&operation, plan, Asks::Behind(step), now);
-    let change = Change::Durable;
-    let hold_ended = false;
     let State::Uncertain(held) = &mut operation.state else {
-        return claim(Some(operation), request, now);
+        return request.apply(Some(operation), now);
     };
     held.lookup = None;
     if settled {
@@ -35,10 +35,10 @@ pub(in crate::operation::state) fn conclude(
         stand(&mut operation, Some(plan), &holder, now);
         if let State::Succeeded(success) = &operation.state {
             let answer = Arc::clone(&success.answer);
-            let result = Claimed::Succeeded { attempt, answer };
-            return Transition { operation: Some(operation), change, hold_ended, result };
+            let told = OperationState::Succeeded { attempt, answer };
+            return Transition::to(operation, Change::Durable, told.into());
         }
-        return claim(Some(operation), request, now).after(change, hold_ended);
+        return request.apply(Some(operation), now).after(Change::Durable, false);
     }
     let result = match next {
         Run::LookUp { step, lease } => {
@@ -48,7 +48,7 @@ pub(in crate::operation::state) fn conclude(
         }
         Run::Begin(_) | Run::Held | Run::Done => refuse(held, attempt, now),
     };
-    Transition { operation: Some(operation), change, hold_ended, result }
+    Transition::to(operation, Change::Durable, result)
 }
 
 /// Whether the finding ends the uncertainty of the step.

@@ -7,7 +7,7 @@ mod advance;
 mod ask;
 mod run;
 
-pub use advance::{Advanced, EventEnd, StepEnd, advance};
+pub use advance::{Advanced, EventEnd, StepEnd};
 pub(super) use ask::conclude;
 pub(super) use run::{Asks, Run, run};
 
@@ -17,10 +17,13 @@ use std::time::Duration;
 use super::decide::note;
 use super::lapse::WHEN_UNCERTAIN;
 use super::lookup::refuse;
-use super::{Change, ClaimRequest, Claimed, Failure, Held, Lease, State, Success, Transition};
+use super::{
+    Change, ClaimRequest, Claimed, Failure, Grant, Held, Lease, OperationState, State, Success,
+    Transition,
+};
 use crate::operation::{
-    Attempt, AttemptLog, ClaimId, Decision, DecisionKind, HeldStep, Operation, Outcome, Plan,
-    PlannedStep, Reason, Step, StepState, StoredAnswer, Terms, Timestamp,
+    Attempt, ClaimId, Decision, DecisionKind, HeldStep, Operation, Outcome, Plan, PlannedStep,
+    Reason, Step, StepState, StoredAnswer, Terms, Timestamp,
 };
 
 /// Who begins a step, or has ended one.
@@ -31,56 +34,45 @@ pub(super) struct Holder<'a> {
     pub(super) copy_refused: bool,
 }
 
-/// (none), failed, forgotten, uncertain -> `in_flight`, with the steps that are to run now.
+/// (none), failed, forgotten, uncertain -> in flight, with the steps that are to run now.
 pub(super) fn grant(
-    free: Option<Operation>,
+    mut operation: Operation,
     request: &ClaimRequest,
     plan: &Plan,
     now: Timestamp,
 ) -> Transition<Claimed> {
-    let mut operation = free.unwrap_or_else(|| empty(request, now));
-    operation.asked = Arc::clone(&request.asked);
     if matches!(operation.state, State::Succeeded(_) | State::Forgotten { .. }) {
         free_all(&mut operation.steps);
     }
     add_missing(&mut operation.steps, plan);
-    let claim_id = request.claim_id;
-    let name = &request.holder;
-    let terms = &request.terms;
-    let holder = Holder { claim_id, name, terms, copy_refused: false };
+    let holder = Holder {
+        claim_id: request.claim_id,
+        name: &request.holder,
+        terms: &request.terms,
+        copy_refused: false,
+    };
     let attempt = operation.attempts.latest_number();
     let result = match run(&operation, plan, Asks::Nobody, now) {
         Run::Begin(steps) => {
             let attempt = attempt.saturating_add(1);
             begin(&mut operation, plan.named(&steps), &holder, attempt, now);
-            Claimed::Begun { attempt, steps }
+            Claimed::Granted(Grant { attempt, steps })
         }
-        // the route's steps have changed since
+        // The route's steps have changed since the last attempt.
         Run::Done | Run::Held | Run::LookUp { .. } => {
             stand(&mut operation, Some(plan), &holder, now);
             match &mut operation.state {
                 State::Succeeded(Success { answer, .. }) => {
-                    Claimed::Succeeded { attempt, answer: Arc::clone(answer) }
+                    OperationState::Succeeded { attempt, answer: Arc::clone(answer) }.into()
                 }
                 State::Uncertain(held) => refuse(held, attempt, now),
-                State::InFlight(_) | State::Failed(_) | State::Forgotten { .. } => Claimed::Free,
+                State::InFlight(_) | State::Failed(_) | State::Forgotten { .. } => {
+                    OperationState::Free.into()
+                }
             }
         }
     };
-    let operation = Some(operation);
-    let change = Change::Durable;
-    Transition { operation, change, hold_ended: false, result }
-}
-
-fn empty(request: &ClaimRequest, now: Timestamp) -> Operation {
-    Operation {
-        asked: Arc::clone(&request.asked),
-        created_at: now,
-        state: State::Forgotten { expires_at: now },
-        attempts: AttemptLog::default(),
-        decisions: Vec::new(),
-        steps: Vec::new(),
-    }
+    Transition::to(operation, Change::Durable, result)
 }
 
 /// All run again.

@@ -9,12 +9,18 @@ fn every_state_answers_a_claim_in_its_way() {
     assert_eq!(
         results,
         [
-            Claimed::Granted { attempt: 1 },
-            Claimed::InFlight { attempt: 1, lease_left: Duration::from_millis(LEASE - 1) },
-            Claimed::Succeeded { attempt: 1, answer: answer(201) },
-            Claimed::Granted { attempt: 2 },
-            Claimed::Uncertain { attempt: 1, ends_in: Duration::from_millis(ATTEMPT_TIMEOUT - 1) },
-            Claimed::Granted { attempt: 2 },
+            granted(1),
+            Claimed::NotGranted(OperationState::InFlight {
+                attempt: 1,
+                lease_left: Duration::from_millis(LEASE - 1)
+            }),
+            Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(201) }),
+            granted(2),
+            Claimed::NotGranted(OperationState::Uncertain {
+                attempt: 1,
+                ends_in: Duration::from_millis(ATTEMPT_TIMEOUT - 1)
+            }),
+            granted(2),
         ]
     );
 }
@@ -24,7 +30,10 @@ fn a_claim_that_only_looks_is_granted_nothing() {
     for found in [None, failed(), forgotten()] {
         let before = found.clone();
         let looked = claim(found, &ClaimRequest { may_grant: false, ..request(2) }, at(1));
-        assert_eq!((looked.result, looked.change), (Claimed::Free, Change::None));
+        assert_eq!(
+            (looked.result, looked.change),
+            (Claimed::NotGranted(OperationState::Free), Change::None)
+        );
         assert_eq!(looked.operation, before);
     }
 }
@@ -34,7 +43,7 @@ fn another_request_under_the_key_is_told_nothing_else() {
     let other = ClaimRequest { asked: asked("other"), ..request(2) };
     for found in [in_flight(), succeeded(), uncertain()] {
         let done = claim(found.clone(), &other, at(1));
-        assert_eq!((done.result, done.change), (Claimed::Mismatched { attempt: 1 }, Change::None));
+        assert_eq!((done.result, done.change), (mismatched(1), Change::None));
         assert_eq!(done.operation, found);
     }
 }
@@ -44,7 +53,7 @@ fn a_failed_or_forgotten_operation_does_not_bind_the_fingerprint() {
     let other = ClaimRequest { asked: asked("other"), ..request(2) };
     for found in [failed(), forgotten()] {
         let done = claim(found, &other, at(1));
-        assert_eq!(done.result, Claimed::Granted { attempt: 2 });
+        assert_eq!(done.result, granted(2));
         assert_eq!(done.operation.unwrap().asked.fingerprint, fingerprint("other"));
     }
 }
@@ -52,7 +61,7 @@ fn a_failed_or_forgotten_operation_does_not_bind_the_fingerprint() {
 #[test]
 fn a_claim_that_is_sent_twice_is_granted_once() {
     let done = claim(in_flight(), &request(1), at(1));
-    assert_eq!((done.result, done.change), (Claimed::Granted { attempt: 1 }, Change::Durable));
+    assert_eq!((done.result, done.change), (granted(1), Change::Durable));
     assert_eq!(log_of(done.operation.as_ref()).total(), 1);
 }
 
@@ -62,7 +71,10 @@ fn a_claim_that_is_used_up_is_granted_nothing() {
     let resolved = resolve(uncertain(), &resolution(Verdict::Failed), at(1)).operation;
     for found in [failed(), forgotten(), twice, resolved] {
         let done = claim(found, &request(1), at(3));
-        assert_eq!((done.result, done.change), (Claimed::Free, Change::None));
+        assert_eq!(
+            (done.result, done.change),
+            (Claimed::NotGranted(OperationState::Free), Change::None)
+        );
     }
 }
 
@@ -74,14 +86,14 @@ fn retrying(claim: u8, attempts_max: u32) -> ClaimRequest {
 fn an_uncertain_operation_is_tried_again_when_its_attempt_must_have_ended() {
     for found in [uncertain(), lapse(in_flight(), at(LEASE)).operation] {
         let early = claim(found.clone(), &retrying(2, 10), at(ATTEMPT_TIMEOUT - 1));
-        assert!(matches!(early.result, Claimed::Uncertain { attempt: 1, .. }));
+        assert!(is_uncertain(&early.result));
         let held = claim(found.clone(), &request(2), at(ATTEMPT_TIMEOUT));
-        assert!(matches!(held.result, Claimed::Uncertain { attempt: 1, .. }));
+        assert!(is_uncertain(&held.result));
         let look = ClaimRequest { may_grant: false, ..retrying(2, 10) };
         let looked = claim(found.clone(), &look, at(ATTEMPT_TIMEOUT));
-        assert!(matches!(looked.result, Claimed::Uncertain { attempt: 1, .. }));
+        assert!(is_uncertain(&looked.result));
         let done = claim(found, &retrying(2, 10), at(ATTEMPT_TIMEOUT));
-        assert_eq!((done.result, done.change), (Claimed::Granted { attempt: 2 }, Change::Durable));
+        assert_eq!((done.result, done.change), (granted(2), Change::Durable));
         let decided = done.operation.clone().unwrap().decisions.pop().unwrap();
         assert_eq!((&*decided.by, decided.kind), ("when_uncertain", DecisionKind::Retried));
         // the attempt before is superseded
@@ -94,7 +106,7 @@ fn an_uncertain_operation_is_tried_again_when_its_attempt_must_have_ended() {
 fn a_claim_that_is_sent_twice_does_not_retry_itself() {
     let found = lapse(claim(None, &retrying(1, 10), T0).operation, at(LEASE)).operation;
     let again = claim(found, &retrying(1, 10), at(ATTEMPT_TIMEOUT));
-    assert!(matches!(again.result, Claimed::Uncertain { attempt: 1, .. }), "{:?}", again.result);
+    assert!(is_uncertain(&again.result), "{:?}", again.result);
 }
 
 #[test]
@@ -104,13 +116,13 @@ fn after_so_many_uncertain_attempts_it_is_held() {
     for attempt in 2..=3 {
         now = now.plus(terms().attempt_timeout);
         let done = claim(found, &retrying(u8::try_from(attempt).unwrap(), 3), now);
-        assert_eq!(done.result, Claimed::Granted { attempt });
+        assert_eq!(done.result, granted(attempt));
         let end = settlement(u8::try_from(attempt).unwrap(), Outcome::Uncertain);
         found = settle(done.operation, &end, now).operation;
     }
     now = now.plus(terms().attempt_timeout);
     let done = claim(found, &retrying(4, 3), now);
-    assert!(matches!(done.result, Claimed::Uncertain { attempt: 3, .. }), "{:?}", done.result);
+    assert!(is_uncertain(&done.result), "{:?}", done.result);
 }
 
 /// Failures are no uncertain attempts, not even those that the log has dropped.
@@ -123,9 +135,9 @@ fn many_failures_leave_as_many_uncertain_attempts_as_before() {
     }
     let uncertain = settled(claimed(found, 101, at(1)), 101, Outcome::Uncertain, at(1));
     let again = claim(uncertain.clone(), &retrying(102, 2), at(1 + ATTEMPT_TIMEOUT));
-    assert_eq!(again.result, Claimed::Granted { attempt: 102 });
+    assert_eq!(again.result, granted(102));
     let enough = claim(uncertain, &retrying(102, 1), at(1 + ATTEMPT_TIMEOUT));
-    assert!(matches!(enough.result, Claimed::Uncertain { .. }), "{:?}", enough.result);
+    assert!(is_uncertain(&enough.result), "{:?}", enough.result);
 }
 
 #[test]
@@ -135,16 +147,22 @@ fn a_shared_success_is_told_to_those_who_waited_for_it_alone() {
         ..request(claim)
     };
     let told = claim(succeeded(), &sharing(2, Some(1)), at(1));
-    assert_eq!(told.result, Claimed::Succeeded { attempt: 1, answer: answer(201) });
+    assert_eq!(
+        told.result,
+        Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(201) })
+    );
     let new = claim(succeeded(), &sharing(2, None), at(1));
-    assert_eq!((new.result, new.change), (Claimed::Granted { attempt: 2 }, Change::Durable));
+    assert_eq!((new.result, new.change), (granted(2), Change::Durable));
     // it waited for the one before
     let second = settled(new.operation, 2, Outcome::Succeeded, at(1));
     let new = claim(second, &sharing(3, Some(1)), at(2));
-    assert_eq!(new.result, Claimed::Granted { attempt: 3 });
+    assert_eq!(new.result, granted(3));
     // the call was sent twice
     let again = claim(succeeded(), &sharing(1, None), at(1));
-    assert_eq!((again.result, again.change), (Claimed::Free, Change::None));
+    assert_eq!(
+        (again.result, again.change),
+        (Claimed::NotGranted(OperationState::Free), Change::None)
+    );
 }
 
 #[test]

@@ -10,7 +10,10 @@ fn an_operator_ends_what_is_uncertain_or_failed() {
         let given = Verdict::Succeeded(Some(answer(202)));
         let done = resolve(found, &resolution(given), at(1)).operation;
         let copy = claim(done.clone(), &request(2), at(2));
-        assert_eq!(copy.result, Claimed::Succeeded { attempt: 1, answer: answer(202) });
+        assert_eq!(
+            copy.result,
+            Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(202) })
+        );
         let decided = done.unwrap().decisions.pop().unwrap();
         assert_eq!(decided.kind, DecisionKind::ResolvedSucceeded);
     }
@@ -27,13 +30,19 @@ fn an_operation_resolved_without_an_answer_has_the_stored_success_or_an_empty_20
     // the stored answer was a 504: not a success
     let done = resolve(uncertain(), &resolution(Verdict::Succeeded(None)), at(1)).operation;
     let copy = claim(done, &request(2), at(2)).result;
-    assert_eq!(copy, Claimed::Succeeded { attempt: 1, answer: answer(200) });
+    assert_eq!(
+        copy,
+        Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) })
+    );
     let mut end = settlement(1, Outcome::Uncertain);
-    end.ending.answer = Some(answer(204));
+    end.ending = Ending::Uncertain { answer: answer(204), reference: None };
     let held = settle(in_flight(), &end, T0).operation;
     let done = resolve(held, &resolution(Verdict::Succeeded(None)), at(1)).operation;
     let copy = claim(done, &request(2), at(2)).result;
-    assert_eq!(copy, Claimed::Succeeded { attempt: 1, answer: answer(204) });
+    assert_eq!(
+        copy,
+        Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(204) })
+    );
 }
 
 #[test]
@@ -60,17 +69,14 @@ fn an_operator_who_looked_at_another_state_is_refused() {
 fn forgetting_frees_at_once_and_lengthens_nothing() {
     for found in [succeeded(), failed(), uncertain(), forgotten()] {
         let due = found.as_ref().unwrap().state.changes_at();
-        let done = forget(found, "ops", "again", at(1));
+        let done = forget(found, "again", at(1));
         assert_eq!((done.result, done.change), (Decided::Done, Change::Durable));
         assert_eq!(done.operation.as_ref().unwrap().state.changes_at(), due);
-        assert_eq!(
-            claim(done.operation, &request(2), at(2)).result,
-            Claimed::Granted { attempt: 2 }
-        );
+        assert_eq!(claim(done.operation, &request(2), at(2)).result, granted(2));
     }
-    assert_eq!(forget(in_flight(), "ops", "again", at(1)).result, Decided::Refused);
-    assert_eq!(forget(None, "ops", "again", at(1)).result, Decided::Unknown);
-    let gone = forget(succeeded(), "ops", "again", at(RETENTION));
+    assert_eq!(forget(in_flight(), "again", at(1)).result, Decided::Refused);
+    assert_eq!(forget(None, "again", at(1)).result, Decided::Unknown);
+    let gone = forget(succeeded(), "again", at(RETENTION));
     assert_eq!(gone.result, Decided::Unknown);
 }
 
@@ -78,7 +84,7 @@ fn forgetting_frees_at_once_and_lengthens_nothing() {
 fn of_many_decisions_the_first_and_the_latest_stay() {
     let mut found = succeeded();
     for n in 0..100 {
-        found = forget(found, "ops", &n.to_string(), at(n)).operation;
+        found = forget(found, &n.to_string(), at(n)).operation;
     }
     let decisions = found.unwrap().decisions;
     assert_eq!(decisions.len(), 64);

@@ -7,7 +7,7 @@ fn a_lease_ends_on_its_millisecond() {
     for (now, state) in [(LEASE - 1, "in_flight"), (LEASE, "uncertain"), (LEASE + 1, "uncertain")] {
         let seen = lapse(in_flight(), at(now));
         assert_eq!(state_of(seen.operation.as_ref()), state, "at {now}");
-        let renewed = renew(in_flight(), claim_of(1), Duration::from_secs(1), at(now));
+        let renewed = renew(in_flight(), 1, Duration::from_secs(1), at(now));
         let expected = if state == "in_flight" { Renewed::Renewed } else { Renewed::Superseded };
         assert_eq!(renewed.result, expected, "at {now}");
         assert_eq!(state_of(renewed.operation.as_ref()), state);
@@ -32,7 +32,7 @@ fn a_retention_ends_on_its_millisecond_and_replays_do_not_extend_it() {
     let replayed = claim(succeeded(), &request(2), at(RETENTION - 2)).operation;
     for (now, free) in [(RETENTION - 1, false), (RETENTION, true), (RETENTION + 1, true)] {
         let done = claim(replayed.clone(), &request(2), at(now));
-        assert_eq!(done.result == Claimed::Granted { attempt: 1 }, free, "at {now}");
+        assert_eq!(done.result == granted(1), free, "at {now}");
         assert_eq!(lapse(replayed.clone(), at(now)).operation.is_none(), free, "at {now}");
     }
 }
@@ -44,7 +44,11 @@ fn a_hold_ends_on_its_millisecond_and_is_told() {
         assert_eq!((done.operation.is_none(), done.hold_ended), (gone, gone), "at {now}");
         let looked = ClaimRequest { may_grant: false, ..request(2) };
         let done = claim(uncertain(), &looked, at(now));
-        assert_eq!((done.result == Claimed::Free, done.hold_ended), (gone, gone), "at {now}");
+        assert_eq!(
+            (done.result == Claimed::NotGranted(OperationState::Free), done.hold_ended),
+            (gone, gone),
+            "at {now}"
+        );
         let written = if gone { Change::Durable } else { Change::Lazy };
         assert_eq!(done.change, written, "at {now}");
     }
@@ -86,10 +90,10 @@ fn the_end_of_its_holder_leaves_it_uncertain() {
 
 #[test]
 fn a_renewal_never_shortens_a_lease() {
-    let done = renew(in_flight(), claim_of(1), Duration::from_millis(500), at(1));
+    let done = renew(in_flight(), 1, Duration::from_millis(500), at(1));
     assert_eq!((done.result, done.change), (Renewed::Renewed, Change::Lazy));
     assert_eq!(state_of(lapse(done.operation, at(LEASE - 1)).operation.as_ref()), "in_flight");
-    let longer = renew(in_flight(), claim_of(1), Duration::from_millis(LEASE), at(1)).operation;
+    let longer = renew(in_flight(), 1, Duration::from_millis(LEASE), at(1)).operation;
     assert_eq!(state_of(lapse(longer, at(LEASE)).operation.as_ref()), "in_flight");
 }
 
@@ -105,12 +109,12 @@ fn a_lease_of_less_than_a_millisecond_is_not_none() {
 #[test]
 fn only_the_current_claim_renews() {
     for found in [None, succeeded(), failed(), uncertain(), forgotten()] {
-        let done = renew(found.clone(), claim_of(1), Duration::from_secs(9), at(1));
+        let done = renew(found.clone(), 1, Duration::from_secs(9), at(1));
         assert_eq!((done.result, done.change), (Renewed::Superseded, Change::None));
         assert_eq!(done.operation, found);
     }
     let next = claimed(failed(), 2, at(1));
-    let done = renew(next, claim_of(1), Duration::from_secs(9), at(2));
+    let done = renew(next, 1, Duration::from_secs(9), at(2));
     assert_eq!((done.result, done.change), (Renewed::Superseded, Change::None));
 }
 

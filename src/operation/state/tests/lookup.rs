@@ -22,7 +22,7 @@ fn found(n: u8, finding: Finding) -> Conclusion {
 /// An uncertain operation that request 2 asks about since `now`.
 fn asked_about(now: Timestamp) -> Option<Operation> {
     let done = claim(uncertain(), &looking(2), now);
-    assert_eq!(done.result, Claimed::LookUp { attempt: 1, step: None });
+    assert_eq!(done.result, looked_up(1));
     assert_eq!(done.change, Change::Lazy);
     done.operation
 }
@@ -33,15 +33,22 @@ fn one_copy_asks_and_the_others_wait_for_its_end() {
     for other in [looking(3), request(3), ClaimRequest { may_grant: false, ..looking(3) }] {
         let copy = claim(asked.clone(), &other, at(2));
         let lease_left = Duration::from_millis(LOOKUP - 1);
-        assert_eq!(copy.result, Claimed::InFlight { attempt: 1, lease_left });
+        assert_eq!(
+            copy.result,
+            Claimed::NotGranted(OperationState::InFlight { attempt: 1, lease_left })
+        );
     }
     let again = claim(asked.clone(), &looking(2), at(2));
-    assert_eq!(again.result, Claimed::LookUp { attempt: 1, step: None });
+    assert_eq!(again.result, looked_up(1));
     // its lease ends on its millisecond
     let late = claim(asked.clone(), &looking(3), at(LOOKUP));
-    assert!(matches!(late.result, Claimed::InFlight { .. }), "{:?}", late.result);
+    assert!(
+        matches!(late.result, Claimed::NotGranted(OperationState::InFlight { .. })),
+        "{:?}",
+        late.result
+    );
     let next = claim(asked, &looking(3), at(LOOKUP + 1));
-    assert_eq!(next.result, Claimed::LookUp { attempt: 1, step: None });
+    assert_eq!(next.result, looked_up(1));
 }
 
 #[test]
@@ -53,17 +60,17 @@ fn who_may_not_ask_is_refused() {
         looking(1),
     ] {
         let done = claim(uncertain(), &other, at(1));
-        assert!(matches!(done.result, Claimed::Uncertain { .. }), "{:?}", done.result);
+        assert!(is_uncertain(&done.result), "{:?}", done.result);
     }
     let other = ClaimRequest { asked: asked("other"), ..looking(2) };
     let done = claim(uncertain(), &other, at(1));
-    assert_eq!(done.result, Claimed::Mismatched { attempt: 1 });
+    assert_eq!(done.result, mismatched(1));
 }
 
 #[test]
 fn what_was_done_is_a_success_with_the_stored_answer_or_an_empty_200() {
     let done = conclude(asked_about(at(1)), &found(2, Finding::Done), at(5));
-    let empty = Claimed::Succeeded { attempt: 1, answer: answer(200) };
+    let empty = Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) });
     assert_eq!((done.result, done.change), (empty.clone(), Change::Durable));
     let operation = done.operation.clone().unwrap();
     assert_eq!(operation.state.changes_at(), at(5 + RETENTION));
@@ -76,22 +83,25 @@ fn what_was_done_is_a_success_with_the_stored_answer_or_an_empty_200() {
     assert_eq!(late.result, Settled::Superseded);
     assert_eq!(claim(late.operation, &looking(3), at(7)).result, empty);
     // a complete answer that left it unknown
-    let ending = Ending { answer: Some(answer(202)), ..settlement(1, Outcome::Uncertain).ending };
+    let ending = Ending::Uncertain { answer: answer(202), reference: None };
     let end = Settlement { ending, ..settlement(1, Outcome::Uncertain) };
     let held = settle(in_flight(), &end, T0).operation;
     let asked = claim(held, &looking(2), at(1)).operation;
     let done = conclude(asked, &found(2, Finding::Done), at(2));
-    assert_eq!(done.result, Claimed::Succeeded { attempt: 1, answer: answer(202) });
+    assert_eq!(
+        done.result,
+        Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(202) })
+    );
 }
 
 #[test]
 fn what_was_not_done_is_attempted_again_once_the_upstream_cannot_be_working_on_it() {
     let early = asked_about(at(ATTEMPT_TIMEOUT - 2));
     let done = conclude(early, &found(2, Finding::NotDone), at(ATTEMPT_TIMEOUT - 1));
-    assert!(matches!(done.result, Claimed::Uncertain { attempt: 1, .. }), "{:?}", done.result);
+    assert!(is_uncertain(&done.result), "{:?}", done.result);
     let due = asked_about(at(ATTEMPT_TIMEOUT - 2));
     let done = conclude(due, &found(2, Finding::NotDone), at(ATTEMPT_TIMEOUT));
-    assert_eq!((done.result, done.change), (Claimed::Granted { attempt: 2 }, Change::Durable));
+    assert_eq!((done.result, done.change), (granted(2), Change::Durable));
     let stale = settle(done.operation, &settlement(1, Outcome::Succeeded), at(ATTEMPT_TIMEOUT));
     assert_eq!(stale.result, Settled::Superseded);
 }
@@ -104,18 +114,18 @@ fn after_so_many_uncertain_attempts_it_is_asked_about_and_not_sent() {
     let asked = claim(uncertain(), &request, at(ATTEMPT_TIMEOUT)).operation;
     let conclusion = Conclusion { request, ..found(2, Finding::NotDone) };
     let done = conclude(asked, &conclusion, at(ATTEMPT_TIMEOUT));
-    assert!(matches!(done.result, Claimed::Uncertain { attempt: 1, .. }), "{:?}", done.result);
+    assert!(is_uncertain(&done.result), "{:?}", done.result);
 }
 
 #[test]
 fn what_is_not_known_stays_held_and_may_be_asked_about_again() {
     let done = conclude(asked_about(at(1)), &found(2, Finding::Unknown), at(2));
     let ends_in = Duration::from_millis(ATTEMPT_TIMEOUT - 2);
-    assert_eq!(done.result, Claimed::Uncertain { attempt: 1, ends_in });
+    assert_eq!(done.result, Claimed::NotGranted(OperationState::Uncertain { attempt: 1, ends_in }));
     // who waits for it is told
     assert_eq!(done.change, Change::Durable);
     let next = claim(done.operation, &looking(3), at(3));
-    assert_eq!(next.result, Claimed::LookUp { attempt: 1, step: None });
+    assert_eq!(next.result, looked_up(1));
 }
 
 #[test]
@@ -127,10 +137,13 @@ fn a_finding_that_comes_after_a_change_changes_nothing() {
     let taken = claim(asked.clone(), &looking(3), at(LOOKUP + 1)).operation;
     let still = settle(asked, &settlement(1, Outcome::Uncertain), at(2)).operation;
     for (found_so, told) in [
-        (settled, Claimed::Succeeded { attempt: 1, answer: answer(201) }),
-        (failed, Claimed::Free),
-        (resolved, Claimed::Free),
-        (None, Claimed::Free),
+        (
+            settled,
+            Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(201) }),
+        ),
+        (failed, Claimed::NotGranted(OperationState::Free)),
+        (resolved, Claimed::NotGranted(OperationState::Free)),
+        (None, Claimed::NotGranted(OperationState::Free)),
     ] {
         for finding in Finding::ALL {
             let before = found_so.clone();
@@ -139,9 +152,13 @@ fn a_finding_that_comes_after_a_change_changes_nothing() {
         }
     }
     let done = conclude(taken, &found(2, Finding::Done), at(LOOKUP + 2));
-    assert!(matches!(done.result, Claimed::InFlight { .. }), "{:?}", done.result);
+    assert!(
+        matches!(done.result, Claimed::NotGranted(OperationState::InFlight { .. })),
+        "{:?}",
+        done.result
+    );
     let done = conclude(still, &found(2, Finding::Done), at(3));
-    assert!(matches!(done.result, Claimed::Uncertain { .. }), "{:?}", done.result);
+    assert!(is_uncertain(&done.result), "{:?}", done.result);
 }
 
 #[test]
@@ -151,7 +168,7 @@ fn a_finding_that_is_sent_twice_is_answered_the_same() {
         let once = conclude(asked_about(now), &found(2, finding), now);
         let twice = conclude(once.operation, &found(2, finding), now);
         assert_eq!(twice.result, once.result);
-        let granted = matches!(twice.result, Claimed::Granted { .. });
+        let granted = matches!(twice.result, Claimed::Granted(_));
         assert_eq!(twice.change == Change::Durable, granted);
     }
 }
@@ -159,7 +176,10 @@ fn a_finding_that_is_sent_twice_is_answered_the_same() {
 #[test]
 fn a_finding_that_is_late_counts_if_nobody_else_has_asked() {
     let done = conclude(asked_about(at(1)), &found(2, Finding::Done), at(LOOKUP * 2));
-    assert_eq!(done.result, Claimed::Succeeded { attempt: 1, answer: answer(200) });
+    assert_eq!(
+        done.result,
+        Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) })
+    );
 }
 
 #[test]
@@ -170,8 +190,8 @@ fn a_late_settle_counts_while_somebody_asks() {
 
 #[test]
 fn a_look_up_without_a_reply_is_withdrawn() {
-    let withdrawn = withdraw(asked_about(at(1)), claim_of(2), terms().retention, at(2));
+    let withdrawn = withdraw(asked_about(at(1)), claim_of(2), at(2));
     assert_eq!(withdrawn.change, Change::Durable);
     let next = claim(withdrawn.operation, &looking(3), at(3));
-    assert_eq!(next.result, Claimed::LookUp { attempt: 1, step: None });
+    assert_eq!(next.result, looked_up(1));
 }

@@ -67,26 +67,83 @@ fn answer(status: u16) -> Arc<StoredAnswer> {
 }
 
 fn settlement(n: u8, outcome: Outcome) -> Settlement {
-    let status = if outcome == Outcome::Succeeded { 201 } else { 504 };
     Settlement {
         asked: asked("body"),
         claim_id: claim_of(n),
         attempt: u32::from(n),
         holder: "here".into(),
         terms: terms(),
-        ending: Ending {
-            outcome,
-            reason: Reason::Answered,
-            sent: true,
-            status: Some(status),
-            answer: Some(answer(status)),
-            reference: None,
-        },
+        ending: ending(outcome),
     }
+}
+
+/// The end of an attempt with a complete answer that means this outcome.
+fn ending(outcome: Outcome) -> Ending {
+    let reference = None;
+    match outcome {
+        Outcome::Succeeded => Ending::Succeeded { answer: answer(201), reference },
+        Outcome::Failed => Ending::Failed { status: http::StatusCode::IM_A_TEAPOT, reference },
+        Outcome::Uncertain => Ending::Uncertain { answer: answer(504), reference },
+    }
+}
+
+fn granted(attempt: u32) -> Claimed {
+    Claimed::Granted(Grant { attempt, steps: Vec::new() })
+}
+
+fn looked_up(attempt: u32) -> Claimed {
+    Claimed::LookUp(LookUp { attempt, step: None })
+}
+
+fn mismatched(attempt: u32) -> Claimed {
+    OperationState::Mismatched { attempt }.into()
+}
+
+fn is_uncertain(claimed: &Claimed) -> bool {
+    matches!(claimed, Claimed::NotGranted(OperationState::Uncertain { .. }))
+}
+
+fn claim(found: Option<Operation>, request: &ClaimRequest, now: Timestamp) -> Transition<Claimed> {
+    request.apply(found, now)
+}
+
+fn settle(found: Option<Operation>, end: &Settlement, now: Timestamp) -> Transition<Settled> {
+    end.apply(found, now)
+}
+
+fn advance(found: Option<Operation>, end: &StepEnd, now: Timestamp) -> Transition<Advanced> {
+    end.apply(found, now)
+}
+
+fn conclude(found: Option<Operation>, end: &Conclusion, now: Timestamp) -> Transition<Claimed> {
+    end.apply(found, now)
+}
+
+fn resolve(found: Option<Operation>, said: &Resolution, now: Timestamp) -> Transition<Decided> {
+    said.apply(found, now)
+}
+
+fn forget(found: Option<Operation>, reason: &str, now: Timestamp) -> Transition<Decided> {
+    let by = "ops".to_owned();
+    Forgetting { operation: asked("body").id, by, reason: reason.to_owned() }.apply(found, now)
+}
+
+fn renew(found: Option<Operation>, n: u8, lease: Duration, now: Timestamp) -> Transition<Renewed> {
+    Renewal { operation: asked("body").id, claim_id: claim_of(n), lease }.apply(found, now)
+}
+
+fn withdraw(found: Option<Operation>, claim_id: ClaimId, now: Timestamp) -> Transition<()> {
+    let retention = terms().retention;
+    Withdrawal { operation: asked("body").id, claim_id, retention }.apply(found, now)
+}
+
+fn expire(found: Option<Operation>, now: Timestamp) -> Transition<bool> {
+    Expiry { operation: asked("body").id }.apply(found, now)
 }
 
 fn resolution(verdict: Verdict) -> Resolution {
     Resolution {
+        operation: asked("body").id,
         verdict,
         by: "ops".to_owned(),
         reason: "looked it up".to_owned(),
@@ -100,7 +157,7 @@ fn resolution(verdict: Verdict) -> Resolution {
 /// The record after claim `n` at `now` on what was `found`.
 fn claimed(found: Option<Operation>, n: u8, now: Timestamp) -> Option<Operation> {
     let done = claim(found, &request(n), now);
-    assert!(matches!(done.result, Claimed::Granted { .. }), "{:?}", done.result);
+    assert!(matches!(done.result, Claimed::Granted(_)), "{:?}", done.result);
     assert_eq!(done.change, Change::Durable);
     done.operation
 }
@@ -129,7 +186,7 @@ fn uncertain() -> Option<Operation> {
 }
 
 fn forgotten() -> Option<Operation> {
-    forget(succeeded(), "ops", "again", T0).operation
+    forget(succeeded(), "again", T0).operation
 }
 
 fn state_of(operation: Option<&Operation>) -> &'static str {

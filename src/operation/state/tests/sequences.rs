@@ -124,7 +124,7 @@ impl World {
 
     fn told(&mut self, claimed: &Claimed, claim_id: ClaimId) -> TestCaseResult {
         match claimed {
-            Claimed::Begun { attempt, steps } => {
+            Claimed::Granted(Grant { attempt, steps }) => {
                 prop_assert!(!steps.is_empty());
                 prop_assert!(self.plan.at_once || steps.len() == 1, "one after the other");
                 if !self.claims.iter().any(|(known, _)| *known == claim_id) {
@@ -134,26 +134,24 @@ impl World {
                 }
                 steps.iter().try_for_each(|step| self.begins(step, claim_id))
             }
-            Claimed::LookUp { step, .. } => {
+            Claimed::LookUp(LookUp { step, .. }) => {
                 prop_assert!(step.is_some());
                 if !self.claims.iter().any(|(known, _)| *known == claim_id) {
                     self.claims.push((claim_id, 0));
                 }
                 Ok(())
             }
-            Claimed::Succeeded { .. } => {
+            Claimed::NotGranted(OperationState::Succeeded { .. }) => {
                 let all = self.plan.steps.iter().all(|step| self.done.contains(&step.name));
                 prop_assert!(all, "only {:?} are done", self.done);
                 Ok(())
             }
-            Claimed::Granted { .. } => {
-                prop_assert!(false, "an event with steps is never one attempt");
-                Ok(())
-            }
-            Claimed::Free
-            | Claimed::InFlight { .. }
-            | Claimed::Uncertain { .. }
-            | Claimed::Mismatched { .. } => Ok(()),
+            Claimed::NotGranted(
+                OperationState::Free
+                | OperationState::InFlight { .. }
+                | OperationState::Uncertain { .. }
+                | OperationState::Mismatched { .. },
+            ) => Ok(()),
         }
     }
 
@@ -186,12 +184,14 @@ impl World {
             }
             Happens::Renew { claim } => {
                 let id = self.newest(*claim).map_or(claim_of(0), |(id, _)| id);
-                self.record = renew(found, id, terms().lease, now).operation;
+                let lease = terms().lease;
+                let renewal = Renewal { operation: asked("body").id, claim_id: id, lease };
+                self.record = renewal.apply(found, now).operation;
                 Ok(())
             }
             Happens::Withdraw { claim } => {
                 let id = self.newest(*claim).map_or(claim_of(0), |(id, _)| id);
-                self.record = withdraw(found, id, terms().retention, now).operation;
+                self.record = withdraw(found, id, now).operation;
                 Ok(())
             }
             Happens::Resolve { succeeded } => {
@@ -201,7 +201,7 @@ impl World {
                 Ok(())
             }
             Happens::Forget => {
-                let done = forget(found, "ops", "again", now);
+                let done = forget(found, "again", now);
                 if done.result == Decided::Done {
                     self.done.clear();
                 }
@@ -260,8 +260,7 @@ impl World {
     }
 
     fn report(&self, claim_id: ClaimId, attempt: u32, step: &str, outcome: Outcome) -> StepEnd {
-        let Settlement { asked, holder, terms, mut ending, .. } = settlement(0, outcome);
-        ending.answer = None;
+        let Settlement { asked, holder, terms, ending, .. } = settlement(0, outcome);
         let plan = Arc::clone(&self.plan);
         let step = step.into();
         StepEnd { asked, claim_id, attempt, holder, terms, plan, step, ending }

@@ -46,7 +46,10 @@ fn a_settle_without_a_record_writes_one() {
     let done = settle(None, &settlement(4, Outcome::Succeeded), at(1));
     assert_eq!((done.result, done.change), (Settled::RecordLost, Change::Durable));
     let copy = claim(done.operation.clone(), &request(9), at(2));
-    assert_eq!(copy.result, Claimed::Succeeded { attempt: 4, answer: answer(201) });
+    assert_eq!(
+        copy.result,
+        Claimed::NotGranted(OperationState::Succeeded { attempt: 4, answer: answer(201) })
+    );
     let again = settle(done.operation, &settlement(4, Outcome::Succeeded), at(2));
     assert_eq!(again.result, Settled::Recorded { copy_refused: false });
 }
@@ -56,20 +59,20 @@ fn an_uncertain_settle_without_a_record_supposes_the_latest_end() {
     let done = settle(None, &settlement(4, Outcome::Uncertain), at(1));
     let copy = claim(done.operation, &request(9), at(1));
     let ends_in = Duration::from_millis(ATTEMPT_TIMEOUT);
-    assert_eq!(copy.result, Claimed::Uncertain { attempt: 4, ends_in });
+    assert_eq!(copy.result, Claimed::NotGranted(OperationState::Uncertain { attempt: 4, ends_in }));
 }
 
 #[test]
 fn a_withdrawal_frees_its_own_claim_alone() {
-    let done = withdraw(in_flight(), claim_of(1), terms().retention, at(1));
+    let done = withdraw(in_flight(), claim_of(1), at(1));
     assert_eq!((done.change, state_of(done.operation.as_ref())), (Change::Durable, "failed"));
     let line = log_of(done.operation.as_ref()).kept().next().unwrap().clone();
     assert_eq!((line.sent, line.reason), (false, Some(Reason::Withdrawn)));
     let late = lapse(in_flight(), at(LEASE)).operation;
-    let done = withdraw(late, claim_of(1), terms().retention, at(LEASE));
+    let done = withdraw(late, claim_of(1), at(LEASE));
     assert_eq!(state_of(done.operation.as_ref()), "failed");
     for found in [None, in_flight(), succeeded(), failed(), uncertain(), forgotten()] {
-        let done = withdraw(found.clone(), claim_of(2), terms().retention, at(1));
+        let done = withdraw(found.clone(), claim_of(2), at(1));
         assert_eq!((done.change, done.operation), (Change::None, found));
     }
 }
@@ -81,15 +84,15 @@ fn a_claim_that_is_withdrawn_when_it_is_superseded_was_never_sent() {
         ClaimRequest { if_uncertain: IfUncertain::Retried { attempts_max: 2 }, ..request(2) };
     let later = at(ATTEMPT_TIMEOUT);
     let second = claim(in_flight(), &retried, later);
-    assert_eq!(second.result, Claimed::Granted { attempt: 2 });
+    assert_eq!(second.result, granted(2));
     assert_eq!(log_of(second.operation.as_ref()).uncertain(None), 2);
-    let done = withdraw(second.operation.clone(), claim_of(1), Duration::ZERO, later);
+    let done = withdraw(second.operation.clone(), claim_of(1), later);
     assert_eq!(done.change, Change::Lazy);
     let found = done.operation.as_ref();
     assert_eq!(found.unwrap().state, second.operation.unwrap().state);
     let line = log_of(found).kept().next().unwrap();
     assert_eq!((line.sent, line.reason), (false, Some(Reason::Withdrawn)));
     assert_eq!(log_of(found).uncertain(None), 1, "the one in flight");
-    let again = withdraw(done.operation, claim_of(1), Duration::ZERO, later);
+    let again = withdraw(done.operation, claim_of(1), later);
     assert_eq!(again.change, Change::None);
 }

@@ -11,10 +11,10 @@ use super::super::directory::Directory;
 use super::super::tables::{Standing, Tables};
 use super::examine::{Examined, LostKind, SECTOR, examine};
 use super::*;
-use crate::operation::state::{ClaimRequest, Ending, Settlement, claim, settle};
+use crate::operation::state::{ClaimRequest, Ending, Rule as _, Settlement};
 use crate::operation::{
     AnswerBody, Asked, AskedUnder, ClaimId, FingerprintDigest, Key, KeyKind, Operation,
-    OperationId, Outcome, Reason, StoredAnswer, Terms, Timestamp,
+    OperationId, StoredAnswer, Terms, Timestamp,
 };
 
 /// An operation that was answered with this body.
@@ -36,20 +36,13 @@ fn answered(number: u8, body: &[u8]) -> Operation {
     };
     let claim_id = ClaimId::from_random([number; 16]);
     let request = ClaimRequest::new(asked, claim_id, "here".into(), terms);
-    let claimed = claim(None, &request, Timestamp(1_800_000_000_000)).operation;
+    let claimed = request.apply(None, Timestamp(1_800_000_000_000)).operation;
     let mut answer = StoredAnswer::empty(http::StatusCode::OK);
     answer.body = AnswerBody::Kept(body.to_vec().into());
-    let ending = Ending {
-        outcome: Outcome::Succeeded,
-        reason: Reason::Answered,
-        sent: true,
-        status: Some(200),
-        answer: Some(answer.into()),
-        reference: None,
-    };
+    let ending = Ending::Succeeded { answer: answer.into(), reference: None };
     let ClaimRequest { asked, claim_id, holder, terms, .. } = request;
     let end = Settlement { asked, claim_id, attempt: 1, holder, terms, ending };
-    settle(claimed, &end, Timestamp(1_800_000_000_500)).operation.unwrap()
+    end.apply(claimed, Timestamp(1_800_000_000_500)).operation.unwrap()
 }
 
 /// The journal after each of these groups, which the database has written; each group is of records

@@ -1,10 +1,10 @@
 //! What the store says of a server that is not as it should be.
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{ClaimRequest, Claimed, IfInFlight};
+use onceward::operation::state::{ClaimRequest, Claimed, IfInFlight, OperationState};
 use onceward::secret::Secret;
 use onceward::store::postgres::Settings;
-use onceward::store::{Concern, Error, Store};
+use onceward::store::{Concern, Error, Store, StoreExt as _};
 
 use super::{Served, open, settings};
 use crate::store_contract::support::{attempted, claim_on, copy_of, granted, order};
@@ -50,7 +50,7 @@ async fn a_standby_is_no_place_for_a_store_and_may_lag_behind_one() {
     let standby = served.server.standby().await;
     let on_standby = open(&settings(&standby.url()));
     assert_eq!(codes(&on_standby.concerns().await.unwrap()), ["replica"]);
-    let refused = on_standby.claim(&claim_on(&order("1"))).await.unwrap_err();
+    let refused = on_standby.apply(claim_on(&order("1"))).await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable("the database is read-only")), "{refused:?}");
     assert_eq!(codes(&served.store.concerns().await.unwrap()), ["asynchronous-standby"]);
 }
@@ -64,11 +64,14 @@ async fn a_read_only_database_replays_and_grants_nothing() {
     served.server.execute(&format!("{read_only}on")).await;
     let another = served.another();
     let told = copy_of(&*another, &order("done")).await;
-    assert!(matches!(told, Claimed::Succeeded { .. }));
+    assert!(matches!(told, Claimed::NotGranted(OperationState::Succeeded { .. })));
     let waits = IfInFlight::Waits;
     let waits = ClaimRequest { if_in_flight: waits, ..claim_on(&order("first of all")) };
-    assert!(matches!(another.claim(&waits).await.unwrap(), Claimed::InFlight { .. }));
-    let refused = another.claim(&claim_on(&order("new"))).await.unwrap_err();
+    assert!(matches!(
+        another.apply(waits.clone()).await.unwrap(),
+        Claimed::NotGranted(OperationState::InFlight { .. })
+    ));
+    let refused = another.apply(claim_on(&order("new"))).await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable("the database is read-only")), "{refused:?}");
     assert_eq!(codes(&another.concerns().await.unwrap()), ["read-only"]);
     let client = served.server.client().await;
@@ -85,7 +88,7 @@ async fn missing_privileges_are_named_with_the_grants_that_give_them() {
     empty.execute(&user).await;
     let url = empty.url().replace("onceward:", "other%20user:");
     let store = open(&settings(&url));
-    let refused = store.claim(&claim_on(&order("1"))).await.unwrap_err();
+    let refused = store.apply(claim_on(&order("1"))).await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable(_)), "{refused:?}");
     let followed = follow_hints(&empty, &*store).await;
     assert_eq!(followed, ["GRANT CREATE ON DATABASE postgres TO \"other user\""]);
@@ -142,7 +145,7 @@ async fn no_error_shows_the_password() {
     ];
     for url in wrong {
         let store = open(&settings(&url));
-        let error = store.claim(&claim_on(&order("1"))).await.unwrap_err();
+        let error = store.apply(claim_on(&order("1"))).await.unwrap_err();
         assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
         assert!(!shown(&error).contains(PASSWORD), "{error:?}");
         assert!(!format!("{store:?}").contains(PASSWORD));

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{Claimed, Renewed, Settled};
+use onceward::operation::state::{Claimed, OperationState, Renewal, Renewed, Settled, Withdrawal};
 use onceward::store::postgres::Settings;
-use onceward::store::{Error, Store};
+use onceward::store::{Error, Store, StoreExt as _};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
@@ -31,7 +31,7 @@ fn impatient(server: &PostgresServer) -> Arc<dyn Store> {
 /// Tries until the server is there again.
 async fn granted_again(store: &dyn Store, key: &str) {
     let tries = async {
-        while !matches!(store.claim(&claim_on(&order(key))).await, Ok(Claimed::Granted { .. })) {
+        while !matches!(store.apply(claim_on(&order(key))).await, Ok(Claimed::Granted(_))) {
             tokio::task::yield_now().await;
         }
     };
@@ -47,15 +47,21 @@ async fn a_server_that_is_down_refuses_claims_at_once_and_is_used_again_when_it_
     served.server.crashes();
     let start = Instant::now();
     for _ in 0..5 {
-        store.claim(&claim_on(&order("new"))).await.unwrap_err();
+        store.apply(claim_on(&order("new"))).await.unwrap_err();
     }
-    let refused = store.claim(&claim_on(&order("new"))).await.unwrap_err();
+    let refused = store.apply(claim_on(&order("new"))).await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable("the database cannot be reached")), "{refused:?}");
     assert!(start.elapsed() < settings("").timeout, "{:?}", start.elapsed());
     served.server.starts_again();
     granted_again(&*store, "new").await;
-    assert!(matches!(copy_of(&*store, &order("done")).await, Claimed::Succeeded { .. }));
-    assert!(matches!(copy_of(&*store, &order("in flight")).await, Claimed::InFlight { .. }));
+    assert!(matches!(
+        copy_of(&*store, &order("done")).await,
+        Claimed::NotGranted(OperationState::Succeeded { .. })
+    ));
+    assert!(matches!(
+        copy_of(&*store, &order("in flight")).await,
+        Claimed::NotGranted(OperationState::InFlight { .. })
+    ));
 }
 
 #[tokio::test]
@@ -63,7 +69,7 @@ async fn a_store_may_be_opened_before_its_server_is_up() {
     let mut server = PostgresServer::start();
     server.stops();
     let store = impatient(&server);
-    store.claim(&claim_on(&order("1"))).await.unwrap_err();
+    store.apply(claim_on(&order("1"))).await.unwrap_err();
     server.starts_again();
     granted_again(&*store, "1").await;
 }
@@ -89,7 +95,7 @@ async fn a_claim_that_was_given_up_on_leaves_nothing_behind_when_the_server_goes
     server.pauses();
     for key in ["1", "2"] {
         let start = Instant::now();
-        let error = store.claim(&claim_on(&order(key))).await.unwrap_err();
+        let error = store.apply(claim_on(&order(key))).await.unwrap_err();
         assert!(matches!(error, Error::NoReply(_) | Error::Unavailable(_)), "{error:?}");
         assert!(start.elapsed() < 10 * TIMEOUT, "{:?}", start.elapsed());
     }
@@ -125,16 +131,31 @@ async fn a_claim_whose_commit_is_held_up_is_withdrawn_when_it_is_over() {
     standby("nobody").await;
     let claims = [claim_on(&failed), claim_on(&new)];
     for claim in &claims {
-        let error = store.claim(claim).await.unwrap_err();
+        let error = store.apply(claim.clone()).await.unwrap_err();
         assert!(error.may_have_applied(), "{error:?}");
     }
     for claim in &claims {
-        store.withdraw(claim.asked.id, claim.claim_id, RETENTION).await.unwrap_err();
+        store
+            .apply(Withdrawal {
+                operation: claim.asked.id,
+                claim_id: claim.claim_id,
+                retention: RETENTION,
+            })
+            .await
+            .unwrap_err();
     }
     standby("").await;
     for claim in &claims {
         let withdrawn = async {
-            while store.withdraw(claim.asked.id, claim.claim_id, RETENTION).await.is_err() {
+            while store
+                .apply(Withdrawal {
+                    operation: claim.asked.id,
+                    claim_id: claim.claim_id,
+                    retention: RETENTION,
+                })
+                .await
+                .is_err()
+            {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -169,8 +190,8 @@ async fn sessions_that_are_terminated_under_load_cost_no_operation_its_uniquenes
             let order = order(&format!("{number}"));
             let mut granted = 0;
             for _ in 0..20 {
-                let told = store.claim(&claim_on(&order)).await;
-                granted += usize::from(matches!(told, Ok(Claimed::Granted { .. })));
+                let told = store.apply(claim_on(&order)).await;
+                granted += usize::from(matches!(told, Ok(Claimed::Granted(_))));
             }
             granted
         });
@@ -201,10 +222,17 @@ async fn two_connections_are_enough_for_twenty_attempts_at_a_time() {
         let store = Arc::clone(&store);
         settles.spawn(async move {
             assert_eq!(
-                store.renew(request.asked.id, request.claim_id, LEASE).await.unwrap(),
+                store
+                    .apply(Renewal {
+                        operation: request.asked.id,
+                        claim_id: request.claim_id,
+                        lease: LEASE
+                    })
+                    .await
+                    .unwrap(),
                 Renewed::Renewed
             );
-            store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap()
+            store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap()
         });
     }
     let settled = settles.join_all().await;
@@ -228,12 +256,15 @@ async fn a_renewal_does_not_wait_behind_claims_that_have_every_other_connection(
     let mut claims = JoinSet::new();
     for _ in 0..6 {
         let (store, locked) = (Arc::clone(&store), Arc::clone(&locked));
-        claims.spawn(async move { store.claim(&claim_on(&locked)).await });
+        claims.spawn(async move { store.apply(claim_on(&locked)).await });
     }
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
     while server.row(waiting).await.get::<_, i64>(0) < 3 {}
     let start = Instant::now();
-    let renewed = store.renew(request.asked.id, request.claim_id, LEASE).await.unwrap();
+    let renewed = store
+        .apply(Renewal { operation: request.asked.id, claim_id: request.claim_id, lease: LEASE })
+        .await
+        .unwrap();
     assert_eq!(renewed, Renewed::Renewed);
     assert!(start.elapsed() < timeout / 4, "{:?}", start.elapsed());
     // a claim that waits for longer than it may says so, before its time is over
@@ -259,9 +290,15 @@ async fn a_synchronous_standby_takes_over_with_all_that_was_acknowledged() {
     granted(&*store, &order("in flight")).await;
     assert_eq!(store.concerns().await.unwrap(), []);
     served.server.crashes();
-    store.claim(&claim_on(&order("new"))).await.unwrap_err();
+    store.apply(claim_on(&order("new"))).await.unwrap_err();
     standby.execute("SELECT pg_promote()").await;
     granted_again(&*store, "new").await;
-    assert!(matches!(copy_of(&*store, &order("done")).await, Claimed::Succeeded { .. }));
-    assert!(matches!(copy_of(&*store, &order("in flight")).await, Claimed::InFlight { .. }));
+    assert!(matches!(
+        copy_of(&*store, &order("done")).await,
+        Claimed::NotGranted(OperationState::Succeeded { .. })
+    ));
+    assert!(matches!(
+        copy_of(&*store, &order("in flight")).await,
+        Claimed::NotGranted(OperationState::InFlight { .. })
+    ));
 }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{ClaimRequest, Claimed, IfInFlight, Renewed};
+use onceward::operation::state::{
+    ClaimRequest, Claimed, IfInFlight, OperationState, Renewal, Renewed,
+};
 use onceward::secret::Secret;
 use onceward::store::postgres::Settings;
-use onceward::store::{Listing, Store};
+use onceward::store::{Listing, Store, StoreExt as _};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tokio_postgres::NoTls;
@@ -26,8 +28,11 @@ async fn is_told(store: &dyn Store, another: &dyn Store, key: &str) -> Duration 
     let (request, attempt) = granted(store, &order).await;
     let mut watch = another.watch(order.id).await.unwrap();
     let waits = ClaimRequest { if_in_flight: IfInFlight::Waits, ..claim_on(&order) };
-    assert!(matches!(another.claim(&waits).await.unwrap(), Claimed::InFlight { .. }));
-    store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+    assert!(matches!(
+        another.apply(waits.clone()).await.unwrap(),
+        Claimed::NotGranted(OperationState::InFlight { .. })
+    ));
+    store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     let settled = Instant::now();
     timeout(PATIENCE, watch.ended()).await.unwrap();
     settled.elapsed()
@@ -46,13 +51,16 @@ async fn every_call_works_behind_a_pooler_and_leaves_its_sessions_as_they_were()
         racers.spawn(async move { copy_of(&*store, &order("raced")).await });
     }
     let told = racers.join_all().await;
-    let granted_to = told.iter().filter(|told| matches!(told, Claimed::Granted { .. })).count();
+    let granted_to = told.iter().filter(|told| matches!(told, Claimed::Granted(_))).count();
     assert_eq!(granted_to, 1);
 
     let (request, attempt) = granted(&*store, &order("1")).await;
-    let renewed = another.renew(order("1").id, request.claim_id, LEASE).await.unwrap();
+    let renewed = another
+        .apply(Renewal { operation: order("1").id, claim_id: request.claim_id, lease: LEASE })
+        .await
+        .unwrap();
     assert_eq!(renewed, Renewed::Renewed);
-    another.settle(&end_of(&request, attempt, Outcome::Uncertain)).await.unwrap();
+    another.apply(end_of(&request, attempt, Outcome::Uncertain)).await.unwrap();
     assert_eq!(store.uncertain().await.unwrap(), 1);
     let listing = Listing { route: None, state: None, key: None, after: None, limit: 10 };
     assert_eq!(store.list(&listing).await.unwrap().operations.len(), 2);

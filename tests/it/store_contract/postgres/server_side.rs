@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{ClaimRequest, Claimed, IfInFlight};
-use onceward::store::{Listing, Store};
+use onceward::operation::state::{
+    ClaimRequest, Claimed, Forgetting, IfInFlight, OperationState, Renewal,
+};
+use onceward::store::{Listing, Store, StoreExt as _};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
@@ -26,11 +28,14 @@ async fn of_fifty_racers_on_two_stores_one_is_granted_and_none_fails() {
         let mut racers = JoinSet::new();
         for racer in 0..50 {
             let (store, request) = (Arc::clone(&stores[racer % 2]), claim_on(&order));
-            racers.spawn(async move { store.claim(&request).await.unwrap() });
+            racers.spawn(async move { store.apply(request.clone()).await.unwrap() });
         }
         let told = racers.join_all().await;
-        let granted = told.iter().filter(|told| matches!(told, Claimed::Granted { .. })).count();
-        let met = told.iter().filter(|told| matches!(told, Claimed::InFlight { .. })).count();
+        let granted = told.iter().filter(|told| matches!(told, Claimed::Granted(_))).count();
+        let met = told
+            .iter()
+            .filter(|told| matches!(told, Claimed::NotGranted(OperationState::InFlight { .. })))
+            .count();
         assert_eq!((granted, met), (1, 49));
     }
 }
@@ -47,9 +52,13 @@ async fn a_replay_and_a_refused_copy_write_nothing() {
     let next_transaction = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text";
     let before: String = served.server.row(next_transaction).await.get(0);
     for store in [&served.store, &another] {
-        let replay = Claimed::Succeeded { attempt: 1, answer: answer() };
+        let replay =
+            Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
         assert_eq!(copy_of(&**store, &done).await, replay);
-        assert!(matches!(copy_of(&**store, &in_flight).await, Claimed::InFlight { .. }));
+        assert!(matches!(
+            copy_of(&**store, &in_flight).await,
+            Claimed::NotGranted(OperationState::InFlight { .. })
+        ));
     }
     assert_eq!(served.server.row(next_transaction).await.get::<_, String>(0), before);
 }
@@ -75,7 +84,10 @@ async fn a_new_event_takes_two_round_trips_and_a_replay_one() {
 
     for store in [&served.store, &another] {
         let before = asked(&served).await;
-        assert!(matches!(copy_of(&**store, &order("1")).await, Claimed::Succeeded { .. }));
+        assert!(matches!(
+            copy_of(&**store, &order("1")).await,
+            Claimed::NotGranted(OperationState::Succeeded { .. })
+        ));
         assert_eq!(asked(&served).await - before, 1);
     }
 }
@@ -90,9 +102,16 @@ async fn what_must_be_durable_is_flushed_although_the_server_would_not_wait() {
         let order = order(&format!("{number}"));
         let (request, attempt) = granted(store, &order).await;
         assert!(served.server.row(is_flushed).await.get::<_, bool>(0), "the claim");
-        store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+        store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
         assert!(served.server.row(is_flushed).await.get::<_, bool>(0), "the settle");
-        store.forget(order.id, "ops", "again").await.unwrap();
+        store
+            .apply(Forgetting {
+                operation: order.id,
+                by: "ops".to_owned(),
+                reason: "again".to_owned(),
+            })
+            .await
+            .unwrap();
         assert!(served.server.row(is_flushed).await.get::<_, bool>(0), "the decision");
     }
     assert_eq!(served.server.row("SHOW synchronous_commit").await.get::<_, String>(0), "off");
@@ -149,8 +168,8 @@ async fn lists_counts_and_expiry_use_indexes() {
 /// Who waits for it on one store, and hears of its end from another one.
 async fn waits(store: &dyn Store, asked: &Arc<onceward::operation::Asked>) {
     let waits = ClaimRequest { if_in_flight: IfInFlight::Waits, ..claim_on(asked) };
-    let told = store.claim(&waits).await.unwrap();
-    assert!(matches!(told, Claimed::InFlight { .. }), "{told:?}");
+    let told = store.apply(waits.clone()).await.unwrap();
+    assert!(matches!(told, Claimed::NotGranted(OperationState::InFlight { .. })), "{told:?}");
 }
 
 /// S10 across processes: on an idle machine in well under 50 ms.
@@ -166,12 +185,19 @@ async fn a_waiter_on_another_store_learns_of_the_end_at_once() {
         let mut watch = another.watch(order.id).await.unwrap();
         waits(&*another, &order).await;
         // a renewal forgets nobody
-        served.store.renew(order.id, request.claim_id, LEASE).await.unwrap();
-        served.store.settle(&end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
+        served
+            .store
+            .apply(Renewal { operation: order.id, claim_id: request.claim_id, lease: LEASE })
+            .await
+            .unwrap();
+        served.store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
         let settled = Instant::now();
         timeout(PATIENCE, watch.ended()).await.unwrap();
         took.push(settled.elapsed());
-        assert!(matches!(copy_of(&*another, &order).await, Claimed::Succeeded { .. }));
+        assert!(matches!(
+            copy_of(&*another, &order).await,
+            Claimed::NotGranted(OperationState::Succeeded { .. })
+        ));
     }
     took.sort();
     assert!(took[10] < Duration::from_millis(50), "{took:?}");
@@ -193,7 +219,7 @@ async fn the_server_is_told_of_an_end_only_where_somebody_waits() {
     let (request, attempt) = granted(&*served.store, &last).await;
     let mut watch = another.watch(last.id).await.unwrap();
     waits(&*another, &last).await;
-    served.store.settle(&end_of(&request, attempt, Outcome::Failed)).await.unwrap();
+    served.store.apply(end_of(&request, attempt, Outcome::Failed)).await.unwrap();
     timeout(PATIENCE, watch.ended()).await.unwrap();
     // notifications come in order: there were none before
     for mut watch in watches {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use onceward::operation::state::Forgetting;
 use onceward::operation::{Asked, Key, KeyKind, Outcome};
 use onceward::store::postgres::Settings;
-use onceward::store::{Error, Listing};
+use onceward::store::{Error, Listing, StoreExt as _};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
@@ -95,8 +96,17 @@ async fn a_damaged_record_is_an_error_and_hides_no_other_one() {
     let unreadable = |error: Error| matches!(error, Error::Unreadable(id, _) if id == damaged.id);
     assert!(unreadable(store.get(damaged.id).await.unwrap_err()));
     let request = crate::store_contract::support::claim_on(&damaged);
-    assert!(unreadable(store.claim(&request).await.unwrap_err()));
-    assert!(unreadable(store.forget(damaged.id, "ops", "again").await.unwrap_err()));
+    assert!(unreadable(store.apply(request.clone()).await.unwrap_err()));
+    assert!(unreadable(
+        store
+            .apply(Forgetting {
+                operation: damaged.id,
+                by: "ops".to_owned(),
+                reason: "again".to_owned()
+            })
+            .await
+            .unwrap_err()
+    ));
     let listing = Listing { route: None, state: None, key: None, after: None, limit: 10 };
     let listed = store.list(&listing).await.unwrap().operations;
     assert!(listed.iter().any(|listed| listed.asked == whole));

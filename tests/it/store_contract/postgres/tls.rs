@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use onceward::store::StoreExt as _;
 use onceward::store::postgres::Settings;
 use onceward::store::{Certificates, Error};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -70,7 +71,7 @@ fn over_tls(server: &PostgresServer, mode: &str, certificates: Certificates) -> 
 }
 
 async fn refusal(settings: &Settings) -> &'static str {
-    match open(settings).claim(&claim_on(&order("refused"))).await {
+    match open(settings).apply(claim_on(&order("refused"))).await {
         Err(Error::Unavailable(text)) => text,
         other => panic!("{other:?}"),
     }

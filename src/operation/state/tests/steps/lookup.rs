@@ -8,7 +8,7 @@ fn asked_about() -> (Arc<Plan>, Option<Operation>) {
     let ends = [("charge", Outcome::Succeeded), ("account", Outcome::Uncertain)];
     let done = claim(after(1, &plan, &ends), &claiming(2, &plan), at(2));
     let step = Some("account".into());
-    assert_eq!(done.result, Claimed::LookUp { attempt: 1, step });
+    assert_eq!(done.result, Claimed::LookUp(LookUp { attempt: 1, step }));
     (plan, done.operation)
 }
 
@@ -29,18 +29,21 @@ fn a_look_up_is_about_one_step_and_what_follows_runs_in_the_same_request() {
     let twice = conclude(done.operation, &told(&plan, "account", Finding::Done), at(3));
     assert_eq!(twice.result, begun(2, &["mail"]));
     let early = conclude(asked.clone(), &told(&plan, "account", Finding::NotDone), at(3));
-    assert!(matches!(early.result, Claimed::Uncertain { .. }), "{:?}", early.result);
+    assert!(is_uncertain(&early.result), "{:?}", early.result);
     let due = at(ATTEMPT_TIMEOUT + 1);
     let again = conclude(asked.clone(), &told(&plan, "account", Finding::NotDone), due);
     assert_eq!(again.result, begun(2, &["account"]));
     let held = conclude(asked.clone(), &told(&plan, "account", Finding::Unknown), due);
-    assert!(matches!(held.result, Claimed::Uncertain { .. }), "{:?}", held.result);
+    assert!(is_uncertain(&held.result), "{:?}", held.result);
     assert_eq!(standing(held.operation.as_ref()), "succeeded uncertain waiting uncertain");
     // of another step nothing was asked
     let other = conclude(asked, &told(&plan, "mail", Finding::Done), due);
     assert!(matches!(
         other.result,
-        Claimed::Begun { .. } | Claimed::InFlight { .. } | Claimed::Uncertain { .. }
+        Claimed::Granted(_)
+            | Claimed::NotGranted(
+                OperationState::InFlight { .. } | OperationState::Uncertain { .. }
+            )
     ));
     assert_eq!(standing(other.operation.as_ref()), "succeeded uncertain waiting uncertain");
 }
@@ -61,7 +64,10 @@ fn when_the_last_step_turns_out_to_be_done_the_event_is() {
     };
     let conclusion = Conclusion { request: shared, ..told(&plan, "mail", Finding::Done) };
     let done = conclude(asked, &conclusion, at(3));
-    assert_eq!(done.result, Claimed::Succeeded { attempt: 1, answer: answer(200) });
+    assert_eq!(
+        done.result,
+        Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) })
+    );
     assert_eq!(standing(done.operation.as_ref()), "succeeded succeeded succeeded succeeded");
 }
 
@@ -75,14 +81,17 @@ fn at_once_one_request_asks_about_one_uncertain_step_after_the_other() {
         ("mail", Outcome::Uncertain),
     ];
     let first = claim(after(1, &plan, &ends), &claiming(2, &plan), at(2));
-    let about = |step: &str| Claimed::LookUp { attempt: 1, step: Some(step.into()) };
+    let about = |step: &str| Claimed::LookUp(LookUp { attempt: 1, step: Some(step.into()) });
     assert_eq!(first.result, about("charge"));
     let second = conclude(first.operation.clone(), &told(&plan, "charge", Finding::Unknown), at(3));
     assert_eq!(second.result, about("mail"));
     let held = conclude(second.operation, &told(&plan, "mail", Finding::Done), at(4));
-    assert!(matches!(held.result, Claimed::LookUp { .. }), "{:?}", held.result);
+    assert!(matches!(held.result, Claimed::LookUp(_)), "{:?}", held.result);
     let second = conclude(first.operation, &told(&plan, "charge", Finding::Done), at(3));
     assert_eq!(second.result, about("mail"));
     let done = conclude(second.operation, &told(&plan, "mail", Finding::Done), at(4));
-    assert_eq!(done.result, Claimed::Succeeded { attempt: 1, answer: answer(200) });
+    assert_eq!(
+        done.result,
+        Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) })
+    );
 }

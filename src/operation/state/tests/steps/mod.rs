@@ -33,8 +33,13 @@ fn claiming(n: u8, plan: &Arc<Plan>) -> ClaimRequest {
 }
 
 fn end(n: u8, plan: &Arc<Plan>, step: &str, outcome: Outcome) -> StepEnd {
-    let Settlement { asked, claim_id, attempt, holder, terms, mut ending } = settlement(n, outcome);
-    ending.answer = (outcome == Outcome::Succeeded).then(|| named_answer(step));
+    let Settlement { asked, claim_id, attempt, holder, terms, .. } = settlement(n, outcome);
+    let reference = None;
+    let ending = match outcome {
+        Outcome::Succeeded => Ending::Succeeded { answer: named_answer(step), reference },
+        Outcome::Failed => ending(outcome),
+        Outcome::Uncertain => Ending::Unanswered { reason: Reason::TimedOut, status: None },
+    };
     let plan = Arc::clone(plan);
     let step = step.into();
     StepEnd { asked, claim_id, attempt, holder, terms, plan, step, ending }
@@ -47,7 +52,7 @@ fn named_answer(step: &str) -> Arc<StoredAnswer> {
 }
 
 fn begun(attempt: u32, steps: &[&str]) -> Claimed {
-    Claimed::Begun { attempt, steps: steps.iter().map(|&step| step.into()).collect() }
+    Claimed::Granted(Grant { attempt, steps: steps.iter().map(|&step| step.into()).collect() })
 }
 
 fn next(step: &str) -> Advanced {
@@ -68,7 +73,7 @@ fn standing(operation: Option<&Operation>) -> String {
 /// The record after each of these steps has ended so, one after the other, and what is left to run.
 fn after(n: u8, plan: &Arc<Plan>, ends: &[(&str, Outcome)]) -> Option<Operation> {
     let done = claim(None, &claiming(n, plan), T0);
-    assert!(matches!(done.result, Claimed::Begun { attempt: 1, .. }), "{:?}", done.result);
+    assert!(matches!(done.result, Claimed::Granted(Grant { attempt: 1, .. })), "{:?}", done.result);
     ends.iter().fold(done.operation, |found, (step, outcome)| {
         let done = advance(found, &end(n, plan, step, *outcome), at(1));
         assert_eq!(done.change, Change::Durable);

@@ -1,0 +1,112 @@
+//! What an exchange with a receiver means: the end of the attempt, and the answer to the sender.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, StatusCode};
+
+use super::disposition::Forwarded;
+use super::forward::End;
+use super::policy::Policy;
+use super::receiver::Receiver;
+use super::reference::Reference;
+use crate::operation::state::Ending;
+use crate::operation::{AnswerBody as StoredBody, Outcome, Reason, StoredAnswer};
+use crate::upstream::{self, AnswerBody, OutcomeRule, stored_headers};
+
+/// What is read from a receiver's answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AnswerRules<'a> {
+    /// Which statuses mean what.
+    outcome: &'a OutcomeRule,
+    /// Where it says what the receiver calls the operation.
+    reference: Option<&'a Reference>,
+    /// Headers that a replay does not carry.
+    drop_headers: &'a [HeaderName],
+}
+
+/// The end of an attempt, for the record and for the sender.
+pub(super) struct Ended {
+    pub(super) ending: Ending,
+    pub(super) forwarded: Forwarded,
+}
+
+/// A complete answer without its body.
+#[derive(Clone, Copy)]
+pub(super) struct Answer<'a> {
+    pub(super) status: StatusCode,
+    pub(super) headers: &'a HeaderMap,
+}
+
+impl<'a> AnswerRules<'a> {
+    pub(super) fn of(receiver: &'a Receiver, policy: &'a Policy) -> Self {
+        Self {
+            outcome: &receiver.outcome,
+            reference: receiver.reference.as_ref(),
+            drop_headers: &policy.drop_headers,
+        }
+    }
+
+    /// The outcome that the status of a complete answer means.
+    pub(super) fn outcome(&self, status: StatusCode) -> Outcome {
+        upstream::outcome(self.outcome, status)
+    }
+
+    /// The end of an attempt whose answer is short enough to be kept, or did not come. `left` is
+    /// what is left of the attempt's time.
+    pub(super) fn classify(&self, end: End, left: Duration) -> Ended {
+        match end {
+            End::Answered { status, headers, body, memory } => {
+                let answer = Answer { status, headers: &headers };
+                let ending = self.answered(answer, StoredBody::Kept(body.clone()));
+                let body = AnswerBody::accounted(body, memory);
+                Ended { ending, forwarded: Forwarded::Answered { status, headers, body } }
+            }
+            End::NeverSent(reason) => Ended::never_sent(reason),
+            End::Unanswered { reason, status } => Ended::unanswered(reason, status, left),
+        }
+    }
+
+    /// The end of an attempt with a complete answer.
+    pub(super) fn answered(&self, answer: Answer<'_>, body: StoredBody) -> Ending {
+        let kept = match &body {
+            StoredBody::Kept(body) => Some(&**body),
+            StoredBody::Omitted => None,
+        };
+        let reference = self.reference.and_then(|place| place.read(answer.headers, kept));
+        match self.outcome(answer.status) {
+            Outcome::Succeeded => {
+                Ending::Succeeded { answer: Arc::new(self.stored(answer, body)), reference }
+            }
+            Outcome::Uncertain => {
+                Ending::Uncertain { answer: Arc::new(self.stored(answer, body)), reference }
+            }
+            Outcome::Failed => Ending::Failed { status: answer.status, reference },
+        }
+    }
+
+    /// An answer as it is kept and replayed.
+    pub(super) fn stored(&self, answer: Answer<'_>, body: StoredBody) -> StoredAnswer {
+        let Answer { status, headers } = answer;
+        let has_body = matches!(body, StoredBody::Kept(_));
+        StoredAnswer { status, headers: stored_headers(headers, self.drop_headers, has_body), body }
+    }
+}
+
+impl Ended {
+    /// Provably nothing was sent.
+    pub(super) const fn never_sent(reason: Reason) -> Self {
+        let ending = Ending::NeverSent { reason };
+        Self { ending, forwarded: Forwarded::Unreachable { reason } }
+    }
+
+    /// No complete answer came.
+    pub(super) fn unanswered(reason: Reason, status: Option<StatusCode>, left: Duration) -> Self {
+        let forwarded = if reason == Reason::TimedOut {
+            Forwarded::TimedOut
+        } else {
+            Forwarded::Broken { reason, ends_in: left }
+        };
+        Self { ending: Ending::Unanswered { reason, status }, forwarded }
+    }
+}

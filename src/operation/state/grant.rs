@@ -1,0 +1,55 @@
+//! The beginning of an attempt.
+
+use std::sync::Arc;
+
+use super::{
+    Change, ClaimRequest, Claimed, Grant, Lease, OperationState, State, Transition, steps,
+};
+use crate::operation::{Attempt, AttemptLog, Operation, Timestamp};
+
+/// (none), failed, forgotten, uncertain -> in flight, unless the caller only looks.
+pub(super) fn grant(
+    free: Option<Operation>,
+    request: &ClaimRequest,
+    now: Timestamp,
+) -> Transition<Claimed> {
+    if !request.may_grant {
+        return Transition {
+            operation: free,
+            change: Change::None,
+            hold_ended: false,
+            result: OperationState::Free.into(),
+        };
+    }
+    let mut operation = free.unwrap_or_else(|| empty(request, now));
+    operation.asked = Arc::clone(&request.asked);
+    if let Some(plan) = &request.plan {
+        return steps::grant(operation, request, plan, now);
+    }
+    let terms = &request.terms;
+    operation.state = State::InFlight(Lease {
+        claim_id: request.claim_id,
+        holder: Arc::clone(&request.holder),
+        expires_at: now.plus(terms.lease),
+        ends_at: now.plus(terms.attempt_timeout),
+        hold_for: terms.hold_for,
+        copy_refused: false,
+    });
+    let attempt = operation.attempts.latest_number().saturating_add(1);
+    let line = Attempt::begun(attempt, request.claim_id, &request.holder, now);
+    operation.attempts.push(Attempt { forward_key: request.forward_key.clone(), ..line });
+    let grant = Grant { attempt, steps: Vec::new() };
+    Transition::to(operation, Change::Durable, Claimed::Granted(grant))
+}
+
+/// An operation that nobody has asked for before.
+fn empty(request: &ClaimRequest, now: Timestamp) -> Operation {
+    Operation {
+        asked: Arc::clone(&request.asked),
+        created_at: now,
+        state: State::Forgotten { expires_at: now },
+        attempts: AttemptLog::default(),
+        decisions: Vec::new(),
+        steps: Vec::new(),
+    }
+}

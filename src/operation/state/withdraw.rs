@@ -1,0 +1,81 @@
+//! The end of a claim under which nothing was sent.
+
+use std::time::Duration;
+
+use super::{Call, Change, Failure, Rule, State, Transition, lapse, steps};
+use crate::operation::{ClaimId, Operation, OperationId, Outcome, Reason, Timestamp};
+
+/// Settles a claim whose reply never came as never sent. It leaves no trace where the claim has left
+/// none.
+#[derive(Debug, Clone, Copy)]
+pub struct Withdrawal {
+    /// The operation.
+    pub operation: OperationId,
+    /// The claim.
+    pub claim_id: ClaimId,
+    /// How long the failure is remembered.
+    pub retention: Duration,
+}
+
+/// in flight, uncertain -> failed, for the current claim. The lines of the claim in the log are marked
+/// as never sent even if it is no longer current.
+impl Rule for Withdrawal {
+    type Answer = ();
+    const CALL: Call = Call::Withdraw;
+
+    fn operation(&self) -> OperationId {
+        self.operation
+    }
+
+    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<()> {
+        let mut seen = lapse(found, now);
+        let change = seen.operation.as_mut().map_or(Change::None, |found| {
+            let ended = end_look_up(found, self.claim_id);
+            let freed = free(found, self, now);
+            let marked = mark_never_sent(found, self.claim_id, now);
+            ended.max(freed).max(marked)
+        });
+        seen.answered(change, ())
+    }
+
+    fn stands_unwritten((): &()) -> bool {
+        false
+    }
+}
+
+/// The claim would have been granted a look-up. Nobody makes it, and requests that wait for it are told.
+fn end_look_up(found: &mut Operation, claim_id: ClaimId) -> Change {
+    if let State::Uncertain(held) = &mut found.state
+        && held.lookup.as_ref().is_some_and(|lookup| lookup.id == claim_id)
+    {
+        held.lookup = None;
+        return Change::Durable;
+    }
+    Change::None
+}
+
+fn free(found: &mut Operation, withdrawal: &Withdrawal, now: Timestamp) -> Change {
+    let &Withdrawal { claim_id, retention, .. } = withdrawal;
+    if found.state.current_claim() != Some(claim_id) {
+        return Change::None;
+    }
+    if !steps::withdraw(found, claim_id, retention, now) {
+        let expires_at = now.plus(retention);
+        let claim_id = Some(claim_id);
+        found.state = State::Failed(Failure { claim_id, settled_at: now, expires_at });
+    }
+    Change::Durable
+}
+
+fn mark_never_sent(found: &mut Operation, claim_id: ClaimId, now: Timestamp) -> Change {
+    let mut change = Change::None;
+    let lines = found.attempts.all_of(claim_id);
+    for line in lines.filter(|line| line.reason != Some(Reason::Withdrawn)) {
+        line.ended_at = Some(now);
+        line.sent = false;
+        line.outcome = Some(Outcome::Failed);
+        line.reason = Some(Reason::Withdrawn);
+        change = Change::Lazy;
+    }
+    change
+}

@@ -1,0 +1,101 @@
+//! Carries a rule to a store, and its answer back.
+//!
+//! A [`Store`] is used as a trait object, so it cannot have a method for each type of answer. It
+//! applies a [`RuleCall`], which keeps the answer; whoever made the call takes it out.
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{Error, Store};
+use crate::operation::state::{Call, Rule, Transition};
+use crate::operation::{Operation, OperationId, Timestamp};
+
+/// A rule without the type of its answer.
+pub trait RuleCall: fmt::Debug + Send + Sync {
+    /// Which call it is.
+    fn call(&self) -> Call;
+
+    /// The operation that it changes.
+    fn operation(&self) -> OperationId;
+
+    /// Whether the caller waits for the end of the attempt if one is in flight.
+    fn waits(&self) -> bool;
+
+    /// Applies the rule. The answer is kept in place of that of an earlier application.
+    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<IfUnwritten>;
+}
+
+/// What becomes of an answer whose change cannot be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfUnwritten {
+    /// The call fails.
+    Fails,
+    /// The answer is right all the same: it only turns the caller away.
+    Stands,
+}
+
+/// A rule, and the answer of its latest application.
+#[derive(Debug)]
+pub(super) struct TypedCall<R: Rule> {
+    rule: R,
+    answer: Mutex<Option<R::Answer>>,
+}
+
+/// A store that has not applied the rule that it was given.
+#[derive(Debug, thiserror::Error)]
+#[error("it did nothing")]
+struct NotApplied;
+
+impl<R: Rule> TypedCall<R> {
+    pub(super) const fn new(rule: R) -> Self {
+        Self { rule, answer: Mutex::new(None) }
+    }
+
+    /// The answer of the latest application.
+    pub(super) fn answer(&self) -> Result<R::Answer, Error> {
+        self.answer.lock().take().ok_or_else(|| Error::Failed(Box::new(NotApplied)))
+    }
+}
+
+impl<R: Rule> RuleCall for TypedCall<R> {
+    fn call(&self) -> Call {
+        R::CALL
+    }
+
+    fn operation(&self) -> OperationId {
+        self.rule.operation()
+    }
+
+    fn waits(&self) -> bool {
+        self.rule.waits()
+    }
+
+    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<IfUnwritten> {
+        let Transition { operation, change, hold_ended, result } = self.rule.apply(found, now);
+        let stands = R::stands_unwritten(&result);
+        *self.answer.lock() = Some(result);
+        let result = if stands { IfUnwritten::Stands } else { IfUnwritten::Fails };
+        Transition { operation, change, hold_ended, result }
+    }
+}
+
+/// What callers use of a [`Store`].
+pub trait StoreExt: Store {
+    /// Applies a rule to its operation in one atomic step. The answer comes once the change is as
+    /// durable as it must be.
+    ///
+    /// # Errors
+    /// [`Error::may_have_applied`] says whether the change may have been made all the same. A call that
+    /// is dropped before it ends may still take effect, too.
+    fn apply<R: Rule>(&self, rule: R) -> impl Future<Output = Result<R::Answer, Error>> + Send {
+        let call = Arc::new(TypedCall::new(rule));
+        async move {
+            self.call(Arc::<TypedCall<R>>::clone(&call)).await?;
+            call.answer()
+        }
+    }
+}
+
+impl<S: Store + ?Sized> StoreExt for S {}
