@@ -63,12 +63,19 @@ pub struct Keyed {
     pub key: String,
     /// What the upstream is to get.
     pub request: Request,
-    /// What the receiver of each step is to get, in their order; none on a route without steps.
-    pub steps: Vec<Request>,
+    /// Makes what the receiver of each step is to get; none on a route without steps.
+    pub steps: Option<Box<dyn StepRequests>>,
     /// When it arrived: `answer_within` counts from here.
     pub arrived: Instant,
     /// The memory of its body.
     pub memory: Reserved,
+}
+
+/// Makes the requests of an event's steps, each when its step begins: most copies of an event never
+/// come to one.
+pub trait StepRequests: std::fmt::Debug + Send + Sync {
+    /// That of the step at this place in their order; none if there is no such step.
+    fn of(&self, step: usize) -> Option<Request>;
 }
 
 /// What all routes share: the store, and the work under way.

@@ -138,10 +138,8 @@ where
     let served = Arc::clone(watch);
     let answer = service_fn(move |request| {
         let answer = answer(&shared.heads, &service, request, peer, Serving::alone(&served));
-        let served = Arc::clone(&served);
         async move {
             let mut response = answer.await?;
-            served.answer_given();
             if shared.shutdown.is_draining() {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }

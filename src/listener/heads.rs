@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::{Request, Version, header};
+use http::{HeaderMap, Request, Version, header};
 
 use super::refusal::Refusal;
 use super::wire::LINGER_BYTES_MAX;
@@ -102,9 +102,7 @@ impl Heads {
                 return Err(Refusal::HeadTooLarge(Limit::HeaderLines));
             }
         }
-        let headers = request.headers();
-        let further_values = headers.len() - headers.keys_len();
-        let fields = headers.capacity() * FIELD_BYTES + further_values * FURTHER_VALUE_BYTES;
+        let fields = fields_bytes(request.headers());
         let memory = self.memory.reserve(Self::of_partial(bytes).saturating_add(fields));
         let memory = memory.map_err(|_| Refusal::Overloaded)?;
         let memory = HeadMemory(Arc::new(Mutex::new(Some(memory))));
@@ -132,6 +130,12 @@ impl Heads {
             "refused before it was read"
         );
     }
+}
+
+/// What a map of headers allocates beside its names and values, and what a copy of it would.
+pub fn fields_bytes(headers: &HeaderMap) -> usize {
+    let further_values = headers.len() - headers.keys_len();
+    headers.capacity() * FIELD_BYTES + further_values * FURTHER_VALUE_BYTES
 }
 
 /// As many as on HTTP/1.1: the request line, a line for each value, and an empty one.

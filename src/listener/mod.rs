@@ -9,6 +9,7 @@ mod accept;
 mod answer;
 mod connection;
 mod heads;
+mod length;
 mod refusal;
 mod service;
 mod shutdown;
@@ -28,7 +29,7 @@ use crate::budget::{Budget, Share};
 use crate::telemetry::Metrics;
 
 pub use accept::Listener;
-pub use heads::HeadMemory;
+pub use heads::{HeadMemory, fields_bytes};
 pub use service::Service;
 pub use shutdown::Shutdown;
 

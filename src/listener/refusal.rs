@@ -19,6 +19,10 @@ pub(super) enum Refusal {
     Malformed,
     /// Its head passes this limit.
     HeadTooLarge(Limit),
+    /// Its target is longer than hyper takes, whatever the limits are.
+    TargetTooLong,
+    /// Its `Content-Length` is one that no body can have.
+    BodyTooLarge,
     /// There is no memory for its head, or there are too many streams on its connection.
     Overloaded,
 }
@@ -28,8 +32,7 @@ impl Refusal {
     pub(super) fn of_status(status: &[u8], passed: Limit) -> Self {
         match status {
             b"431" => Self::HeadTooLarge(passed),
-            // The target alone is longer than what hyper takes.
-            b"414" => Self::HeadTooLarge(Limit::HeaderBytes),
+            b"414" => Self::TargetTooLong,
             _ => Self::Malformed,
         }
     }
@@ -37,7 +40,10 @@ impl Refusal {
     pub(super) const fn status(self) -> StatusCode {
         match self {
             Self::Malformed => StatusCode::BAD_REQUEST,
-            Self::HeadTooLarge(_) => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::HeadTooLarge(_) | Self::TargetTooLong => {
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+            }
+            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
@@ -45,7 +51,8 @@ impl Refusal {
     pub(super) const fn code(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",
-            Self::HeadTooLarge(_) => "head-too-large",
+            Self::HeadTooLarge(_) | Self::TargetTooLong => "head-too-large",
+            Self::BodyTooLarge => "body-too-large",
             Self::Overloaded => "overloaded",
         }
     }
@@ -53,7 +60,8 @@ impl Refusal {
     const fn title(self) -> &'static str {
         match self {
             Self::Malformed => "malformed request",
-            Self::HeadTooLarge(_) => "head too large",
+            Self::HeadTooLarge(_) | Self::TargetTooLong => "head too large",
+            Self::BodyTooLarge => "body too large",
             Self::Overloaded => "overloaded",
         }
     }
@@ -63,6 +71,8 @@ impl Refusal {
             Self::Malformed => "the head of the request is not valid HTTP",
             Self::HeadTooLarge(Limit::HeaderLines) => "the head of the request has too many lines",
             Self::HeadTooLarge(_) => "the head of the request is too long",
+            Self::TargetTooLong => "the target of the request is longer than 65534 bytes",
+            Self::BodyTooLarge => "no route takes a body as long as `Content-Length` says",
             Self::Overloaded => "there is more to do than can be done now; nothing was forwarded",
         }
     }
@@ -118,6 +128,8 @@ mod tests {
             Refusal::Malformed,
             Refusal::HeadTooLarge(Limit::HeaderBytes),
             Refusal::HeadTooLarge(Limit::HeaderLines),
+            Refusal::TargetTooLong,
+            Refusal::BodyTooLarge,
             Refusal::Overloaded,
         ] {
             let bytes = refusal.on_the_wire();

@@ -74,7 +74,7 @@ pub(super) struct Watch {
     unserved: AtomicWaker,
     /// Heads that have come to their end.
     began: AtomicUsize,
-    /// Answers that the service has given.
+    /// Answers that have come to their end.
     answered: AtomicUsize,
     first: Notify,
     /// A later head has begun and not ended.
@@ -174,12 +174,7 @@ impl Watch {
         self.serving.load(Ordering::Acquire) > 0
     }
 
-    /// The service has given an answer.
-    pub(super) fn answer_given(&self) {
-        self.answered.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How many answers the service has given.
+    /// How many answers have come to their end: nothing more of them is given to be written.
     pub(super) fn answers(&self) -> usize {
         self.answered.load(Ordering::Relaxed)
     }
@@ -187,6 +182,7 @@ impl Watch {
     /// An answer came to its end, or nobody waits for it any more.
     pub(super) fn request_ended(&self) {
         self.idle.set(self.accepted.elapsed());
+        self.answered.fetch_add(1, Ordering::Relaxed);
         // Whoever sees that nothing is served sees since when.
         if self.serving.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.unserved.wake();

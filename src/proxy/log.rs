@@ -17,6 +17,8 @@ use crate::telemetry::{Disposition, RouteMetrics};
 pub(super) struct Told {
     /// The route that it names.
     pub(super) route: Option<Arc<Route>>,
+    /// Its body was read to its end.
+    pub(super) is_received: bool,
     /// What it asks to have done, if it has a key.
     pub(super) asked: Option<Arc<Asked>>,
     /// Where its key was found, if it has one.

@@ -46,6 +46,7 @@ use crate::telemetry::{self, Limit, MayCount, Metrics, RouteMetrics};
 use crate::upstream::{AnswerBody, Dialing, OfThisMachine, TrustStore, TrustedProxies, Upstream};
 
 use log::{RequestLine, Told};
+use outgoing::{Receiver, ToSteps};
 use receive::Received;
 use respond::{Answer, Refusal};
 use route::Route;
@@ -61,7 +62,7 @@ struct Shared {
     all: Vec<Arc<Route>>,
     executor: Arc<Executor>,
     limits: Limits,
-    trusted: TrustedProxies,
+    trusted: Arc<TrustedProxies>,
     budget: Budget,
     clock: Clock,
     metrics: Arc<Metrics>,
@@ -139,7 +140,7 @@ impl Proxy {
             in_flight: places(Limit::RequestsInFlight, limits.requests_in_flight_max),
             pending: places(Limit::BodiesPending, limits.bodies_pending_max),
             limits,
-            trusted,
+            trusted: Arc::new(trusted),
             budget,
             clock,
             no_route: metrics.route(NO_ROUTE).from_zero(WITHOUT_ROUTE),
@@ -176,8 +177,10 @@ impl Proxy {
         if let Some(route) = &told.route {
             respond::bare(&mut answer, &route.settings);
         }
-        // What was not read cannot be skipped: the connection has to end.
-        if !body.is_end_stream() && parts.version < http::Version::HTTP_2 {
+        // What was not read cannot be skipped: the connection has to end. A body in chunks does not
+        // say itself that it has ended.
+        let is_read = told.is_received || body.is_end_stream();
+        if !is_read && parts.version < http::Version::HTTP_2 {
             let close = HeaderValue::from_static("close");
             answer.response.headers_mut().insert(header::CONNECTION, close);
         }
@@ -206,6 +209,7 @@ impl Shared {
         let route = &*selected.route;
         let peer = self.limited_peer(parts);
         let received = self.receive(route, parts, body, peer).await?;
+        told.is_received = true;
         let place = self.in_flight.take(peer).ok_or(Refusal::Overloaded)?;
         let disposition = self.dispose(&selected, parts, received, told).await?;
         let memory = self.memory_of_replay(&disposition)?;
@@ -220,7 +224,7 @@ impl Shared {
         &self,
         selected: &Selected<Arc<Route>>,
         parts: &mut Parts,
-        received: Received,
+        mut received: Received,
         told: &mut Told,
     ) -> Result<Disposition, Refusal> {
         let route = &*selected.route;
@@ -229,34 +233,31 @@ impl Shared {
             Mode::Observe => self.observed(route, parts, &received).await,
             Mode::Pass => (Opened::default(), Identity::Passed(Passing::Mode)),
         };
+        told.from = identity.key_source();
         if let Identity::Keyed(Identified { asked, .. }) = &identity {
             told.asked = Some(Arc::clone(asked));
-        }
-        told.from = identity.key_source();
-        if let Identity::Keyed(Identified { asked, .. }) = &identity
-            && route.settings.mode == Mode::Enforce
-            && let Some(known) = self.executor.recall(asked, &route.handling)
-        {
-            return Ok(known);
-        }
-        let to_steps = match &identity {
-            Identity::Keyed(identified) => {
-                let id = identified.asked.id;
-                let steps = outgoing::to_steps(parts, selected, &received, &self.trusted, id)?;
-                let vouched = |step| outgoing::vouched_for(step, opened.verified.clone());
-                steps.into_iter().map(vouched).collect()
+            if route.settings.mode == Mode::Enforce
+                && let Some(known) = self.executor.recall(asked, &route.handling)
+            {
+                return Ok(known);
             }
-            Identity::Passed(_) => Vec::new(),
+        }
+        let steps = match &identity {
+            Identity::Keyed(Identified { asked, .. }) => {
+                ToSteps::new(parts, selected, &mut received, &self.trusted, asked.id)?
+            }
+            Identity::Passed(_) => None,
         };
-        let upstream = &route.settings.upstream;
-        let request = outgoing::request(parts, (selected, upstream), &received, &self.trusted);
-        let request = outgoing::vouched_for(request, opened.verified);
-        let Received { memory, arrived, .. } = received;
+        let to = Receiver { selected, upstream: &route.settings.upstream };
+        let Received { body, memory, arrived } = received;
+        let request = outgoing::request(parts, to, &body, &self.trusted);
+        let request = outgoing::vouched_for(request, opened.verified.clone());
         Ok(match identity {
             Identity::Keyed(Identified { asked, key, forward_key, .. }) => {
                 let header = route.settings.policy.forward_key.as_ref();
                 let request = outgoing::carrying_key(request, header, &forward_key);
-                let keyed = Keyed { asked, key, request, steps: to_steps, arrived, memory };
+                let steps = steps.map(|steps| steps.vouched_for(opened.verified));
+                let keyed = Keyed { asked, key, request, steps, arrived, memory };
                 match route.settings.mode {
                     Mode::Observe => self.executor.observe(keyed, &route.handling).await,
                     Mode::Enforce | Mode::Pass => {
@@ -270,8 +271,8 @@ impl Shared {
         })
     }
 
-    /// The whole body. Until it has come the request has a place among the pending ones alone: who
-    /// sends slowly takes no place from those who are served.
+    /// The whole body. While it is waited for the request has a place among the pending ones alone:
+    /// who sends slowly takes no place from those who are served.
     async fn receive<B: Body<Data = Bytes> + Unpin>(
         &self,
         route: &Route,
@@ -279,14 +280,18 @@ impl Shared {
         body: &mut B,
         peer: Option<IpAddr>,
     ) -> Result<Received, Refusal> {
-        let pending = || self.pending.take(peer).ok_or(Refusal::Overloaded);
-        let _place = (!body.is_end_stream()).then(pending).transpose()?;
         let bounds = receive::Bounds {
             bytes_max: route.settings.request_bytes_max,
             timeout: self.limits.body_timeout,
             rate_min: self.limits.body_rate_min,
         };
-        let mut received = receive::body(parts, body, bounds, &self.budget, &self.metrics).await?;
+        let means = receive::Means {
+            budget: &self.budget,
+            metrics: &self.metrics,
+            pending: &self.pending,
+            peer,
+        };
+        let mut received = receive::body(parts, body, bounds, means).await?;
         if let Some(head) = parts.extensions.get::<HeadMemory>().and_then(HeadMemory::take) {
             received.memory.absorb(head);
         }

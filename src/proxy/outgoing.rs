@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, header};
 
@@ -9,21 +10,29 @@ use super::receive::Received;
 use super::respond::Refusal;
 use super::route::Route;
 use super::select::Selected;
-use crate::idempotency::StepPolicy;
-use crate::listener::Peer;
+use crate::idempotency::StepRequests;
+use crate::listener::{Peer, fields_bytes};
 use crate::operation::OperationId;
 use crate::upstream::{self, Forwarding, Request, TrustedProxies};
 
 const VERIFIED: HeaderName = HeaderName::from_static("onceward-verified");
 
+/// Who gets a request, and what it is asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Receiver<'a> {
+    pub(super) selected: &'a Selected<Arc<Route>>,
+    pub(super) upstream: &'a upstream::Settings,
+}
+
 /// The request, complete but for what names its operation. Takes the headers out of `head`: nothing
 /// looks at them as they were received any more.
 pub(super) fn request(
     head: &mut Parts,
-    (selected, upstream): (&Selected<Arc<Route>>, &upstream::Settings),
-    received: &Received,
+    receiver: Receiver<'_>,
+    body: &Bytes,
     trusted: &TrustedProxies,
 ) -> Request {
+    let Receiver { selected, upstream } = receiver;
     let headers = std::mem::take(&mut head.headers);
     let host = headers.get(header::HOST).cloned();
     let host = host
@@ -38,7 +47,7 @@ pub(super) fn request(
         version: head.version,
         prefix: selected.prefix.as_deref(),
     };
-    let message = (&head.method, received.body.len());
+    let message = (&head.method, body.len());
     let mut headers = upstream::request_headers(headers, message, forwarding);
     let host = if upstream.preserve_host {
         Some(host)
@@ -52,7 +61,7 @@ pub(super) fn request(
         method: head.method.clone(),
         target: selected.target.clone(),
         headers,
-        body: received.body.clone(),
+        body: body.clone(),
     }
 }
 
@@ -78,22 +87,69 @@ pub(super) fn carrying_key(
     request
 }
 
-/// The request as the receiver of each step gets it, in their order; none on a route without steps.
-/// Two steps are two things to be done, perhaps by one receiver: each has the id of its own as key.
-pub(super) fn to_steps(
-    head: &Parts,
-    selected: &Selected<Arc<Route>>,
-    received: &Received,
-    trusted: &TrustedProxies,
+/// What the requests of a route's steps are made of: one head for all of them. Two steps are two
+/// things to be done, perhaps by one receiver: each has the id of its own as key.
+#[derive(Debug)]
+pub(super) struct ToSteps {
+    head: Parts,
+    selected: Selected<Arc<Route>>,
+    body: Bytes,
+    trusted: Arc<TrustedProxies>,
     event: OperationId,
-) -> Result<Vec<Request>, Refusal> {
-    let steps = selected.route.settings.steps.iter().flat_map(|steps| &steps.steps);
-    let one = |step: &StepPolicy| {
-        let mut head = head.clone();
-        let selected = selected.towards(&head, &step.upstream)?;
-        let request = request(&mut head, (&selected, &step.upstream), received, trusted);
-        let id = OperationId::of_step(event, &step.name).to_string();
-        Ok(carrying_key(request, step.forward_key.as_ref(), &id))
-    };
-    steps.map(one).collect()
+    verified: Option<HeaderValue>,
+}
+
+impl ToSteps {
+    /// None on a route without steps. Refused is here what no step could be asked for, and what
+    /// there is no memory for: once the event is claimed it is too late to say so.
+    pub(super) fn new(
+        head: &Parts,
+        selected: &Selected<Arc<Route>>,
+        received: &mut Received,
+        trusted: &Arc<TrustedProxies>,
+        event: OperationId,
+    ) -> Result<Option<Self>, Refusal> {
+        let Some(steps) = &selected.route.settings.steps else { return Ok(None) };
+        for step in &steps.steps {
+            selected.towards(head, &step.upstream)?;
+        }
+        let steps = Self {
+            head: head.clone(),
+            selected: selected.clone(),
+            body: received.body.clone(),
+            trusted: Arc::clone(trusted),
+            event,
+            verified: None,
+        };
+        received.memory.grow(steps.bytes()).map_err(|_| Refusal::Overloaded)?;
+        Ok(Some(steps))
+    }
+
+    /// The same, saying whose signature was checked.
+    pub(super) fn vouched_for(self, verified: Option<HeaderValue>) -> Box<dyn StepRequests> {
+        Box::new(Self { verified, ..self })
+    }
+
+    /// The memory of the heads that there will be at a time beside the one that was received: the
+    /// one that it keeps, and those of the steps that run. A head grows by what we add to it.
+    fn bytes(&self) -> usize {
+        let steps = self.selected.route.settings.steps.as_ref();
+        let at_once = steps.filter(|steps| steps.at_once).map_or(1, |steps| steps.steps.len());
+        let target = self.selected.target.as_str().len();
+        let one = fields_bytes(&self.head.headers).saturating_mul(2).saturating_add(target);
+        one.saturating_mul(1 + at_once)
+    }
+}
+
+impl StepRequests for ToSteps {
+    fn of(&self, step: usize) -> Option<Request> {
+        let step = self.selected.route.settings.steps.as_ref()?.steps.get(step)?;
+        let mut head = self.head.clone();
+        let selected = self.selected.towards(&head, &step.upstream).ok()?;
+        let receiver = Receiver { selected: &selected, upstream: &step.upstream };
+        let request = request(&mut head, receiver, &self.body, &self.trusted);
+        let request = vouched_for(request, self.verified.clone());
+        let id = OperationId::of_step(self.event, &step.name).to_string();
+        Some(carrying_key(request, step.forward_key.as_ref(), &id))
+    }
 }

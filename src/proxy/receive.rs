@@ -1,8 +1,10 @@
 //! The whole body, in memory, within limits. Nothing is claimed for a request that is not complete.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http::header;
 use http::request::Parts;
 use http_body::Body;
@@ -10,7 +12,7 @@ use http_body_util::BodyExt as _;
 use tokio::time::{Instant, timeout_at};
 
 use super::respond::{Malformed, Refusal};
-use crate::budget::{Budget, Buffer, Reserved};
+use crate::budget::{Budget, Buffer, Places, Reserved};
 use crate::telemetry::{Limit, Metrics};
 
 /// The rate of a body is looked at from here on: a connection begins slowly, and most bodies are
@@ -37,6 +39,17 @@ pub(super) struct Bounds {
     pub(super) rate_min: usize,
 }
 
+/// What a body is received with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Means<'a> {
+    pub(super) budget: &'a Budget,
+    pub(super) metrics: &'a Metrics,
+    /// The places of those whose body has not come yet.
+    pub(super) pending: &'a Places,
+    /// Whose share of them it takes.
+    pub(super) peer: Option<IpAddr>,
+}
+
 /// When a body that has come so far is given up if nothing more comes.
 #[derive(Debug, Clone, Copy)]
 struct Deadline {
@@ -58,14 +71,15 @@ impl Deadline {
     }
 }
 
-/// Reads the body of a request to its end.
+/// Reads the body of a request to its end. It takes a place among the pending ones only if it has
+/// to be waited for, not if all of it has come with its head.
 pub(super) async fn body<B: Body<Data = Bytes> + Unpin>(
     parts: &Parts,
     body: &mut B,
     bounds: Bounds,
-    budget: &Budget,
-    metrics: &Metrics,
+    means: Means<'_>,
 ) -> Result<Received, Refusal> {
+    let Means { budget, metrics, pending, peer } = means;
     let Bounds { bytes_max, .. } = bounds;
     // A length that is too long is refused before the first byte, and before a 100 (Continue).
     let declared = body.size_hint().exact().or_else(|| content_length(parts));
@@ -76,11 +90,25 @@ pub(super) async fn body<B: Body<Data = Bytes> + Unpin>(
     let mut buffer = Buffer::new(budget, expected);
     let arrived = Instant::now();
     let deadline = Deadline { began: arrived, bounds };
+    let take = || pending.take(peer).ok_or(Refusal::Overloaded);
+    // A body that comes only after a 100 (Continue) is not there yet; nobody is told to send one
+    // that there is no place for.
+    let expects = parts.headers.contains_key(header::EXPECT) && !body.is_end_stream();
+    let mut place = expects.then(take).transpose()?;
     loop {
-        let (at, limit) = deadline.after(buffer.len());
-        let Ok(next) = timeout_at(at, chunk(body)).await else {
-            metrics.limit_reached(limit);
-            return Err(Refusal::BodyTimeout);
+        let at_hand = if place.is_none() { at_hand(body).await } else { None };
+        let next = if let Some(next) = at_hand {
+            next
+        } else {
+            if place.is_none() {
+                place = Some(take()?);
+            }
+            let (at, limit) = deadline.after(buffer.len());
+            let Ok(next) = timeout_at(at, chunk(body)).await else {
+                metrics.limit_reached(limit);
+                return Err(Refusal::BodyTimeout);
+            };
+            next
         };
         let Some(bytes) = next? else { break };
         if buffer.len() + bytes.len() > bytes_max {
@@ -92,9 +120,23 @@ pub(super) async fn body<B: Body<Data = Bytes> + Unpin>(
     Ok(Received { body, memory, arrived })
 }
 
+/// The next bytes of the body if they have come. On HTTP/1 hyper hands them on piece by piece, and
+/// reads the next one only when the task that is this one has given way.
+async fn at_hand<B: Body<Data = Bytes> + Unpin>(
+    body: &mut B,
+) -> Option<Result<Option<Bytes>, Refusal>> {
+    if let Some(next) = chunk(body).now_or_never() {
+        return Some(next);
+    }
+    tokio::task::yield_now().await;
+    chunk(body).now_or_never()
+}
+
 /// The next bytes of the body. Trailers end here: they were decided on by nobody.
 async fn chunk<B: Body<Data = Bytes> + Unpin>(body: &mut B) -> Result<Option<Bytes>, Refusal> {
-    while let Some(frame) = body.frame().await {
+    while !body.is_end_stream()
+        && let Some(frame) = body.frame().await
+    {
         let frame = frame.map_err(|_| Refusal::Malformed(Malformed::Body))?;
         if let Ok(bytes) = frame.into_data()
             && !bytes.is_empty()

@@ -67,6 +67,9 @@ pub(super) enum Malformed {
     /// Its target does not parse.
     #[error("the request target does not parse")]
     Target,
+    /// With the path of the upstream before its own it is longer than a target may be.
+    #[error("with the path of the upstream the target is longer than 65534 bytes")]
+    TargetTooLong,
     /// Dot segments lead out of the route.
     #[error("the path leaves its route through dot segments")]
     LeavesRoute,

@@ -14,6 +14,9 @@ use super::respond::{Malformed, Refusal};
 use super::route::{PASSING, PathPattern, Route, RouteSettings};
 use crate::upstream;
 
+/// The longest target that `http` takes (`MAX_LEN` in its `src/uri/mod.rs`).
+const TARGET_BYTES_MAX: usize = 65_534;
+
 /// The routes of a proxy, ready to be looked up.
 #[derive(Debug)]
 pub(super) struct Routes<R> {
@@ -58,7 +61,7 @@ impl Described for &RouteSettings {
 }
 
 /// The route of a request, and where the request goes from there.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Selected<R> {
     pub(super) route: R,
     /// The host that was asked for.
@@ -303,6 +306,9 @@ fn rewrite(
         Some(query) => format!("{path}?{query}"),
         None => path,
     };
+    if whole.len() > TARGET_BYTES_MAX {
+        return Err(Refusal::Malformed(Malformed::TargetTooLong));
+    }
     let target = whole.parse().map_err(|_| Refusal::Malformed(Malformed::Target))?;
     Ok((target, Some(matched.to_owned())))
 }

@@ -130,14 +130,7 @@ fn keyed(number: u8, budget: &Budget) -> Keyed {
     };
     let request = Request { method, target, headers, body: vec![number].into() };
     let (arrived, memory) = (Instant::now(), budget.reserve_none());
-    Keyed {
-        asked: Arc::new(asked),
-        key: String::new(),
-        request,
-        steps: Vec::new(),
-        arrived,
-        memory,
-    }
+    Keyed { asked: Arc::new(asked), key: String::new(), request, steps: None, arrived, memory }
 }
 
 /// An executor, and a route to one receiver.

@@ -264,6 +264,9 @@ async fn dot_segments_do_not_lead_out_of_a_route_and_stay_as_they_are_within() {
         "/hooks/..;/admin",
         "/hooks/..%5cadmin",
         "/hooks/..",
+        "/hooks/a%2fb/%2e%2e/%2e%2e/admin",
+        "/hooks/a%5cb/../../admin",
+        "/hooks/a%252fb/../../admin",
     ] {
         send_to(&onceward, "h", path).await.is_refused(400, "malformed");
     }

@@ -88,7 +88,7 @@ impl StepsAttempt<'_> {
 
 /// What the receiver of a step gets: the whole request, with the step's name and an id of its own.
 fn step_request(keyed: &Keyed, index: usize, step: &str, attempt: u32) -> Option<Request> {
-    let mut request = keyed.steps.get(index).cloned()?;
+    let mut request = keyed.steps.as_ref()?.of(index)?;
     name(&mut request.headers, OperationId::of_step(keyed.asked.id, step), attempt);
     if let Ok(step) = HeaderValue::from_str(step) {
         request.headers.insert(STEP, step);

@@ -21,6 +21,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use super::heads::Heads;
+use super::length::LengthLine;
 use super::refusal::Refusal;
 use super::watch::Watch;
 use crate::budget::Reserved;
@@ -73,15 +74,16 @@ struct PartialHead {
     bytes: usize,
     /// Heads that had ended when something was last read.
     requests: usize,
+    length: LengthLine,
     memory: Option<Reserved>,
 }
 
-/// What was written on HTTP/1.
+/// What was written.
 #[derive(Debug, Default)]
 struct WrittenSoFar {
     /// Something was written since the last flush.
     unflushed: bool,
-    /// Answers of the service that are written as a whole, but for a body that is still coming.
+    /// Answers that are written as a whole.
     answers: usize,
     /// What is written in place of hyper's own answer.
     instead: Bytes,
@@ -122,6 +124,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
             let read = self.io.read_buf(&mut (&mut self.read_ahead).limit(missing)).await?;
             if read == 0 || !PREFACE.starts_with(&self.read_ahead) {
                 self.head.bytes = self.read_ahead.len();
+                self.head.length.follow(&self.read_ahead);
                 return Ok(Protocol::Http1);
             }
         }
@@ -135,6 +138,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
             return;
         }
         if !self.watch.is_serving() {
+            self.head.length.follow(bytes);
             self.head.bytes = self.head.bytes.saturating_add(bytes.len());
         }
         self.watch.head_began();
@@ -149,6 +153,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
             None if requests != self.head.requests || self.watch.is_serving() => {
                 self.head.requests = requests;
                 self.head.bytes = 0;
+                self.head.length = LengthLine::default();
                 0
             }
             None if self.head.bytes <= PREFACE.len() => 0,
@@ -204,16 +209,21 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
     }
 
     /// hyper answers a request that it cannot read by itself, without a body, and then closes. It
-    /// begins to write that when all before it was flushed, so the service has given no answer
-    /// since.
+    /// reads a head only when the request before was answered and all of that answer was flushed.
+    /// So what it writes while a request is served, or while the end of an answer waits in its
+    /// buffer, is a part of that answer, whatever it looks like.
     fn replaces(&mut self, bytes: &[u8]) -> bool {
         let is_own = self.http2.is_none()
-            && !self.written.unflushed
+            && !self.watch.is_serving()
             && self.written.answers == self.watch.answers()
             && bytes.starts_with(OWN_ANSWER);
         if is_own {
             let status = bytes.get(9..12).unwrap_or_default();
-            let refusal = Refusal::of_status(status, self.heads.passed(self.head.bytes));
+            let refusal = if self.head.length.is_too_great() {
+                Refusal::BodyTooLarge
+            } else {
+                Refusal::of_status(status, self.heads.passed(self.head.bytes))
+            };
             self.heads.refused(refusal, self.peer);
             self.written.instead = refusal.on_the_wire();
         }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{KIB, big, reached};
+use super::{KIB, big, chunked, reached};
 use crate::support::http2::{Http2Sender, field, post};
-use crate::support::{Answer, Gate, Onceward, RawSender, Receiver, event};
+use crate::support::{Answer, Event, Gate, Onceward, RawSender, Receiver, event};
 
 /// All but the last byte of an event.
 async fn begins(onceward: &Onceward) -> RawSender {
@@ -54,6 +54,48 @@ async fn bodies_beyond_bodies_pending_max_are_told_to_come_back() {
     }
     assert_eq!(refused, 1);
     onceward.sends(event("evt_after")).await.is_executed(200);
+}
+
+/// What has come with its head is not waited for, however it is framed.
+#[tokio::test]
+async fn a_body_that_is_there_takes_no_place_among_the_pending() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let limits = "bodies_pending_max = 1\nbody_timeout = \"120s\"\nbody_rate_min = \"0B\"";
+    let onceward = Onceward::in_front_of(&receiver).limits(limits).start().await;
+    let mut slow = vec![begins(&onceward).await];
+    while onceward.metric(&reached("bodies_pending_max")).await == 0.0 {
+        slow.push(begins(&onceward).await);
+        assert!(slow.len() < 100);
+    }
+    let empty = Event::bytes("").by("OPTIONS");
+    for bytes in [chunked(&empty), chunked(&event("evt_1")), event("evt_2").raw()] {
+        let mut sender = onceward.connects().await;
+        sender.writes(&bytes).await;
+        assert_eq!(sender.reads_reply().await.status, 200);
+    }
+    receiver.was_called(3);
+}
+
+#[tokio::test]
+async fn a_connection_goes_on_after_a_body_in_chunks() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let mut sender = onceward.connects().await;
+    let all: Vec<u8> = [
+        chunked(&event("evt_1")),
+        chunked(&Event::bytes("").by("OPTIONS")),
+        chunked(&Event::bytes("no JSON")),
+        chunked(&big("key", 40 * KIB)),
+        event("evt_2").raw(),
+    ]
+    .concat();
+    // All of them are there before the first is answered.
+    sender.writes(&all).await;
+    for status in [200, 200, 400, 200, 200] {
+        let reply = sender.reads_answer().await;
+        assert_eq!((reply.status, reply.header("connection")), (status, None), "{reply:?}");
+    }
+    receiver.was_called(4);
 }
 
 /// One that is slow but steady is not looked at before its fifth second.
@@ -219,8 +261,10 @@ async fn what_is_complete_is_served_on_a_connection_that_is_given_up() {
         [GivesUp::InGoodOrder, GivesUp::ByReset, GivesUp::ByGoodbye].into_iter().enumerate()
     {
         let complete = event(&format!("evt_{number}"));
+        // Who expects a 100 (Continue) needs a place though its body has come.
+        let copy = complete.clone().header("expect", "100-continue");
         let is_told = async |disposition| {
-            while onceward.sends(complete.clone()).await.disposition() != disposition {
+            while onceward.sends(copy.clone()).await.disposition() != disposition {
                 sleep(Duration::from_millis(10)).await;
             }
         };

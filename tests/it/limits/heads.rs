@@ -267,3 +267,68 @@ async fn a_request_for_whose_head_there_is_no_memory_is_told_to_come_back() {
     onceward.comes_down_to("onceward_buffered_bytes", 0.0).await;
     onceward.sends(event("evt")).await.is_executed(200);
 }
+
+/// hyper refuses these by itself: some as a head that is too large, some as malformed.
+#[tokio::test]
+async fn a_length_that_no_body_can_have_is_413() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let lengths = [
+        "18446744073709551613",
+        "18446744073709551614",
+        "18446744073709551615",
+        "18446744073709551616",
+        "99999999999999999999999",
+    ];
+    for (number, length) in lengths.into_iter().enumerate() {
+        let line = format!("POST /hooks HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n");
+        let mut sender = onceward.connects().await;
+        if number % 2 == 0 {
+            sender.writes(&event(&format!("evt_{number}")).raw()).await;
+            sender.reads_answer().await.is_executed(200);
+        }
+        sender.writes(line.as_bytes()).await;
+        let reply = sender.reads_answer().await;
+        reply.is_refused(413, "body-too-large");
+        assert_eq!(reply.header("connection"), Some("close"), "{reply:?}");
+    }
+    assert_eq!(onceward.metric(&reached("header_lines_max")).await, 0.0);
+    assert_eq!(onceward.metric(&reached("header_bytes_max")).await, 0.0);
+    // The line begins in what is read to know the protocol.
+    let short = b"PUT / HTTP/1.1\r\nContent-Length: 18446744073709551615\r\nhost: h\r\n\r\n";
+    refused_on_http1(&onceward, short).await.is_refused(413, "body-too-large");
+    // What is no number is no length.
+    for length in ["-18446744073709551615", "18446744073709551615x"] {
+        let line = format!("POST /hooks HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n");
+        let reply = refused_on_http1(&onceward, line.as_bytes()).await;
+        reply.is_refused(400, "malformed");
+    }
+    receiver.was_called(3);
+}
+
+#[tokio::test]
+async fn a_target_that_is_too_long_is_told_as_that_and_not_as_the_limit_of_heads() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let route = "[routes.long]\npath = \"/l/*\"\nupstream = \"http://127.0.0.1:9/longer\"\n";
+    let builder = Onceward::in_front_of(&receiver).limits("header_bytes_max = \"256KiB\"");
+    let onceward = builder.routes(route).start().await;
+    let of = |start: &str, bytes: usize| {
+        let target = format!("{start}{}", "a".repeat(bytes - start.len()));
+        format!("GET {target} HTTP/1.1\r\nhost: h\r\n\r\n").into_bytes()
+    };
+    let mut sender = onceward.connects().await;
+    sender.writes(&of("/hooks?", 65_534)).await;
+    sender.reads_reply().await.is_passed(200);
+    let reply = refused_on_http1(&onceward, &of("/hooks?", 65_535)).await;
+    reply.is_refused(431, "head-too-large");
+    let detail = reply.problem()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("target") && detail.contains("65534"), "{detail}");
+    assert_eq!(onceward.metric(&reached("header_bytes_max")).await, 0.0);
+    // The upstream's own path comes before what is left of it.
+    let mut sender = onceward.connects().await;
+    sender.writes(&of("/l/", 65_530)).await;
+    let reply = sender.reads_reply().await;
+    reply.is_refused(400, "malformed");
+    assert!(reply.problem()["detail"].as_str().unwrap().contains("65534"), "{reply:?}");
+    receiver.was_called(1);
+}

@@ -114,6 +114,37 @@ async fn heads_that_do_not_end_stay_within_the_memory() {
     onceward.sends(event("evt_after")).await.is_executed(200);
 }
 
+/// Copies that only wait for an attempt, and those that are refused, need no request for its steps.
+#[tokio::test]
+async fn heads_of_events_with_many_steps_stay_within_the_memory() {
+    const BUDGET: u64 = 64 * MIB;
+    const FIELDS: usize = 4_000;
+    // It reads no head of so many fields, so it never answers.
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let steps: Vec<String> = (0..16).map(|number| format!("step-{number}")).collect();
+    let steps: Vec<_> = steps.iter().map(|name| (name.as_str(), &receiver, "")).collect();
+    for at_once in [false, true] {
+        let limits = "buffered_bytes_max = \"64MiB\"\nheader_lines_max = 5000";
+        let defaults = "when_in_flight = \"wait\"\nwaiters_max = 1000";
+        let defaults = format!("{defaults}\nsteps_at_once = {at_once}");
+        let builder = Onceward::in_front_of_steps(&steps).limits(limits).defaults(&defaults);
+        let onceward = builder.start().await;
+        let event = (0..FIELDS)
+            .fold(event("evt"), |event, number| event.header(&format!("x-{number}"), "v"));
+        let raw = event.raw();
+        let mut senders = Vec::new();
+        for _ in 0..60 {
+            let mut sender = onceward.connects().await;
+            sender.writes(&raw).await;
+            senders.push(sender);
+        }
+        comes_to_rest(&onceward).await;
+        let peak = onceward.peak_bytes();
+        assert!(peak < BUDGET + BESIDE, "at once: {at_once}: {} MiB", peak / MIB);
+        assert!(senders.len() == 60 && onceward.metric(&reached("buffered_bytes_max")).await > 0.0);
+    }
+}
+
 /// Waits until the process has taken in all that was sent to it: it answers, and counts no more.
 pub async fn comes_to_rest(onceward: &Onceward) {
     let mut before = -1.0;

@@ -1,5 +1,6 @@
 //! Everything has a limit, reaching one is answered readably, and afterwards all goes on.
 
+mod answers;
 mod bodies;
 mod heads;
 mod memory;
