@@ -17,7 +17,10 @@ use crate::telemetry::chain;
 /// Exit status: 0 without problems, 2 with problems, 1 with risks under `--strict`, or if the store
 /// cannot be opened because a running process has it.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: onceward check --config onceward.toml --strict")]
+#[command(after_help = "\
+Examples:
+  onceward check --config onceward.toml
+  onceward check --config onceward.toml --strict   in a pipeline, where each risk has been decided")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct Args {
     /// The configuration
@@ -128,10 +131,9 @@ fn examine(
             }
         }
     }
-    let placed = |risk: Risk| (sources.place(&risk.key), risk);
     Ok(Findings {
-        risks: risks.into_iter().map(placed).collect(),
-        notes: notes.into_iter().map(placed).collect(),
+        risks: sources.placed(risks),
+        notes: sources.placed(notes),
         effective: if args.effective { sources.effective() } else { Vec::new() },
         not_probed,
     })

@@ -73,7 +73,7 @@ fn without_url(
     // What stands there and is no URL has been reported.
     let reported = check.sources.value(key).is_some();
     if wanted && !reported {
-        let hint = "`url = \"http://127.0.0.1:3000/events/{key}\"`";
+        let hint = "`url = \"http://127.0.0.1:3000/events/{operation}\"`";
         let expected = "a value, where `when_uncertain` is `lookup`";
         check.report(key, expected, "none".to_owned(), Some(hint));
     }
@@ -122,7 +122,7 @@ fn header_map(
 
 impl Written for UrlTemplate {
     const EXPECTED: &'static str = "an `http` or `https` URL such as \
-                                    `http://127.0.0.1:3000/events/{key}`, without user and \
+                                    `http://127.0.0.1:3000/events/{operation}`, without user and \
                                     fragment, with `{key}`, `{operation}` and `{event_id}` in path \
                                     and query alone";
 

@@ -3,21 +3,42 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use figment::value::Value;
 use ipnet::IpNet;
 
 use super::leaf::Written;
-use super::quantity::{Size, number_and_unit};
+use super::quantity::{Size, number_and_unit, short};
 use super::url::READ_ALIKE;
 use crate::proxy::PathPattern;
 
+/// How a number is written that stands for a duration or a size: `30` for `"30s"`.
+pub(super) fn meant_by(expected: &str, value: &Value) -> Option<String> {
+    match value {
+        Value::String(_, text) => meant(expected, text),
+        Value::Num(_, number) => {
+            let digits = number.to_i128()?.to_string();
+            let written = written(expected, &digits)?;
+            Some(format!("write `\"{written}\"`"))
+        }
+        Value::Char(..)
+        | Value::Bool(..)
+        | Value::Empty(..)
+        | Value::Dict(..)
+        | Value::Array(..) => None,
+    }
+}
+
 /// How a value is written that a person wrote in another way: `3 days`, `10 mb`, `127.0.0.1`.
-pub(super) fn meant(expected: &str, text: &str) -> Option<String> {
+fn meant(expected: &str, text: &str) -> Option<String> {
     if expected == READ_ALIKE {
         let plainest = PathPattern::plainest(text)?;
         return Some(format!("write `{plainest}`, which is how some receivers read it"));
     }
-    let text = text.trim();
-    let written = if expected == <Duration as Written>::EXPECTED {
+    written(expected, text.trim()).map(|written| format!("write `{written}`"))
+}
+
+fn written(expected: &str, text: &str) -> Option<String> {
+    if expected == <Duration as Written>::EXPECTED {
         duration_meant(text).filter(|meant| Duration::read(meant).is_some())
     } else if expected == <Size as Written>::EXPECTED {
         size_meant(text).filter(|meant| Size::read(meant).is_some())
@@ -26,11 +47,13 @@ pub(super) fn meant(expected: &str, text: &str) -> Option<String> {
         Some(IpNet::from(address).to_string())
     } else {
         None
-    };
-    written.map(|written| format!("write `{written}`"))
+    }
 }
 
 fn duration_meant(text: &str) -> Option<String> {
+    if let Some((whole, rest)) = text.split_once('.') {
+        return with_fraction(whole, rest);
+    }
     let (number, word) = number_and_unit(text)?;
     let unit = match word.trim().to_ascii_lowercase().as_str() {
         "ms" | "msec" | "millis" | "millisecond" | "milliseconds" => "ms",
@@ -43,6 +66,19 @@ fn duration_meant(text: &str) -> Option<String> {
         _ => return None,
     };
     Some(format!("{number}{unit}"))
+}
+
+/// `1.5m` is `90s`.
+fn with_fraction(whole: &str, rest: &str) -> Option<String> {
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let (fraction, word) = rest.split_at_checked(digits)?;
+    let one = Duration::read(&duration_meant(&format!("1{word}"))?)?;
+    let of_fraction: u64 = fraction.parse().ok()?;
+    let parts = 10_u64.checked_pow(u32::try_from(digits).ok()?)?;
+    let millis = u64::try_from(one.as_millis()).ok()?;
+    let all = whole.parse::<u64>().ok()?.checked_mul(millis)?;
+    let all = all.checked_add(of_fraction.checked_mul(millis)?.checked_div(parts)?)?;
+    Some(short(Duration::from_millis(all)))
 }
 
 fn size_meant(text: &str) -> Option<String> {

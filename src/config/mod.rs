@@ -13,6 +13,7 @@
 //!
 //! `raw` is what was written, [`Config`] what it means: the second cannot be invalid.
 
+mod advice;
 mod arguments;
 mod captured;
 mod check;
@@ -24,8 +25,10 @@ mod inherit;
 mod layer;
 mod leaf;
 mod lookup;
+mod lookup_risk;
 mod meant;
 mod own_address;
+mod placed;
 mod problem;
 mod providers;
 mod quantity;

@@ -12,6 +12,7 @@ use super::meant;
 use super::problem::{Found, Key, Problem, Problems, quoted};
 use super::raw::Raw;
 use super::source::Sources;
+use crate::provider::signature;
 
 /// Reads all that can be read, and gives what it was read from, in which every value has its type.
 /// What is missing from the result is in `problems`.
@@ -49,7 +50,8 @@ fn step_over(
     }
     let (expected, found) = match kind {
         Kind::UnknownField(name, known) => {
-            let hint = hint(&name, known);
+            let of_scheme = signature_keys(sources, key);
+            let hint = hint(&name, of_scheme.as_deref().unwrap_or(known));
             // People paste a secret anywhere.
             let secret = key.is_secret();
             // A name that stands in the value of a variable is a part of that value.
@@ -98,9 +100,7 @@ fn step_over(
     };
     let hint = match &found {
         Found::Written(_) if sources.is_variable(key) => None,
-        Found::Written(_) => {
-            sources.value(key).and_then(|it| meant::meant(&expected, it.as_str()?))
-        }
+        Found::Written(_) => sources.value(key).and_then(|it| meant::meant_by(&expected, it)),
         Found::Said(_) => None,
     };
     let (found, key_shown) = (found.at(&place), written_as.named_by(&place));
@@ -213,8 +213,18 @@ fn take_out(tree: &mut Value, key: &Key) -> Option<()> {
     }
 }
 
+/// The keys that the scheme of a signature takes, where `key` stands in one.
+fn signature_keys(sources: &Sources, key: &Key) -> Option<Vec<&'static str>> {
+    let parts = key.parts();
+    let is_signature = parts.first().is_some_and(|part| part == "providers")
+        && parts.get(2).is_some_and(|part| part == "signature");
+    let table = parts.split_last().filter(|_| is_signature)?.1.to_vec();
+    let scheme = sources.value(&Key::from_parts(table).join("scheme")).and_then(Value::as_str);
+    signature::keys_of(scheme?)
+}
+
 /// As many names as a person will read.
-const LISTED_MAX: usize = 12;
+const LISTED_MAX: usize = 20;
 
 fn hint(name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()) {

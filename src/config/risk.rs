@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use super::problem::Key;
-use super::{Config, secret_shape, sender_note, sender_risk};
+use super::quantity::short;
+use super::{Config, lookup_risk, secret_shape, sender_note, sender_risk};
 use crate::budget::Share;
-use crate::idempotency::{StepPolicy, StepsPolicy, WhenInFlight, WhenStoreFails};
-use crate::operation::state::IfUncertain;
-use crate::proxy::{RouteSettings, WhenKeyMissing};
+use crate::idempotency::{StepsPolicy, WhenInFlight, WhenStoreFails};
+use crate::proxy::{Mode, RouteSettings, WhenKeyMissing};
 use crate::secret::Secret;
 use crate::store::{self, embedded::Durability};
 
@@ -28,6 +28,9 @@ pub struct Risk {
 /// A third of the lease has to have room for one renewal that takes as long as a store may take.
 const LEASE_ROOM: Duration = Duration::from_secs(6);
 
+/// What a shutdown has beyond the longest attempt, to record its outcome and answer.
+const SHUTDOWN_ROOM: Duration = Duration::from_secs(5);
+
 /// Below this a token is likely to be a word.
 const TOKEN_MIN: usize = 16;
 
@@ -39,13 +42,15 @@ pub(super) fn of(config: &Config) -> Vec<Risk> {
     risks.extend(of_token(config));
     risks.extend(secret_shape::risks(config));
     risks.extend(of_store(&config.store));
-    for route in &config.routes {
+    // What only passes has no operation, no lease and no key, and nobody checks its signature.
+    for route in config.routes.iter().filter(|route| route.mode != Mode::Pass) {
         let at = Key::of(&["routes", &route.name]);
         risks.extend(of_waiting(&at, route));
+        risks.extend(of_lease(&at, route, &config.store));
         risks.extend(of_terms(&at, route));
         risks.extend(of_gaps(&at, route));
         risks.extend(sender_risk::risks(&at, route));
-        risks.extend(of_lookup(&at, route));
+        risks.extend(lookup_risk::risks(&at, route));
     }
     risks
 }
@@ -87,9 +92,10 @@ fn of_shutdown(config: &Config) -> Option<Risk> {
         code: "shutdown-below-attempt",
         key: Key::of(&["server", "shutdown_timeout"]),
         text: format!(
-            "a restart cuts off attempts, which may take {longest:?}, and leaves them uncertain"
+            "a restart cuts off attempts, which may take {}, and leaves them uncertain",
+            short(longest)
         ),
-        hint: "make it longer than every `attempt_timeout`".into(),
+        hint: format!("`shutdown_timeout = \"{}\"`", short(longest + SHUTDOWN_ROOM)).into(),
     })
 }
 
@@ -135,12 +141,12 @@ fn of_waiting(at: &Key, route: &RouteSettings) -> Option<Risk> {
     match (route.policy.when_in_flight, route.policy.answer_within) {
         (WhenInFlight::Wait { .. }, None) => Some(Risk {
             code: "wait-without-limit",
-            key: at.join("answer_within"),
+            key: at.join("when_in_flight"),
             text: format!(
-                "unset: a copy waits up to {:?}, and most senders hang up sooner",
-                route.policy.terms.attempt_timeout
+                "without `answer_within` a copy waits up to {}, and most senders hang up sooner",
+                short(route.policy.terms.attempt_timeout)
             ),
-            hint: "set it below the patience of the sender, such as `\"8s\"`".into(),
+            hint: "`answer_within = \"8s\"`, or what is below the patience of the sender".into(),
         }),
         (WhenInFlight::Wait { .. }, Some(_)) | (WhenInFlight::Refuse, _) => None,
     }
@@ -149,23 +155,6 @@ fn of_waiting(at: &Key, route: &RouteSettings) -> Option<Risk> {
 fn of_terms(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     let terms = &route.policy.terms;
     let mut risks = Vec::new();
-    if terms.lease < LEASE_ROOM {
-        risks.push(Risk {
-            code: "lease-without-room",
-            key: at.join("lease"),
-            text: "one renewal that takes the store 2s leaves no room for another".to_owned(),
-            hint: "`6s` or more".into(),
-        });
-    }
-    if terms.lease > terms.attempt_timeout {
-        risks.push(Risk {
-            code: "lease-above-attempt",
-            key: at.join("lease"),
-            text: "after a crash, copies are told `in flight` for longer than an attempt can take"
-                .to_owned(),
-            hint: "make it no longer than `attempt_timeout`".into(),
-        });
-    }
     let within = route.policy.answer_within;
     if within.is_some_and(|within| within > terms.attempt_timeout) && route.steps.is_none() {
         risks.push(Risk {
@@ -173,7 +162,11 @@ fn of_terms(at: &Key, route: &RouteSettings) -> Vec<Risk> {
             key: at.join("answer_within"),
             text: "it changes nothing: every attempt ends before it, at `attempt_timeout`"
                 .to_owned(),
-            hint: "make it shorter than `attempt_timeout`, or that one longer".into(),
+            hint: format!(
+                "make it shorter than `attempt_timeout`, which is {}, or that one longer",
+                short(terms.attempt_timeout)
+            )
+            .into(),
         });
     }
     if terms.hold_for < terms.attempt_timeout {
@@ -181,26 +174,40 @@ fn of_terms(at: &Key, route: &RouteSettings) -> Vec<Risk> {
             code: "hold-below-attempt",
             key: at.join("hold_for"),
             text: "an operation is given free while the upstream may still work on it".to_owned(),
-            hint: "make it longer than `attempt_timeout`".into(),
+            hint: format!(
+                "`hold_for = \"30d\"`, or what is above `attempt_timeout`, which is {}",
+                short(terms.attempt_timeout)
+            )
+            .into(),
         });
     }
     risks
 }
 
-fn of_lookup(at: &Key, route: &RouteSettings) -> Option<Risk> {
-    let used = |if_uncertain| matches!(if_uncertain, IfUncertain::LookedUp { .. });
-    let idle = match &route.steps {
-        None => route.policy.lookup.is_some() && !used(route.policy.if_uncertain),
-        Some(steps) => {
-            let some = |step: &StepPolicy| step.lookup.is_some() && !used(step.if_uncertain);
-            steps.steps.iter().any(some)
-        }
+/// One lease fits both: with room for renewals, and not above what is left of an attempt, where
+/// that is longer than the room.
+fn of_lease(at: &Key, route: &RouteSettings, store: &store::Settings) -> Option<Risk> {
+    // What is embedded knows at once after a crash that nobody holds its leases any more.
+    let outlives = match store {
+        store::Settings::Redis(_) | store::Settings::Postgres(_) => true,
+        store::Settings::Embedded(_) | store::Settings::Memory => false,
     };
-    idle.then(|| Risk {
-        code: "lookup-unused",
-        key: at.join("lookup").join("url"),
-        text: "nobody is asked there: `when_uncertain` is not `lookup`".to_owned(),
-        hint: "`when_uncertain = \"lookup\"` asks there".into(),
+    let terms = &route.policy.terms;
+    let longest = terms.attempt_timeout.max(LEASE_ROOM);
+    if terms.lease < LEASE_ROOM {
+        return Some(Risk {
+            code: "lease-without-room",
+            key: at.join("lease"),
+            text: "one renewal that takes the store 2s leaves no room for another".to_owned(),
+            hint: format!("`lease = \"{}\"`", short(LEASE_ROOM)).into(),
+        });
+    }
+    (outlives && terms.lease > longest).then(|| Risk {
+        code: "lease-above-attempt",
+        key: at.join("lease"),
+        text: "after a crash, copies are told `in flight` for longer than an attempt can take"
+            .to_owned(),
+        hint: format!("`lease = \"{}\"`", short(longest)).into(),
     })
 }
 

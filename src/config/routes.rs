@@ -69,13 +69,14 @@ pub(super) fn routes(
         check.report(&at, "at least one route", "none".to_owned(), Some(hint));
         return None;
     }
-    same_place(check, &at, &raw);
+    let reported = same_place(check, &at, &raw);
     let routes: Vec<_> = raw
         .into_iter()
         .map(|(name, raw)| route(check, &at.join(name.as_str()), &name, raw?, shared))
         .collect();
     let routes: Vec<RouteSettings> = routes.into_iter().collect::<Option<_>>()?;
-    for route in misread(&routes) {
+    let known = |route: &&RouteSettings| reported.iter().any(|name| *name == *route.name);
+    for route in misread(&routes).into_iter().filter(|route| !known(route)) {
         let expected = "a path that nobody can read as that of a route with another receiver, \
                         provider, secret or mode";
         let key = at.join(&*route.name).join("path");
@@ -84,8 +85,14 @@ pub(super) fn routes(
     Some(routes)
 }
 
-/// On what is written, so that another mistake in one of the two does not hide it.
-fn same_place(check: &mut Check<'_>, at: &Key, routes: &BTreeMap<String, Option<RawRoute>>) {
+/// On what is written, so that another mistake in one of the two does not hide it. Gives the routes
+/// that have a twin: what is wrong with them has been said.
+fn same_place(
+    check: &mut Check<'_>,
+    at: &Key,
+    routes: &BTreeMap<String, Option<RawRoute>>,
+) -> Vec<String> {
+    let mut reported = Vec::new();
     let mut seen: HashMap<_, (&String, &PathPattern)> = HashMap::new();
     for (name, route) in routes {
         let Some(RawRoute { host, path: Some(Text(path)), .. }) = route else {
@@ -98,19 +105,17 @@ fn same_place(check: &mut Check<'_>, at: &Key, routes: &BTreeMap<String, Option<
             }
             hash_map::Entry::Occupied(first) => {
                 let (twin, other) = *first.get();
+                reported.extend([twin.clone(), name.clone()]);
                 let read = if other == path { "" } else { ", as some receivers read it" };
                 let found = format!("that of route `{twin}`{read}");
                 let key = at.join(name.as_str()).join("path");
                 let hint = "give one of them another `path` or `host`, or make them one route";
-                check.report(
-                    &key,
-                    "a path that no other route of this host has",
-                    found,
-                    Some(hint),
-                );
+                let expected = "a path that no other route of this host has";
+                check.report(&key, expected, found, Some(hint));
             }
         }
     }
+    reported
 }
 
 fn route(
@@ -197,6 +202,7 @@ fn settings(
     let (mode, tolerance) = (text(raw.mode.take()), text(raw.tolerance.take()).flatten());
     let retry_status = raw.retry_status.take().map(|ReplacingStatus(status)| status);
     let refusal_body = text(raw.refusal_body.take());
+    let verify = raw.verify.unwrap_or(true);
     let policy = policy(check, at, raw);
     let sender = entry.sender?;
     Some(RouteSettings {
@@ -216,6 +222,7 @@ fn settings(
         mode: mode?,
         provider: sender.provider,
         secrets: sender.secrets,
+        verify,
         tolerance,
         key: key?,
         fingerprint: fingerprint?,

@@ -6,7 +6,7 @@ use super::problem::Key;
 use super::quantity::short;
 use super::risk::Risk;
 use super::sender_risk::is_remembered;
-use crate::provider::Provider;
+use crate::provider::{Provider, preset};
 use crate::proxy::{Mode, RouteSettings, WhenKeyMissing};
 
 /// All of it, as far as the sender is known.
@@ -19,11 +19,13 @@ pub(super) fn notes(at: &Key, route: &RouteSettings) -> Vec<Risk> {
             .to_owned(),
         hint: "`mode = \"enforce\"` forwards each event once".into(),
     });
+    let unchecked = by_choice(at, route);
     let Some(sender) = route.provider.as_deref() else {
-        return observing.into_iter().collect();
+        return observing.into_iter().chain(unchecked).collect();
     };
     [
         observing,
+        unchecked,
         probes(at, route, sender),
         unsigned(at, sender),
         captured_request(at, route),
@@ -38,6 +40,18 @@ pub(super) fn notes(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     .collect()
 }
 
+/// Somebody has decided it.
+fn by_choice(at: &Key, route: &RouteSettings) -> Option<Risk> {
+    (route.is_unverified() && !route.verify).then(|| Risk {
+        code: "signature-unchecked",
+        key: at.join("verify"),
+        text: "no signature is checked: who knows the URL can send what looks like an event"
+            .to_owned(),
+        hint: "let nobody but the sender reach it, by its network or a path that is hard to guess"
+            .into(),
+    })
+}
+
 fn unsigned(at: &Key, sender: &Provider) -> Option<Risk> {
     sender.signature.is_none().then(|| Risk {
         code: "sender-does-not-sign",
@@ -49,13 +63,16 @@ fn unsigned(at: &Key, sender: &Provider) -> Option<Risk> {
 
 fn captured_request(at: &Key, route: &RouteSettings) -> Option<Risk> {
     let text = captured(route).filter(|_| !route.secrets.is_empty())?;
-    Some(Risk {
-        code: "captured-request",
-        key: at.join("provider"),
-        text,
-        hint: "let nothing but TLS carry its requests, and change the secret if one was seen"
-            .into(),
-    })
+    let sender = route.provider.as_deref()?;
+    let signature = sender.signature.as_ref()?;
+    // The headers that are built in for those who send a key, which this sender may not be.
+    let by_header = route.key.headers.iter().any(|name| !signature.covers_header(name));
+    let hint = if by_header && preset(&sender.name).is_none() {
+        "`key.header = []` where it sends no such header: the key is then in what it signs"
+    } else {
+        "let nothing but TLS carry its requests, and change the secret if one was seen"
+    };
+    Some(Risk { code: "captured-request", key: at.join("provider"), text, hint: hint.into() })
 }
 
 fn nothing_remembered(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {

@@ -2,6 +2,7 @@
 
 use http::{HeaderName, StatusCode};
 
+use super::advice;
 use super::event_risk::untyped;
 use super::problem::Key;
 use super::quantity::short;
@@ -29,8 +30,8 @@ pub(super) fn risks(at: &Key, route: &RouteSettings) -> Vec<Risk> {
         named_by_header(at, sender),
         forgotten(at, route, sender),
         impatient(at, route, sender),
-        ended_by(at, "in_flight_status", route.in_flight_status, facts),
-        ended_by(at, "uncertain_status", route.uncertain_status, facts),
+        ended_by(at, "in_flight_status", route.in_flight_status, sender),
+        ended_by(at, "uncertain_status", route.uncertain_status, sender),
         given_up(at, route, sender),
         disabled(at, route, facts),
         too_large(at, route, sender),
@@ -43,21 +44,26 @@ pub(super) fn risks(at: &Key, route: &RouteSettings) -> Vec<Risk> {
     .collect()
 }
 
-/// Of a sender that is known to sign nothing it is a note: nothing can be done about it.
+/// Of a sender that is known to sign nothing it is a note, since nothing can be done about it, and so
+/// it is where `verify = false` says that it is meant.
 fn unverified(at: &Key, route: &RouteSettings) -> Option<Risk> {
     let sender = route.provider.as_deref();
     let known = sender.filter(|sender| sender.signature.is_none());
     let cannot_sign = known.is_some_and(|sender| preset(&sender.name).is_some());
     let (setting, hint) = match sender {
         Some(sender) if sender.signature.is_some() => ("verify", "give its `secrets`"),
-        Some(_) => ("provider", "describe its `[signature]`, and give its `secrets`"),
+        Some(_) => (
+            "provider",
+            "describe its `[signature]`, and give its `secrets`; `verify = false` says that it has none",
+        ),
         None => (
             "provider",
-            "name the sender with `provider`, or describe its signature in `[providers.NAME]`",
+            "name the sender with `provider`, or describe its signature in `[providers.NAME]`; \
+             `verify = false` says that it has none",
         ),
     };
     let who = sender.map_or("the sender", |sender| &sender.title);
-    (route.is_unverified() && !cannot_sign).then(|| Risk {
+    (route.is_unverified() && route.verify && !cannot_sign).then(|| Risk {
         code: "signature-unchecked",
         key: at.join(setting),
         text: format!("who knows the URL can send what looks like an event of {who}"),
@@ -152,7 +158,7 @@ fn forgotten(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk>
             sender.title,
             short(window)
         ),
-        hint: "make it longer, or leave it to the preset".into(),
+        hint: advice::set(sender, "retention", &advice::longer_than(window)),
     })
 }
 
@@ -165,12 +171,13 @@ fn impatient(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk>
         code: "answer-after-patience",
         key: at.join("answer_within"),
         text: format!("{} hangs up after {}", sender.title, short(patience)),
-        hint: "make it shorter, or leave it to the preset".into(),
+        hint: advice::set(sender, "answer_within", &advice::shorter_than(patience)),
     })
 }
 
 /// Where nothing is ever sent again, no status could help.
-fn ended_by(at: &Key, setting: &str, status: StatusCode, facts: &Facts) -> Option<Risk> {
+fn ended_by(at: &Key, setting: &str, status: StatusCode, sender: &Provider) -> Option<Risk> {
+    let facts = &sender.facts;
     let ended = facts.retries_after(status.as_u16()) == Some(false) && !facts.never_retries();
     ended.then(|| Risk {
         code: "status-not-retried",
@@ -179,7 +186,7 @@ fn ended_by(at: &Key, setting: &str, status: StatusCode, facts: &Facts) -> Optio
             "the sender does not try again after a {}: if the attempt fails, the event is lost",
             status.as_u16()
         ),
-        hint: "`503`, or leave it to the preset".into(),
+        hint: advice::set(sender, setting, &advice::retried(facts, &[503, 429, 409, 425])),
     })
 }
 
@@ -196,7 +203,11 @@ fn given_up(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> 
             "{} does not try again after a 502 or 504: while the upstream is away, its events are lost",
             sender.title
         ),
-        hint: "`retry_status = 503`, or another status that it retries".into(),
+        hint: advice::set(
+            sender,
+            "retry_status",
+            &advice::retried(facts, &[503, 429, 500, 409, 425]),
+        ),
     })
 }
 
@@ -207,7 +218,7 @@ fn disabled(at: &Key, route: &RouteSettings, facts: &Facts) -> Option<Risk> {
         code: "refusals-count-as-failures",
         key: at.join("when_in_flight"),
         text: format!("a refused copy is a failure to the sender, which stops after: {limit}"),
-        hint: "`\"wait\"` answers it with the outcome".into(),
+        hint: "`when_in_flight = \"wait\"` answers it with the outcome".into(),
     })
 }
 
@@ -217,7 +228,7 @@ fn too_large(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk>
         code: "event-too-large",
         key: at.join("request_bytes_max"),
         text: format!("an event of {} may have {largest} bytes", sender.title),
-        hint: "make it larger, or leave it to the preset".into(),
+        hint: advice::set(sender, "request_bytes_max", &advice::size_for(largest)),
     })
 }
 
@@ -232,7 +243,7 @@ fn not_the_event(at: &Key, route: &RouteSettings, facts: &Facts) -> Option<Risk>
             code: "key-not-the-event",
             key: at.join("key").join(setting),
             text: format!("`{selector}` is {what}: what has the same is taken for a copy"),
-            hint: "leave the key to the preset".into(),
+            hint: "name what is the event's own, or leave the key to the preset".into(),
         })
     })
 }
@@ -247,7 +258,7 @@ fn shared(at: &Key, route: &RouteSettings) -> Option<Risk> {
         text: "an event that comes during the attempt for another one that looks the same is \
                answered with the outcome of that attempt, and lost"
             .to_owned(),
-        hint: "`\"refuse\"` lets the sender send it again".into(),
+        hint: "`when_in_flight = \"refuse\"` lets the sender send it again".into(),
     })
 }
 
@@ -265,7 +276,8 @@ fn stale_retries(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<R
             short(window),
             short(tolerance)
         ),
-        hint: "make it longer than the retries and shorter than `retention`".into(),
+        hint: format!("`tolerance = {}`, with a `retention` above it", advice::longer_than(window))
+            .into(),
     })
 }
 

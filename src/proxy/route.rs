@@ -51,6 +51,8 @@ pub struct RouteSettings {
     pub provider: Option<Arc<Provider>>,
     /// What the provider's signature is checked with, any one of them; none: it is not checked.
     pub secrets: Vec<Secret>,
+    /// False: it is meant that nothing is checked.
+    pub verify: bool,
     /// How far a signature's timestamp may be from now; none: as far as the provider says.
     pub tolerance: Option<Duration>,
     /// What identifies an operation.

@@ -83,12 +83,12 @@ fn check_fails_on_risks_only_if_it_is_strict() {
     risky.toml: no problems, 4 risks
       risky.toml:1: `store.memory`: every operation is forgotten at exit, so that a later copy runs again
         hint: `[store.embedded]` remembers
-      risky.toml:4: `routes.orders.answer_within`: unset: a copy waits up to 60s, and most senders hang up sooner
-        hint: set it below the patience of the sender, such as `"8s"`
+      risky.toml:3: `defaults.when_in_flight`: without `answer_within` a copy waits up to 1m, and most senders hang up sooner
+        hint: `answer_within = "8s"`, or what is below the patience of the sender
       risky.toml:4: `routes.orders.key.event`: of two events with one id and no type, the second one is refused with 422
         hint: `key.event.type`, without `?`, names where their type is; a provider knows it
       risky.toml:4: `routes.orders.provider`: who knows the URL can send what looks like an event of the sender
-        hint: name the sender with `provider`, or describe its signature in `[providers.NAME]`
+        hint: name the sender with `provider`, or describe its signature in `[providers.NAME]`; `verify = false` says that it has none
     "#);
     let strict = shell.types("check --config risky.toml --strict");
     assert_eq!(strict.printed(1), shell.types("check --config risky.toml").stdout);

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use insta::assert_snapshot;
 use rustix::process::{Pid, Signal, kill_process};
@@ -139,13 +139,29 @@ fn serve_without_arguments_says_what_to_do() {
 #[test]
 fn a_route_that_anybody_may_send_to_is_said_at_start() {
     let shell = Shell::with("onceward.toml", ROUTE).anywhere();
+    let told = told_at_start(shell.command("serve --config onceward.toml"));
+    let told = told.iter().find(|line| line.contains("no signature is checked"));
+    assert!(told.unwrap().contains("route.name=\"orders\""), "{told:?}");
+}
+
+/// Every event would be a 401, and nothing else would say why.
+#[test]
+fn a_secret_that_is_most_likely_another_one_is_said_at_start_without_it() {
+    let route = format!("{ROUTE}provider = \"stripe\"\nsecrets = [{{ env = \"SECRET\" }}]\n");
+    let shell = Shell::with("onceward.toml", &route).anywhere();
     let mut command = shell.command("serve --config onceward.toml");
+    command.env("SECRET", "sk_live_canary");
+    let told = told_at_start(command);
+    assert!(told.iter().any(|line| line.contains("secret-prefix")), "{told:?}");
+    assert!(!told.concat().contains("canary"), "{told:?}");
+}
+
+/// The lines of the log until it serves.
+fn told_at_start(mut command: Command) -> Vec<String> {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let until_it_serves: Vec<String> =
-        lines.take_while(|line| !line.contains(" serving")).collect();
+    let told = lines.take_while(|line| !line.contains(" serving")).collect();
     child.kill().unwrap();
     child.wait().unwrap();
-    let told = until_it_serves.iter().find(|line| line.contains("no signature is checked"));
-    assert!(told.unwrap().contains("route.name=\"orders\""), "{told:?}");
+    told
 }

@@ -31,7 +31,10 @@ fn a_look_up_is_read_whole() {
     assert!(!format!("{config:?}").contains("s3cret"));
     let shown = format!("{:?}", written.sources().unwrap().effective());
     assert!(!shown.contains("LOOKUP_TOKEN") && !shown.contains("s3cret"), "{shown}");
-    assert_eq!(written.risks(), "routes.orders.provider: signature-unchecked\n");
+    assert_eq!(
+        written.risks(),
+        "routes.orders.provider: signature-unchecked\nroutes.orders.lookup.url: lookup-by-id-alone\n"
+    );
 }
 
 #[test]
@@ -39,12 +42,33 @@ fn a_look_up_without_a_url_is_a_problem_and_one_that_nobody_makes_a_risk() {
     assert_snapshot!(with_lookup(LOOKED_UP, "").problems(), @r#"
     the configuration has 1 problem
       onceward.toml:5: `routes.orders.lookup.url`: expected a value, where `when_uncertain` is `lookup`, found none
-        hint: `url = "http://127.0.0.1:3000/events/{key}"`
+        hint: `url = "http://127.0.0.1:3000/events/{operation}"`
     "#);
-    assert_snapshot!(with_lookup(TYPED, "url = \"http://a/{key}\"").risks(), @"
+    assert_snapshot!(with_lookup(TYPED, "url = \"http://a/{operation}\"").risks(), @"
     routes.orders.provider: signature-unchecked
     routes.orders.lookup.url: lookup-unused
     ");
+}
+
+/// `created` and `paid` may have one id: an answer for the first says nothing of the second.
+#[test]
+fn a_look_up_by_what_two_operations_may_share_is_a_risk() {
+    let by = |url: &str| {
+        let route = format!("{TYPED}verify = false\n{LOOKED_UP}");
+        with_lookup(&route, &format!("url = \"http://a/{url}\"")).risks()
+    };
+    let risk = "routes.orders.lookup.url: lookup-by-id-alone\n";
+    for url in ["{key}", "{event_id}", "?id={key}"] {
+        assert_eq!(by(url), risk, "{url}");
+    }
+    for url in ["{operation}", "{event_id}?operation={operation}"] {
+        assert_eq!(by(url), "", "{url}");
+    }
+    let steps = "path = \"/\"\nverify = false\nkey.event.type = \"json:/type\"\n";
+    let step = "[[routes.a.steps]]\nname = \"one\"\nupstream = \"http://a\"\nwhen_uncertain = \"lookup\"\n\
+                lookup = { url = \"http://a/{key}\" }\n";
+    let written = Written::file(&format!("[routes.a]\n{steps}{step}"));
+    assert_eq!(written.risks(), "routes.a.steps.0.lookup.url: lookup-by-id-alone\n");
 }
 
 #[test]
@@ -54,7 +78,7 @@ fn what_is_wrong_with_a_look_up_is_said() {
                   headers = { host = \"h\", x-list = [], x-line = \"a\\nb\", x-none = { env = \"NONE\" } }";
     assert_snapshot!(with_lookup(LOOKED_UP, lookup).problems(), @r#"
     the configuration has 10 problems
-      onceward.toml:6: `routes.orders.lookup.url`: expected an `http` or `https` URL such as `http://127.0.0.1:3000/events/{key}`, without user and fragment, with `{key}`, `{operation}` and `{event_id}` in path and query alone, found `http://{key}/`
+      onceward.toml:6: `routes.orders.lookup.url`: expected an `http` or `https` URL such as `http://127.0.0.1:3000/events/{operation}`, without user and fragment, with `{key}`, `{operation}` and `{event_id}` in path and query alone, found `http://{key}/`
       onceward.toml:7: `routes.orders.lookup.timeout`: expected a duration from `1ms` to `1m`, found `2m`
       onceward.toml:8: `routes.orders.lookup.reference`: expected `header:NAME` or `json:/pointer` without `*`, found `id`
       onceward.toml:9: `routes.orders.lookup.done_when."json:/*/n"`: expected a JSON member such as `json:/status`, without `*`, found `json:/*/n`

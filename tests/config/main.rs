@@ -1,6 +1,7 @@
 //! Configuration, as an operator meets it: what is written, and what is said of it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod decided;
 mod layers;
 mod lookup;
 mod paths;

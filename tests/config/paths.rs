@@ -132,3 +132,14 @@ fn the_longest_of_many_prefixes_takes_a_path_and_only_at_a_slash() {
         assert_eq!(&*chosen.name, name, "{path}");
     }
 }
+
+/// One mistake is one problem, with what to do about it.
+#[test]
+fn a_path_beside_its_own_with_a_slash_is_told_once() {
+    let more = "provider = \"stripe\"\nverify = false";
+    assert_snapshot!(two("/webhooks/stripe", "/webhooks/stripe/", more).problems(), @"
+    the configuration has 1 problem
+      onceward.toml:6: `routes.other.path`: expected a path that no other route of this host has, found that of route `one`, as some receivers read it
+        hint: give one of them another `path` or `host`, or make them one route
+    ");
+}

@@ -99,6 +99,7 @@ fn all_problems_are_reported_at_once_in_the_order_of_lines() {
       onceward.toml:8: `server.limits.header_bytes_max`: expected a size from `8KiB` to `16MiB`, found `1KiB`
       onceward.toml:9: `server.limits.body_timeout`: expected a duration above zero, found `0s`
       onceward.toml:10: `server.limits.buffered_bytes_max`: expected a size such as `256KiB`, `1MiB` or `2GB`, found the number 1000
+        hint: write `"1000B"`
       onceward.toml:13: `admin.listen`: expected a loopback address where there is no `admin.token`, found `0.0.0.0:8081`
         hint: `token = { env = "ONCEWARD_ADMIN_TOKEN" }` in `[admin]` opens it to others
       onceward.toml:16: `defaults.lease`: expected a duration from `300ms` to `1h`, found `100ms`
@@ -157,15 +158,16 @@ fn limits_that_are_out_of_reason_are_problems() {
                 bodies_pending_max = 0\nbody_rate_min = 1024\nbuffered_bytes_max = \"1KiB\"\n";
     let written =
         Written::beside_a_route(text).variable("ONCEWARD_SERVER__LIMITS__CONNECTIONS_MAX", "0.5");
-    assert_snapshot!(written.problems(), @"
+    assert_snapshot!(written.problems(), @r#"
     the configuration has 6 problems
       onceward.toml:2: `server.limits.header_lines_max`: expected a whole number from 16 to 10000, found the number 100000
       onceward.toml:3: `server.limits.per_peer_max`: expected a number above 0 and up to 1, such as 0.25, found a number
       onceward.toml:4: `server.limits.bodies_pending_max`: expected a whole number from 1 to 4294967295, found the number 0
       onceward.toml:5: `server.limits.body_rate_min`: expected a size such as `256KiB`, `1MiB` or `2GB`, found the number 1024
+        hint: write `"1024B"`
       onceward.toml:6: `server.limits.buffered_bytes_max`: expected a size of `1MiB` or more, found `1KiB`
       ONCEWARD_SERVER__LIMITS__CONNECTIONS_MAX: `server.limits.connections_max`: expected a whole number from 1 to 4294967295, found another value
-    ");
+    "#);
 }
 
 #[test]

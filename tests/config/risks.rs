@@ -21,7 +21,7 @@ when_key_missing = "forward"
     assert_snapshot!(Written::beside_a_route(text).risks(), @"
     server.trusted_proxies: everybody-trusted
     store.memory: store-in-memory
-    routes.orders.answer_within: wait-without-limit
+    routes.orders.when_in_flight: wait-without-limit
     routes.orders.lease: lease-without-room
     routes.orders.hold_for: hold-below-attempt
     routes.orders.when_store_fails: forwards-without-store
@@ -134,7 +134,7 @@ fn a_time_that_does_not_fit_the_others_is_a_risk() {
     let risks = |text: &str| {
         Written::file(&format!(
             "[server]\n{text}\n[admin]\ntoken = {{ env = \"T\" }}\n[routes.hooks]\npath = \"/\"\n\
-             upstream = \"http://a\"\nmode = \"pass\"\n"
+             upstream = \"http://a\"\nverify = false\n{TYPED}"
         ))
         .variable("T", "0123456789abcdef")
     };
@@ -144,8 +144,6 @@ fn a_time_that_does_not_fit_the_others_is_a_risk() {
         "server.shutdown_timeout: shutdown-below-attempt\n"
     );
     assert_eq!(risks("shutdown_timeout = \"60s\"").risks(), "");
-    let short = risks("").variable("ONCEWARD_ROUTES__HOOKS__ATTEMPT_TIMEOUT", "10s");
-    assert_eq!(short.risks(), "routes.hooks.lease: lease-above-attempt\n");
     let late = risks("").variable("ONCEWARD_ROUTES__HOOKS__ANSWER_WITHIN", "61s");
     assert_eq!(late.risks(), "routes.hooks.answer_within: answer-after-attempt\n");
     let token = risks("").variable("T", "0123456789abcde");
@@ -165,11 +163,6 @@ fn a_route_without_any_signature_check_is_a_risk() {
     assert_eq!(from("stripe", WITH_SECRET).risks(), "");
     let proxy = format!("{plain}mode = \"pass\"\n");
     assert_eq!(Written::file(&proxy).risks(), "");
-}
-
-#[test]
-fn a_signature_that_is_not_checked_is_a_risk() {
-    assert_snapshot!(from("stripe", "verify = false\n").risks(), @"routes.hooks.verify: signature-unchecked");
 }
 
 /// It is for trying: everybody who has an account can send what it signs.

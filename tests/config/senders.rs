@@ -204,6 +204,7 @@ patience = 4
       onceward.toml:13: `providers.acme.handshakes.1.header."x y"`: expected the name of a header, found `x y`
       onceward.toml:14: `providers.acme.handshakes.2`: expected one of `json`, `form` and `empty_body`, found several
       onceward.toml:18: `providers.acme.facts.patience`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found the number 4
+        hint: write `"4s"`
     "#);
     let signed = "[providers.acme.signature]\nscheme = \"hmac\"\nheader = \"x\"\nsigned = [1]\n";
     assert_snapshot!(Written::beside_a_route(signed).problems(), @"
@@ -250,4 +251,23 @@ fn a_routes_scope_comes_behind_that_of_its_preset() {
     assert_eq!(route.key.event.id.to_string(), "json:/own");
     assert_eq!(route.key.headers, ["x-k"]);
     assert_eq!(route.key.event.kind, from("cloudevents", "").route("hooks").key.event.kind);
+}
+
+/// Each scheme takes a few of the keys of all of them.
+#[test]
+fn an_unknown_key_of_a_signature_is_told_those_of_its_scheme() {
+    let own = |signature: &str| {
+        from("acme", &format!("{WITH_SECRET}[providers.acme]\nsignature = {{ {signature} }}\n"))
+            .problems()
+    };
+    let token = own("scheme = \"token\", header = \"x\", algorithm = \"sha256\"");
+    let known = "hint: known here: `scheme`, `name`, `accept`, `carries`, `otherwise`, `header`, `prefix`, `encoding`";
+    assert!(token.contains(known), "{token}");
+    let hmac = own("scheme = \"hmac\", header = \"x\", algorithm = \"sha256\"");
+    for key in ["`signed`", "`timestamp`", "`hash`", "`tolerance`"] {
+        assert!(hmac.contains(key), "{hmac}");
+    }
+    assert!(
+        own("scheme = \"hmac\", header = \"x\", hashh = \"sha1\"").contains("did you mean `hash`?")
+    );
 }

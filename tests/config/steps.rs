@@ -98,7 +98,7 @@ fn what_is_wrong_with_steps_is_said() {
       onceward.toml:5: `routes.orders.steps.0.name`: expected a name of 1 to 64 letters a to z, digits, `_` and `-`, found `A b`
       onceward.toml:6: `routes.orders.steps.0.upstream`: expected an `http` or `https` URL such as `http://127.0.0.1:3000`, without user, query or fragment, found `a`
       onceward.toml:7: `routes.orders.steps.1.lookup.url`: expected a value, where `when_uncertain` is `lookup`, found none
-        hint: `url = "http://127.0.0.1:3000/events/{key}"`
+        hint: `url = "http://127.0.0.1:3000/events/{operation}"`
       onceward.toml:7: `routes.orders.steps.1.name`: expected a value, found none
         hint: `name = "ledger"`
       onceward.toml:7: `routes.orders.steps.1.upstream`: expected a value, found none

@@ -79,3 +79,28 @@ fn the_head_of_an_answer_has_limits_that_are_bounded() {
       onceward.toml:3: `server.limits.answer_header_bytes_max`: expected a size from `8KiB` to `16MiB`, found `7KiB`
     ");
 }
+
+#[test]
+fn a_duration_in_another_form_is_told_how_it_is_written() {
+    for (written, hint) in [
+        ("30", "write `\"30s\"`"),
+        ("\"30\"", "write `30s`"),
+        ("\"1.5m\"", "write `90s`"),
+        ("\"0.5s\"", "write `500ms`"),
+        ("\"1.25 hours\"", "write `75m`"),
+    ] {
+        let text = format!("[defaults]\nattempt_timeout = {written}\n");
+        let problems = Written::beside_a_route(&text).problems();
+        assert!(problems.contains(&format!("hint: {hint}")), "{written}: {problems}");
+    }
+    let size = Written::beside_a_route("[defaults]\nrequest_bytes_max = 1048576\n").problems();
+    assert!(size.contains("hint: write `\"1048576B\"`"), "{size}");
+    for none in ["-30", "true", "\"1.m\"", "\".5m\"", "\"1.5 fortnights\""] {
+        let text = format!("[defaults]\nattempt_timeout = {none}\n");
+        let problems = Written::beside_a_route(&text).problems();
+        assert!(
+            problems.contains("expected a duration") && !problems.contains("hint"),
+            "{problems}"
+        );
+    }
+}

@@ -8,7 +8,7 @@ mod senders;
 use std::path::Path;
 use std::time::Duration;
 
-use onceward::config::{Config, Place, Sources};
+use onceward::config::{Config, Place, Risk, Sources};
 
 fn sources(file: &str) -> Sources {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config").join(file);
@@ -152,7 +152,12 @@ fn what_the_reference_shows_of_senders_is_right() {
     ] {
         std::fs::write(file.path(), text).unwrap();
         let secret = ("STRIPE_WEBHOOK_SECRET".to_owned(), "whsec_1".to_owned());
-        let routes = Config::from_file(file.path(), [secret]).unwrap().routes;
+        let config = Config::from_file(file.path(), [secret]).unwrap();
+        let of_it = |risk: &&Risk| risk.key.to_string().starts_with("routes.orders.");
+        let (risks, notes) = (config.risks(), config.notes());
+        assert_eq!(risks.iter().filter(of_it).collect::<Vec<_>>(), Vec::<&Risk>::new());
+        assert!(!notes.iter().any(|note| note.text.contains("nothing signs")), "{notes:?}");
+        let routes = config.routes;
         let mut names = routes.iter().filter_map(|route| route.provider.as_deref());
         assert_eq!(names.next().unwrap().name, provider);
     }

@@ -38,6 +38,7 @@ fn orders() -> RouteSettings {
         mode: Mode::Enforce,
         provider: None,
         secrets: Vec::new(),
+        verify: true,
         tolerance: None,
         key: KeyRule {
             headers: vec![HeaderName::from_static("x-idempotency-key")],

@@ -31,7 +31,7 @@ pub(super) fn carry(signed: &Signed<'_>, carried: &mut Carried) {
             let payload = Encoding::Base64.decode(&text).unwrap_or(text);
             carried.insert(PAYLOAD, hex::encode(Sha256::digest(payload)).as_bytes());
         }
-        Err(_) => carried.insert_differing(PAYLOAD),
+        Err(_) => carried.insert_differing(PAYLOAD, Vec::new()),
     }
 }
 

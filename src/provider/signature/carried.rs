@@ -13,7 +13,11 @@ use crate::json::Scalar;
 
 /// The values that belong to one signature, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Carried(BTreeMap<String, Result<CarriedValue, Unusable>>);
+pub struct Carried {
+    values: BTreeMap<String, Result<CarriedValue, Unusable>>,
+    /// Where those of a sender's table stand; several where they differ.
+    places: BTreeMap<String, Vec<Source>>,
+}
 
 /// A value as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,20 +42,28 @@ pub enum Unusable {
 impl Carried {
     /// The value of this name; none if the request has none.
     pub fn get(&self, name: &str) -> Option<Result<&CarriedValue, Unusable>> {
-        self.0.get(name).map(|value| value.as_ref().map_err(|unusable| *unusable))
+        self.values.get(name).map(|value| value.as_ref().map_err(|unusable| *unusable))
+    }
+
+    /// Where the value of this name stands, for people; several places where they differ.
+    pub fn places(&self, name: &str) -> Vec<String> {
+        let sources = self.places.get(name).into_iter().flatten();
+        sources.map(|source| source.place().to_string()).collect()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.values.is_empty()
     }
 
     /// Reads what these names stand for. Of several places the first one counts that has a value.
     pub(super) fn read(names: &[(String, Vec<Source>)], request: &Request<'_>) -> Self {
         let mut carried = Self::default();
         for (name, sources) in names {
-            let mut values = sources.iter().filter_map(|source| value(source, request));
-            if let Some(value) = values.next() {
-                carried.0.insert(name.clone(), value);
+            let mut values =
+                sources.iter().filter_map(|source| Some((source, value(source, request)?)));
+            if let Some((source, value)) = values.next() {
+                carried.values.insert(name.clone(), value);
+                carried.places.insert(name.clone(), vec![source.clone()]);
             }
         }
         carried
@@ -59,20 +71,23 @@ impl Carried {
 
     pub(super) fn insert(&mut self, name: &str, text: &[u8]) {
         let text = std::str::from_utf8(text).map_err(|_| Unusable::NotText);
-        self.0.insert(name.to_owned(), text.map(|text| CarriedValue::Text(text.to_owned())));
+        self.values.insert(name.to_owned(), text.map(|text| CarriedValue::Text(text.to_owned())));
     }
 
-    /// Notes a value that is given twice, with different values.
-    pub(super) fn insert_differing(&mut self, name: &str) {
-        self.0.insert(name.to_owned(), Err(Unusable::Differs));
+    /// Notes a value that is given twice, with different values, in these places.
+    pub(super) fn insert_differing(&mut self, name: &str, places: Vec<Source>) {
+        self.values.insert(name.to_owned(), Err(Unusable::Differs));
+        self.places.insert(name.to_owned(), places);
     }
 
     /// Marks what another family of headers says in another way: nobody can know who of the two
     /// readers behind us is right.
     pub(super) fn must_agree_with(&mut self, other: &Self) {
-        for (name, value) in &mut self.0 {
-            if other.0.get(name).is_some_and(|other| other != value) {
+        for (name, value) in &mut self.values {
+            if other.values.get(name).is_some_and(|other| other != value) {
                 *value = Err(Unusable::Differs);
+                let places = self.places.entry(name.clone()).or_default();
+                places.extend(other.places.get(name).into_iter().flatten().cloned());
             }
         }
     }

@@ -13,6 +13,7 @@ use super::carried::Carried;
 use super::encoding::{Encoding, base64_key};
 use super::header::{ENTRIES_MAX, covered, entries, signature};
 use super::keys::{Hash, Key, Keyring, Numbered};
+use super::part::Source;
 use super::timestamp::TimestampFormat;
 use super::verdict::{Place, Reason, Refused};
 use super::{SecretError, Signed};
@@ -127,7 +128,8 @@ pub(super) fn carry(signed: &Signed<'_>, carried: &mut Carried) {
     if ids.all(|id| id == first) {
         carried.insert(ID, first);
     } else {
-        carried.insert_differing(ID);
+        let both = [Names::STANDARD.id, Names::SVIX.id].map(Source::Header);
+        carried.insert_differing(ID, both.to_vec());
     }
 }
 

@@ -60,7 +60,9 @@ fn over_parts(
         let parts = match selector.read(request) {
             Ok(parts) => parts,
             Err(Unread::Missing(_)) => Vec::new(),
-            Err(invalid @ Unread::Invalid(_)) => return Err(IdentifyError::at(selector, invalid)),
+            Err(invalid @ Unread::Invalid(_)) => {
+                return Err(IdentifyError::at(selector, invalid, request.carried));
+            }
         };
         digest.part(&(parts.len() as u64).to_be_bytes());
         for part in parts {

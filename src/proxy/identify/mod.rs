@@ -229,7 +229,7 @@ fn keyed(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identified, Ide
         Err(Unread::Missing(_)) if rules.when_key_missing == WhenKeyMissing::HashBody => {
             return hashed(rules, request);
         }
-        id => id.map_err(|why| IdentifyError::at(id_at, why))?,
+        id => id.map_err(|why| IdentifyError::at(id_at, why, request.carried))?,
     };
     let kind = needed(kind_at, rules, request)?;
     let from = if kind.is_empty() { KeySource::UntypedEvent } else { KeySource::Event };
@@ -242,7 +242,7 @@ fn keyed(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identified, Ide
 /// What is wrong with the key headers.
 fn of_headers(rules: &Rules<'_>, reason: InvalidReason) -> IdentifyError {
     let names: Vec<_> = rules.key.headers.iter().map(|name| format!("header:{name}")).collect();
-    IdentifyError { at: Some(names.join("|")), why: reason.into() }
+    IdentifyError { at: Some(names.join("|")), places: Vec::new(), why: reason.into() }
 }
 
 /// The parts that a selector names. Under `hash-body` the body's digest takes the place of those
@@ -258,12 +258,13 @@ fn needed<'a>(
         }
         (read, _) => read,
     };
-    read.map_err(|why| IdentifyError::at(selector, why))
+    read.map_err(|why| IdentifyError::at(selector, why, request.carried))
 }
 
 fn hashed(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identified, IdentifyError> {
     let digest = digest(request.body);
-    let digest = digest.map_err(|why| IdentifyError::at(&rules.key.event.id, why))?;
+    let id_at = &rules.key.event.id;
+    let digest = digest.map_err(|why| IdentifyError::at(id_at, why, request.carried))?;
     let found = FoundKey { from: KeySource::Body, parts: &[&[digest.as_str().into()]] };
     identified(rules, request, &found, &digest)
 }
@@ -294,7 +295,8 @@ fn check_length(scope: &[Vec<KeyPart<'_>>], key: &FoundKey<'_>) -> Result<(), Id
     let scope: usize = scope.iter().map(|parts| of_one(parts)).sum();
     let key: usize = key.parts.iter().map(|parts| of_one(parts)).sum();
     if scope + key > PARTS_BYTES_MAX {
-        return Err(IdentifyError { at: None, why: InvalidReason::AllTooLong.into() });
+        let why = InvalidReason::AllTooLong.into();
+        return Err(IdentifyError { at: None, places: Vec::new(), why });
     }
     Ok(())
 }

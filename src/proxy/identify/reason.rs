@@ -3,13 +3,16 @@
 
 use std::fmt;
 
-use crate::proxy::selector::Selector;
+use crate::provider::signature::Carried;
+use crate::proxy::selector::{Place, Selector};
 
 /// Why a request has no identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdentifyError {
     /// The selector that was read, as it is written.
     pub at: Option<String>,
+    /// Where the values stand that differ, for people, where its name does not say so.
+    pub places: Vec<String>,
     /// What came of it.
     pub why: Unread,
 }
@@ -94,8 +97,16 @@ pub enum InvalidReason {
 
 impl IdentifyError {
     /// Of the part that this selector names.
-    pub(super) fn at(selector: &Selector, why: Unread) -> Self {
-        Self { at: Some(selector.to_string()), why }
+    pub(super) fn at(selector: &Selector, why: Unread, carried: &Carried) -> Self {
+        let places = selector.places.iter().flat_map(|place| match place {
+            Place::Signature(name) => carried.places(name),
+            Place::Header(_) | Place::Json(_) | Place::Form(_) | Place::Query(_) | Place::Body => {
+                Vec::new()
+            }
+        });
+        let differ = why == Unread::Invalid(InvalidReason::PartsDiffer);
+        let places = places.filter(|_| differ).collect();
+        Self { at: Some(selector.to_string()), places, why }
     }
 
     /// The code of the refusal.
@@ -116,7 +127,8 @@ impl fmt::Display for IdentifyError {
             Unread::Invalid(_) => "unusable idempotency key: ",
         })?;
         match &self.at {
-            Some(at) => write!(f, "`{at}` {}", self.why),
+            Some(at) if self.places.is_empty() => write!(f, "`{at}` {}", self.why),
+            Some(at) => write!(f, "`{at}` ({}) {}", self.places.join(" and "), self.why),
             None => write!(f, "{}", self.why),
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{CERTIFICATES, SENDERS};
-use crate::provider::signature::{SecretError, Settings, Verifier, Written};
+use crate::provider::signature::{SecretError, Settings, Verifier, Written, keys_of};
 use crate::secret::Secret;
 
 /// What is wrong with a table.
@@ -188,4 +188,54 @@ fn a_secret_for_one_of_two_ways_is_enough() {
         secret_error("gitlab", &["token", ""]).as_deref(),
         Some("secret 2 is not base64, with or without `whsec_`")
     );
+}
+
+/// What is listed for people is what is taken.
+#[test]
+fn the_keys_that_a_scheme_is_said_to_take_are_those_that_it_takes() {
+    let values = [
+        ("header", "\"X\""),
+        ("at", "\"json:/s\""),
+        ("prefix", "\"v1=\""),
+        ("separator", "\",\""),
+        ("repeated", "true"),
+        ("encoding", "\"hex\""),
+        ("hash", "\"sha256\""),
+        ("signed", "[\"body\"]"),
+        ("covers_body", "true"),
+        ("body", "\"json\""),
+        ("document", "\"body\""),
+        ("timestamp", "\"header:T\""),
+        ("timestamp_format", "\"seconds\""),
+        ("tolerance", "\"5m\""),
+        ("url", "\"https://example.com\""),
+        ("secret", "\"text\""),
+    ];
+    let schemes = [
+        "hmac",
+        "ed25519",
+        "ecdsa-p256",
+        "rsa",
+        "token",
+        "standard-webhooks",
+        "twilio",
+        "hubspot",
+        "adyen-items",
+        "braintree",
+        "mailgun",
+        "paypal",
+        "plaid",
+        "sns",
+    ];
+    for scheme in schemes {
+        let taken = keys_of(scheme).unwrap();
+        for (key, value) in values {
+            let table = format!("scheme = \"{scheme}\"\n{key} = {value}\n");
+            let written: Written = toml::from_str(&table).unwrap();
+            let found = written.settings().err().unwrap_or_default();
+            let refused = found.iter().any(|it| it.key == key && it.expected.contains("no such"));
+            assert_eq!(refused, !taken.contains(&key), "{scheme} {key}");
+        }
+    }
+    assert_eq!(keys_of("hmca"), None);
 }

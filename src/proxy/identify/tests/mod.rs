@@ -2,6 +2,7 @@
 
 mod fingerprint;
 mod key;
+mod places;
 
 use std::collections::HashSet;
 
