@@ -116,7 +116,7 @@ impl SecretShape {
     }
 
     fn not_of_the_sender(&self, secret: &str) -> Option<Misshapen> {
-        let is_made = *self != Self::default();
+        let is_made = !self.prefixes.is_empty() || self.letters.is_some();
         let has_prefix = |prefix: &String| secret.starts_with(prefix);
         let count = secret.chars().count();
         if is_made && secret.contains(char::is_whitespace) {

@@ -20,13 +20,13 @@ fn with_signature(id: &str, signature: &Signature<'_>) -> Event {
 async fn while_a_secret_is_rotated_either_one_is_right() {
     let receiver = Receiver::that_answers(200, "ok").await;
     let builder = Onceward::in_front_of(&receiver).routes(TWO);
-    let builder = builder.variable("OLD_SECRET", "old").variable("NEW_SECRET", "new");
+    let builder = builder.variable("OLD_SECRET", "whsec_old").variable("NEW_SECRET", "whsec_new");
     let onceward = builder.start().await;
-    onceward.sends(stripe_event("evt_1", "old")).await.is_executed(200);
-    onceward.sends(stripe_event("evt_2", "new")).await.is_executed(200);
+    onceward.sends(stripe_event("evt_1", "whsec_old")).await.is_executed(200);
+    onceward.sends(stripe_event("evt_2", "whsec_new")).await.is_executed(200);
     // Which one it was is no part of the event.
-    onceward.sends(stripe_event("evt_1", "new")).await.is_replayed(200);
-    onceward.sends(stripe_event("evt_2", "old")).await.is_replayed(200);
+    onceward.sends(stripe_event("evt_1", "whsec_new")).await.is_replayed(200);
+    onceward.sends(stripe_event("evt_2", "whsec_old")).await.is_replayed(200);
     onceward.sends(stripe_event("evt_1", "older")).await.is_refused(401, "signature-invalid");
     onceward.sends(stripe_event("evt_3", "")).await.is_refused(401, "signature-invalid");
     receiver.was_called(2);
@@ -37,19 +37,20 @@ async fn while_a_secret_is_rotated_either_one_is_right() {
 async fn one_right_signature_among_others_is_enough() {
     let receiver = Receiver::that_answers(200, "ok").await;
     let route = "provider = \"stripe\"\nsecrets = [{ env = \"NEW_SECRET\" }]\n";
-    let builder = Onceward::in_front_of(&receiver).routes(route).variable("NEW_SECRET", "new");
+    let builder =
+        Onceward::in_front_of(&receiver).routes(route).variable("NEW_SECRET", "whsec_new");
     let onceward = builder.start().await;
     let v1 = signing::stripe_v1;
     let zeros = "0".repeat(64);
     let right: [(&str, &Signature<'_>); 2] = [
         ("evt_1", &|at, body| {
-            let old = v1("old", at, body);
-            let new = v1("new", at, body);
+            let old = v1("whsec_old", at, body);
+            let new = v1("whsec_new", at, body);
             format!("t={at},v1=zz-not-hex,v1={old},v0={zeros},v1={new}")
         }),
         ("evt_2", &|at, body| {
-            let old = v1("old", at, body);
-            let new = v1("new", at, body);
+            let old = v1("whsec_old", at, body);
+            let new = v1("whsec_new", at, body);
             format!("t={at},v1={new},v1={old},v1=,v9={zeros}")
         }),
     ];
@@ -59,9 +60,9 @@ async fn one_right_signature_among_others_is_enough() {
     receiver.was_called(2);
     // One of another version does not count, nor does a list without end.
     let wrong: [&Signature<'_>; 3] = [
-        &|at, body| format!("t={at},v0={}", v1("new", at, body)),
-        &|at, body| format!("t={at}{},v1={}", ",v1=00".repeat(100), v1("new", at, body)),
-        &|at, body| format!("t={at},t={},v1={}", at + 1, v1("new", at, body)),
+        &|at, body| format!("t={at},v0={}", v1("whsec_new", at, body)),
+        &|at, body| format!("t={at}{},v1={}", ",v1=00".repeat(100), v1("whsec_new", at, body)),
+        &|at, body| format!("t={at},t={},v1={}", at + 1, v1("whsec_new", at, body)),
     ];
     for signature in wrong {
         let reply = onceward.sends(with_signature("evt_3", signature)).await;
@@ -114,10 +115,13 @@ async fn only_the_proxy_says_whose_signature_it_has_checked() {
     let upstream = receiver.url();
     let plain = format!("[routes.plain]\npath = \"/plain\"\nupstream = \"{upstream}\"\n");
     let builder = Onceward::in_front_of(&receiver).routes(route).routes(&plain);
-    let onceward = builder.variable("NEW_SECRET", "new").start().await;
+    let onceward = builder.variable("NEW_SECRET", "whsec_new").start().await;
     let claims_to_be = |event: Event, who: &str| event.header("Onceward-Verified", who);
-    onceward.sends(claims_to_be(stripe_event("evt_1", "new"), "github")).await.is_executed(200);
-    let twice = claims_to_be(claims_to_be(stripe_event("evt_2", "new"), "a"), "stripe");
+    onceward
+        .sends(claims_to_be(stripe_event("evt_1", "whsec_new"), "github"))
+        .await
+        .is_executed(200);
+    let twice = claims_to_be(claims_to_be(stripe_event("evt_2", "whsec_new"), "a"), "stripe");
     onceward.sends(twice).await.is_executed(200);
     for seen in receiver.seen() {
         assert_eq!(seen.values("onceward-verified"), [b"stripe"]);
@@ -146,15 +150,15 @@ async fn one_event_for_two_endpoints_is_forwarded_by_both_and_their_secrets_are_
     };
     let routes = route("account", "ONE_SECRET") + &route("connect", "TWO_SECRET");
     let builder = Onceward::in_front_of(&receiver).routes(&routes);
-    let builder = builder.variable("ONE_SECRET", "one").variable("TWO_SECRET", "two");
+    let builder = builder.variable("ONE_SECRET", "whsec_one").variable("TWO_SECRET", "whsec_two");
     let onceward = builder.start().await;
     let sends =
         async |path: &str, secret| onceward.sends(stripe_event("evt_12", secret).to(path)).await;
-    sends("/stripe/account", "two").await.is_refused(401, "signature-invalid");
-    sends("/stripe/account", "one").await.is_executed(200);
-    sends("/stripe/connect", "one").await.is_refused(401, "signature-invalid");
-    sends("/stripe/connect", "two").await.is_executed(200);
-    sends("/stripe/account", "one").await.is_replayed(200);
-    sends("/stripe/connect", "two").await.is_replayed(200);
+    sends("/stripe/account", "whsec_two").await.is_refused(401, "signature-invalid");
+    sends("/stripe/account", "whsec_one").await.is_executed(200);
+    sends("/stripe/connect", "whsec_one").await.is_refused(401, "signature-invalid");
+    sends("/stripe/connect", "whsec_two").await.is_executed(200);
+    sends("/stripe/account", "whsec_one").await.is_replayed(200);
+    sends("/stripe/connect", "whsec_two").await.is_replayed(200);
     receiver.was_called(2);
 }
