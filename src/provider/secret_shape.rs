@@ -173,6 +173,9 @@ mod tests {
         assert_eq!(told("sk_live_").unwrap(), "does not begin with `whsec_` or `wh_`");
         assert_eq!(told("whsec_1").unwrap(), "does not have 8 to 10 characters");
         assert_eq!(told("whsec_1 2").unwrap(), "has a blank in it");
+        // One that a person chooses may have a blank in it, however long it has to be.
+        let chosen = SecretShape { length: Some(6..=40), ..Default::default() };
+        assert_eq!(chosen.misshapen("any words"), None);
         assert!(told("whsec_1+2").unwrap().starts_with("does not have the characters"));
         let hex =
             SecretShape { letters: Some(Letters::Hex), length: Some(4..=4), ..Default::default() };
