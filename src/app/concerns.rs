@@ -16,8 +16,13 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// What has been told, by code and text.
 type Told = BTreeSet<(&'static str, String)>;
 
-/// Looks for as long as the process runs.
-pub(super) async fn tell(store: Arc<dyn Store>, metrics: Arc<Metrics>, admin: Admin) {
+/// Looks for as long as the process runs. `codes`: those of all concerns that there may be.
+pub(super) async fn tell(
+    store: Arc<dyn Store>,
+    metrics: Arc<Metrics>,
+    admin: Admin,
+    mut codes: Vec<&'static str>,
+) {
     let mut told = Told::new();
     let mut ticks = interval(LOOK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -26,6 +31,8 @@ pub(super) async fn tell(store: Arc<dyn Store>, metrics: Arc<Metrics>, admin: Ad
         match store.concerns().await {
             Ok(concerns) => {
                 admin.has_seen(&concerns);
+                // Before the first look nobody knows.
+                codes.drain(..).for_each(|code| metrics.store_concern(code, false));
                 told = tell_changes(&told, concerns, &metrics);
             }
             // whoever needs the store has said so

@@ -37,6 +37,8 @@ pub struct App {
     resources: Resources,
     public: Listener,
     private: Listener,
+    /// What may make the store unsafe.
+    concern_codes: Vec<&'static str>,
     drain_delay: Duration,
     shutdown_timeout: Duration,
 }
@@ -94,15 +96,11 @@ impl App {
         let unverified: Vec<_> = unverified.map(|route| Arc::clone(&route.name)).collect();
         let clock = Clock::system();
         let metrics = Arc::new(Metrics::new());
+        let concern_codes = store.concern_codes();
         let store = open(store, clock.clone()).await?;
         let store: Arc<dyn Store> =
             Arc::new(Measured::new(store, clock.clone(), Arc::clone(&metrics)));
-        if let Err(error) = store.probe().await {
-            tracing::error!(
-                error = %chain(&error),
-                "the store does not work; requests are refused until it does"
-            );
-        }
+        tell_whether_it_works(&*store).await;
         let budget = Budget::new(server.limits.buffered_bytes_max, Arc::clone(&metrics));
         let resources = Resources { memory: budget.clone(), metrics: Arc::clone(&metrics) };
         let retentions = retentions(&routes, admin.retention);
@@ -148,6 +146,7 @@ impl App {
             resources,
             public,
             private,
+            concern_codes,
             drain_delay: server.drain_delay,
             shutdown_timeout: server.shutdown_timeout,
         })
@@ -196,8 +195,12 @@ impl App {
         let router = TowerToHyperService::new(self.admin.router());
         let private = tokio::spawn(self.private.serve(router, closing.clone(), control));
         let sweep = tokio::spawn(sweep(Arc::clone(&self.store), Arc::clone(&metrics)));
-        let concerns =
-            concerns::tell(Arc::clone(&self.store), Arc::clone(&metrics), self.admin.clone());
+        let concerns = concerns::tell(
+            Arc::clone(&self.store),
+            Arc::clone(&metrics),
+            self.admin.clone(),
+            self.concern_codes,
+        );
         let concerns = tokio::spawn(concerns);
         let close_idle = tokio::spawn(close_idle(self.proxy.clone()));
 
@@ -246,6 +249,16 @@ fn tell_unverified(route: &Arc<str>) {
         route.name = &**route,
         "no signature is checked: who knows the URL can send events"
     );
+}
+
+/// A store that does not work is no reason not to start: it may come back.
+async fn tell_whether_it_works(store: &dyn Store) {
+    if let Err(error) = store.probe().await {
+        tracing::error!(
+            error = %chain(&error),
+            "the store does not work; requests are refused until it does"
+        );
+    }
 }
 
 /// Opens a store without blocking the runtime.

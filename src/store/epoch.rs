@@ -161,6 +161,9 @@ impl WhenEmptied {
     }
 }
 
+/// The code of that concern.
+pub(super) const CODE: &str = "epoch-changed";
+
 fn lost(losses: u64, when_emptied: WhenEmptied) -> Concern {
     let times = if losses == 1 { "once".to_owned() } else { format!("{losses} times") };
     let then = match when_emptied {
@@ -168,7 +171,7 @@ fn lost(losses: u64, when_emptied: WhenEmptied) -> Concern {
         WhenEmptied::Stop => "nothing new is forwarded until that is acknowledged",
     };
     Concern {
-        code: "epoch-changed",
+        code: CODE,
         text: format!(
             "the server came back without what it was told, {times} since this process began: {then}"
         ),

@@ -111,10 +111,17 @@ impl Postgres {
     }
 }
 
+/// The codes of all of them.
+pub(in crate::store) fn concern_codes() -> impl Iterator<Item = &'static str> {
+    OF_SETUP.into_iter().map(|[code, ..]| code).chain([PRIVILEGE_MISSING])
+}
+
+const PRIVILEGE_MISSING: &str = "privilege-missing";
+
 fn privilege_missing(row: &Row) -> Result<Concern, Error> {
     let (user, needed, whereon): (&str, &str, &str) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
     Ok(concern(
-        "privilege-missing",
+        PRIVILEGE_MISSING,
         format!("the user `{user}` lacks {needed} on {whereon}"),
         format!("run `GRANT {needed} ON {whereon} TO \"{}\"`", user.replace('"', "\"\"")),
     ))

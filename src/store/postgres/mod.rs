@@ -21,6 +21,8 @@ mod refusal;
 mod row;
 mod tls;
 
+pub(super) use concerns::concern_codes;
+
 use std::sync::Arc;
 use std::time::Duration;
 

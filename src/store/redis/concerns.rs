@@ -88,7 +88,7 @@ impl Redis {
             }
         }
         Ok((!missing.is_empty()).then(|| Concern {
-            code: "not-permitted",
+            code: code::NOT_PERMITTED,
             text: format!("the server does not permit its user: {}", missing.join(", ")),
             hint: format!("give the user what this line grants: `{}`", self.keys.acl_line()),
         }))
@@ -156,9 +156,36 @@ impl Told<'_> {
     }
 }
 
+/// The codes of all of them.
+pub(in crate::store) fn concern_codes() -> impl Iterator<Item = &'static str> {
+    code::ALL.into_iter()
+}
+
+mod code {
+    pub(super) const NOT_PERMITTED: &str = "not-permitted";
+    pub(super) const NOT_CHECKED: &str = "not-checked";
+    pub(super) const EVICTING_POLICY: &str = "evicting-policy";
+    pub(super) const NO_PERSISTENCE: &str = "no-persistence";
+    pub(super) const SNAPSHOTS_ONLY: &str = "snapshots-only";
+    pub(super) const NOT_SYNCED: &str = "not-synced";
+    pub(super) const TOO_FEW_REPLICAS: &str = "too-few-replicas";
+    pub(super) const FAILOVER_MAY_LOSE: &str = "failover-may-lose";
+
+    pub(super) const ALL: [&str; 8] = [
+        NOT_PERMITTED,
+        NOT_CHECKED,
+        EVICTING_POLICY,
+        NO_PERSISTENCE,
+        SNAPSHOTS_ONLY,
+        NOT_SYNCED,
+        TOO_FEW_REPLICAS,
+        FAILOVER_MAY_LOSE,
+    ];
+}
+
 fn not_checked() -> Concern {
     Concern {
-        code: "not-checked",
+        code: code::NOT_CHECKED,
         text: "the server does not permit its user `INFO` or `CONFIG GET`: whether its settings \
                are safe could not be checked"
             .to_owned(),
@@ -169,7 +196,7 @@ fn not_checked() -> Concern {
 
 fn evicting(policy: &str) -> Concern {
     Concern {
-        code: "evicting-policy",
+        code: code::EVICTING_POLICY,
         text: format!(
             "the server's `maxmemory-policy` is `{policy}`: under pressure it forgets operations, \
              which then run again"
@@ -180,7 +207,7 @@ fn evicting(policy: &str) -> Concern {
 
 fn not_kept() -> Concern {
     Concern {
-        code: "no-persistence",
+        code: code::NO_PERSISTENCE,
         text:
             "the server writes nothing to disk: a restart forgets all operations, which then run \
                again"
@@ -191,7 +218,7 @@ fn not_kept() -> Concern {
 
 fn kept_at_times() -> Concern {
     Concern {
-        code: "snapshots-only",
+        code: code::SNAPSHOTS_ONLY,
         text: "the server writes snapshots only: a crash forgets what came after the last one"
             .to_owned(),
         hint: "set `appendonly yes`".to_owned(),
@@ -201,7 +228,7 @@ fn kept_at_times() -> Concern {
 fn not_synced(sync: &str) -> Concern {
     let what = if sync == "everysec" { "the last second" } else { "what was not synced yet" };
     Concern {
-        code: "not-synced",
+        code: code::NOT_SYNCED,
         text: format!("the server's `appendfsync` is `{sync}`: a loss of power takes {what}"),
         hint: "set `appendfsync always`, if the machine's disk is fast enough".to_owned(),
     }
@@ -209,7 +236,7 @@ fn not_synced(sync: &str) -> Concern {
 
 fn too_few(replicas: usize, replica_acks: usize) -> Concern {
     Concern {
-        code: "too-few-replicas",
+        code: code::TOO_FEW_REPLICAS,
         text: format!(
             "the server has {}, and `replica_acks` is {replica_acks}: no claim is granted",
             counted(replicas)
@@ -220,7 +247,7 @@ fn too_few(replicas: usize, replica_acks: usize) -> Concern {
 
 fn failover(replicas: usize) -> Concern {
     Concern {
-        code: "failover-may-lose",
+        code: code::FAILOVER_MAY_LOSE,
         text: format!(
             "the server has {}, for which nobody waits: a failover may lose what was acknowledged",
             counted(replicas)

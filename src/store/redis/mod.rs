@@ -24,6 +24,7 @@ mod reply;
 mod servers;
 mod subscription;
 
+pub(super) use concerns::concern_codes;
 pub use keys::ACL_LINE;
 
 use std::sync::Arc;

@@ -54,6 +54,13 @@ async fn is_answered(onceward: &Onceward, name: &str) -> Reply {
     timeout(Duration::from_secs(100), answered).await.expect("it goes on")
 }
 
+/// It has looked: what is so of no store is 0 from then on, and not absent.
+async fn says_that_all_is_well(onceward: &Onceward) {
+    let line = "\nonceward_store_concerns{concern=\"epoch-changed\"} 0\n";
+    let says_so = async { while !onceward.get_admin("/metrics").await.text().contains(line) {} };
+    timeout(Duration::from_secs(100), says_so).await.expect("it has looked");
+}
+
 /// It has looked and says so.
 async fn is_stopped(onceward: &Onceward) {
     let says_so = async {
@@ -77,6 +84,7 @@ async fn an_emptied_store_takes_nothing_new_until_that_is_acknowledged_where_it_
     assert_eq!(acknowledged(&a).await, NOTHING);
     a.sends(event("evt_1")).await.is_executed(200);
     b.sends(event("evt_1")).await.is_replayed(200);
+    says_that_all_is_well(&a).await;
     server.is_emptied().await;
     // neither has looked since, and one that starts now has never seen another store
     let refused = a.sends(event("evt_1")).await;
