@@ -127,7 +127,10 @@ fn examine(
             Err(NotProbed::Failed(found)) => {
                 let place = sources.place(&key);
                 let expected = "a store that opens, claims and settles".to_owned();
-                return Err(Problem { place, key, expected, found, hint: None }.into());
+                let hint = "it is up, and takes this user and these certificates; the log of the \
+                            server says more";
+                let hint = hint.to_owned();
+                return Err(Problem { place, key, expected, found, hint }.into());
             }
         }
     }

@@ -13,8 +13,9 @@ use super::leaf::{Count, List, Portion, Text};
 use super::problem::{Found, Key, Place, Problem, Problems, quoted};
 use super::quantity::Size;
 use super::raw::{Raw, RawAdmin, RawEmbedded, RawLimits, RawServer, RawStore};
+use super::sender::SeenAs;
 use super::source::Sources;
-use super::{Config, Server, own_address, providers, read, routes, secrets, stores};
+use super::{Config, Server, hint, own_address, providers, read, routes, secrets, stores};
 use crate::admin;
 use crate::listener;
 use crate::proxy;
@@ -24,6 +25,9 @@ use crate::upstream::AnswerHead;
 
 /// Room for as many lines is made for each answer, and no map of headers takes many more.
 const ANSWER_LINES: usize = 10_000;
+
+/// The least memory for bodies.
+const BODIES_MIN: Size = Size(1 << 20);
 
 /// The sources, and what was found wrong with them so far.
 pub(super) struct Check<'a> {
@@ -45,7 +49,7 @@ pub(super) fn check(sources: &Sources) -> Result<Config, Problems> {
             key: Key::default(),
             expected: "a value for every setting".to_owned(),
             found: "one without".to_owned(),
-            hint: None,
+            hint: "this is a fault of Onceward and not of yours: please report it".to_owned(),
         }
         .into()),
     }
@@ -53,6 +57,16 @@ pub(super) fn check(sources: &Sources) -> Result<Config, Problems> {
 
 impl Check<'_> {
     fn config(&mut self, raw: Raw) -> Option<Config> {
+        // Of what is written, so that another mistake in `[server]` does not hide it.
+        let written = raw.server.as_ref();
+        let limits = written.and_then(|server| server.limits.as_ref());
+        let bodies_max = limits.and_then(|limits| limits.buffered_bytes_max.as_ref());
+        let bodies_max = bodies_max.map(|Text(size)| *size).filter(|size| *size >= BODIES_MIN);
+        let seen = match written.and_then(|server| server.public_url.as_ref()) {
+            Some(Text(Some(url))) => SeenAs::Url(url.0.clone()),
+            Some(Text(None)) => SeenAs::Unset,
+            None => SeenAs::Reported,
+        };
         let server = self.server(raw.server);
         let retention = raw.defaults.as_ref().and_then(|shared| shared.retention.as_ref());
         let retention = retention.map(|Text(retention)| *retention);
@@ -63,8 +77,8 @@ impl Check<'_> {
         let store = self.store(raw.store);
         routes::defaults(self, raw.defaults);
         let shared = routes::Shared {
-            bodies_max: server.as_ref().map(|server| Size(server.limits.buffered_bytes_max)),
-            public_url: server.as_ref().and_then(|server| server.public_url.clone()),
+            bodies_max,
+            seen,
             providers: providers::providers(self, raw.providers),
         };
         let routes = routes::routes(self, raw.routes, &shared);
@@ -115,7 +129,7 @@ impl Check<'_> {
             &(1..=ANSWER_LINES),
             "a number from `1` to `10000`",
         );
-        let bodies = Size(1 << 20)..=Size(usize::MAX);
+        let bodies = BODIES_MIN..=Size(usize::MAX);
         let bodies = self.within(
             &at.join("buffered_bytes_max"),
             text(raw.buffered_bytes_max),
@@ -213,14 +227,15 @@ impl Check<'_> {
     /// The same, with something that may help.
     pub(super) fn report(
         &mut self,
-        key: &Key,
+        named: &Key,
         expected: &str,
         found: impl Into<Found>,
         hint: Option<&str>,
     ) {
-        let (place, key) = self.sources.origin(key);
+        let (place, key) = self.sources.origin(named);
         let (found, key) = (found.into().at(&place), key.named_by(&place));
-        let (expected, hint) = (expected.to_owned(), hint.map(str::to_owned));
+        let hint = hint.map_or_else(|| hint::usual(self.sources, named), str::to_owned);
+        let expected = expected.to_owned();
         self.problems.push(Problem { place, key, expected, found, hint });
     }
 
@@ -231,7 +246,8 @@ impl Check<'_> {
         let good = (1..=64).contains(&name.len()) && name.bytes().all(letter);
         if !good {
             let expected = "a name of 1 to 64 letters a to z, digits, `_` and `-`";
-            self.wrong(key, expected, quoted(name));
+            let hint = "such as `orders` or `shop-eu`";
+            self.report(key, expected, quoted(name), Some(hint));
         }
         good
     }

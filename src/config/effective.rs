@@ -57,7 +57,7 @@ fn collect(sources: &Sources, key: &Key, value: &Value, settings: &mut Vec<Effec
     }
 }
 
-fn as_toml(value: &Value) -> String {
+pub(super) fn as_toml(value: &Value) -> String {
     match value {
         Value::String(_, text) => toml::Value::String(text.clone()).to_string(),
         Value::Char(_, c) => toml::Value::String(c.to_string()).to_string(),

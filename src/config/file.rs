@@ -32,8 +32,14 @@ pub(super) fn layer(name: &'static str, path: &Path) -> Result<Layer, Problems> 
         key: Key::default(),
         expected: "a configuration that can be read".to_owned(),
         found: format!("an error: {error}"),
-        hint: (error.kind() == io::ErrorKind::NotFound)
-            .then(|| "`onceward init --output FILE` writes one to start with".to_owned()),
+        hint: if error.kind() == io::ErrorKind::NotFound {
+            "`onceward init --output FILE` writes one to start with"
+        } else if error.kind() == io::ErrorKind::PermissionDenied {
+            "let the user that Onceward runs as read it"
+        } else {
+            "it is a file of text, in TOML, of at most 1 MiB"
+        }
+        .to_owned(),
     })?;
     parse(name, path, &text)
 }
@@ -85,7 +91,10 @@ fn syntax_problem(file: &Arc<Path>, text: &str, error: &toml::de::Error) -> Prob
         key: Key::default(),
         expected: "valid TOML".to_owned(),
         found: format!("a mistake at column {column}: {}", error.message()),
-        hint: None,
+        hint:
+            "a setting is written `name = \"text\"`, `name = 5` or `name = [\"one\", \"two\"]`, a \
+               table `[name]`"
+                .to_owned(),
     }
 }
 

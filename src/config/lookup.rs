@@ -89,7 +89,8 @@ fn conditions(
         let member = Pointer::read(&name).filter(|pointer| !pointer.is_of_each());
         if member.is_none() {
             let expected = "a JSON member such as `json:/status`, without `*`";
-            check.wrong(&at.join(name.as_str()), expected, quoted(&name));
+            let hint = "`done_when = { \"json:/status\" = \"processed\" }`";
+            check.report(&at.join(name.as_str()), expected, quoted(&name), Some(hint));
         }
         Some(Condition { member: member?, value: value?.0 })
     });
@@ -107,11 +108,14 @@ fn header_map(
         let header = parsed.filter(|name| !HEADERS_OF_THE_CLIENT.contains(name));
         if header.is_none() {
             let expected = "the name of a header that the connection does not need";
-            check.wrong(&key, expected, quoted(&name));
+            let hint = "such as `authorization` or `x-api-key`";
+            check.report(&key, expected, quoted(&name), Some(hint));
         }
         let value = value?.read(check, &key)?;
         let Ok(mut value) = HeaderValue::from_str(value.reveal()) else {
-            check.wrong(&key, "the value of a header", "one with other characters".to_owned());
+            let hint = "visible ASCII and spaces, without an end of line";
+            let found = "one with other characters".to_owned();
+            check.report(&key, "the value of a header", found, Some(hint));
             return None;
         };
         value.set_sensitive(true);

@@ -47,6 +47,16 @@ impl Key {
         self.of_a_route().map(|rest| Self([&["defaults".to_owned()], rest].concat()))
     }
 
+    /// Where a step's setting stands if neither it nor its route has one of its own.
+    pub(super) fn in_defaults_of_step(&self) -> Option<Self> {
+        match self.of_a_route()? {
+            [steps, rest @ ..] if steps == "steps" && !rest.is_empty() => {
+                Some(Self([&["defaults".to_owned()], rest].concat()))
+            }
+            _ => None,
+        }
+    }
+
     /// Where a route's setting stands if this provider gave it.
     pub(super) fn in_provider(&self, provider: &str) -> Option<Self> {
         let table = ["providers".to_owned(), provider.to_owned()];
@@ -145,7 +155,7 @@ pub struct Problem {
     /// Completes `found …`. Never a secret.
     pub found: String,
     /// What may help.
-    pub hint: Option<String>,
+    pub hint: String,
 }
 
 impl fmt::Display for Problem {
@@ -164,10 +174,7 @@ impl fmt::Display for Problem {
             write!(f, "`{}`: ", self.key)?;
         }
         write!(f, "expected {}, found {}", self.expected, self.found)?;
-        match &self.hint {
-            Some(hint) => write!(f, "\n    hint: {hint}"),
-            None => Ok(()),
-        }
+        write!(f, "\n    hint: {}", self.hint)
     }
 }
 

@@ -89,7 +89,8 @@ fn handshake(check: &mut Check<'_>, at: &Key, raw: RawHandshake) -> Option<Hands
     if !recognisable {
         // Otherwise every request would be one, and none would be an event.
         let expected = "at least one of `header`, `query`, `json` and `form`";
-        check.wrong(at, expected, "none".to_owned());
+        let hint = "say what such a request has that no event has: `json = { type = \"ping\" }`";
+        check.report(at, expected, "none".to_owned(), Some(hint));
         return None;
     }
     Some(Handshake {
@@ -127,7 +128,9 @@ struct RawContent {
 fn content(check: &mut Check<'_>, at: &Key, written: RawContent) -> Option<Content> {
     let RawContent { empty, whole, json, form } = written;
     if whole && json.is_none() {
-        check.wrong(&at.join("whole_body"), "`json` beside it", "none".to_owned());
+        let hint = "`json` says which members the body has and no others";
+        let key = at.join("whole_body");
+        check.report(&key, "`json` beside it", "none".to_owned(), Some(hint));
         return None;
     }
     match (json, form, empty) {
@@ -140,7 +143,7 @@ fn content(check: &mut Check<'_>, at: &Key, written: RawContent) -> Option<Conte
         (None, form @ Some(_), false) => wanted(form).map(Content::Form),
         (Some(_), Some(_), _) | (Some(_), None, true) | (None, Some(_), true) => {
             let expected = "one of `json`, `form` and `empty_body`";
-            check.wrong(at, expected, "several".to_owned());
+            check.report(at, expected, "several".to_owned(), Some("keep one of them"));
             None
         }
     }

@@ -8,6 +8,7 @@ use figment::value::{Dict, Empty, Num, Tag, Value};
 use serde::Deserialize;
 
 use super::file;
+use super::hint::usual;
 use super::meant;
 use super::problem::{Found, Key, Problem, Problems, quoted};
 use super::raw::Raw;
@@ -63,7 +64,7 @@ fn step_over(
             let table = Key::from_parts(key.parts().split_last()?.1.to_vec());
             let named = if secret { table } else { written_as.named_by(&place) };
             let found = found.at(&place);
-            let (expected, hint) = ("a known key".to_owned(), Some(hint));
+            let expected = "a known key".to_owned();
             problems.push(Problem { place, key: named, expected, found, hint });
             return take_out(tree, key);
         }
@@ -103,6 +104,7 @@ fn step_over(
         Found::Written(_) => sources.value(key).and_then(|it| meant::meant_by(&expected, it)),
         Found::Said(_) => None,
     };
+    let hint = hint.unwrap_or_else(|| usual(sources, key));
     let (found, key_shown) = (found.at(&place), written_as.named_by(&place));
     problems.push(Problem { place, key: key_shown, expected, found, hint });
     *find(tree, key)? = Value::Empty(Tag::Default, Empty::None);

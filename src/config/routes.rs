@@ -1,7 +1,6 @@
 //! The routes: raw -> `RouteSettings`. What a route takes from `[defaults]` is in it already.
 
 use std::collections::BTreeMap;
-use std::collections::hash_map::{self, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,16 +14,16 @@ use super::problem::Key;
 use super::providers::Providers;
 use super::quantity::Size;
 use super::raw::{RawEvent, RawFingerprint, RawKey, RawOutcome, RawReplay, RawRoute};
-use super::sender::{self, Sender};
-use super::steps;
+use super::sender::{self, SeenAs, Sender};
 use super::value::{AddedHeader, Over};
 use super::word::{InFlightWord, UncertainWord};
+use super::{same_place, steps};
 use crate::idempotency::{Policy, Remember, StepsPolicy, WhenInFlight};
 use crate::operation::Terms;
 use crate::operation::state::IfUncertain;
 use crate::provider;
 use crate::proxy::{
-    EventRule, FingerprintOver, FingerprintRule, KeyRule, PathPattern, RouteSettings, misread,
+    EventRule, FingerprintOver, FingerprintRule, KeyRule, PathPattern, RouteSettings,
 };
 use crate::upstream::{self, OutcomeRule, Target};
 
@@ -41,7 +40,8 @@ pub(super) fn defaults(check: &mut Check<'_>, raw: Option<RawRoute>) {
     if let Some(raw) = raw {
         for key in OF_A_ROUTE_ALONE.map(|name| at.join(name)) {
             if check.sources.value(&key).is_some() {
-                check.wrong(&key, "it in a route", "it for all of them".to_owned());
+                let hint = "move it into each `[routes.NAME]` that it is meant for";
+                check.report(&key, "it in a route", "it for all of them".to_owned(), Some(hint));
             }
         }
         settings(check, &at, "defaults", Entry::default(), raw);
@@ -51,8 +51,8 @@ pub(super) fn defaults(check: &mut Check<'_>, raw: Option<RawRoute>) {
 /// What a route has from elsewhere.
 pub(super) struct Shared {
     pub(super) bodies_max: Option<Size>,
-    /// For those without one of their own.
-    pub(super) public_url: Option<Uri>,
+    /// For those without a `public_url` of their own.
+    pub(super) seen: SeenAs,
     pub(super) providers: Providers,
 }
 
@@ -69,53 +69,14 @@ pub(super) fn routes(
         check.report(&at, "at least one route", "none".to_owned(), Some(hint));
         return None;
     }
-    let reported = same_place(check, &at, &raw);
+    let told = same_place::same_place(check, &at, &raw);
     let routes: Vec<_> = raw
         .into_iter()
         .map(|(name, raw)| route(check, &at.join(name.as_str()), &name, raw?, shared))
         .collect();
     let routes: Vec<RouteSettings> = routes.into_iter().collect::<Option<_>>()?;
-    let known = |route: &&RouteSettings| reported.iter().any(|name| *name == *route.name);
-    for route in misread(&routes).into_iter().filter(|route| !known(route)) {
-        let expected = "a path that nobody can read as that of a route with another receiver, \
-                        provider, secret or mode";
-        let key = at.join(&*route.name).join("path");
-        check.wrong(&key, expected, format!("`{}`", route.path));
-    }
+    same_place::misread_paths(check, &at, &routes, &told);
     Some(routes)
-}
-
-/// On what is written, so that another mistake in one of the two does not hide it. Gives the routes
-/// that have a twin: what is wrong with them has been said.
-fn same_place(
-    check: &mut Check<'_>,
-    at: &Key,
-    routes: &BTreeMap<String, Option<RawRoute>>,
-) -> Vec<String> {
-    let mut reported = Vec::new();
-    let mut seen: HashMap<_, (&String, &PathPattern)> = HashMap::new();
-    for (name, route) in routes {
-        let Some(RawRoute { host, path: Some(Text(path)), .. }) = route else {
-            continue;
-        };
-        let host = host.as_ref().and_then(|Text(host)| host.as_ref());
-        match seen.entry((host, path.folded())) {
-            hash_map::Entry::Vacant(first) => {
-                first.insert((name, path));
-            }
-            hash_map::Entry::Occupied(first) => {
-                let (twin, other) = *first.get();
-                reported.extend([twin.clone(), name.clone()]);
-                let read = if other == path { "" } else { ", as some receivers read it" };
-                let found = format!("that of route `{twin}`{read}");
-                let key = at.join(name.as_str()).join("path");
-                let hint = "give one of them another `path` or `host`, or make them one route";
-                let expected = "a path that no other route of this host has";
-                check.report(&key, expected, found, Some(hint));
-            }
-        }
-    }
-    reported
 }
 
 fn route(
@@ -126,9 +87,14 @@ fn route(
     shared: &Shared,
 ) -> Option<RouteSettings> {
     let named = check.named(at, name);
-    let public_url = text(raw.public_url.take()).flatten().map(|url| url.0);
-    let public_url = public_url.or_else(|| shared.public_url.clone());
-    let sender = sender::sender(check, at, &mut raw, &shared.providers, public_url.as_ref());
+    let is_written = check.sources.value(&at.join("public_url")).is_some();
+    let seen = match raw.public_url.take() {
+        Some(Text(Some(url))) => SeenAs::Url(url.0),
+        None if is_written => SeenAs::Reported,
+        Some(Text(None)) | None => shared.seen.clone(),
+    };
+    let sender = sender::sender(check, at, &mut raw, &shared.providers, &seen);
+    let public_url = seen.url();
     let host = text(raw.host.take()).flatten().map(|host| host.0);
     let path = needed(check, at, "path", text(raw.path.take()));
     let (target, steps) = steps::receivers(check, at, &mut raw);
@@ -139,7 +105,8 @@ fn route(
     {
         let found = "more, so that no such body could ever be read".to_owned();
         let expected = "at most `server.limits.buffered_bytes_max`";
-        check.wrong(&at.join("request_bytes_max"), expected, found);
+        let hint = "raise `buffered_bytes_max` in `[server.limits]`, or take less here";
+        check.report(&at.join("request_bytes_max"), expected, found, Some(hint));
     }
     settings(check, at, name, entry, raw).filter(|_| named)
 }

@@ -62,7 +62,8 @@ pub(super) fn read(check: &mut Check<'_>, key: &Key, raw: RawSecret) -> Option<S
         (Some(name), None) => from_variable(check, key, &name),
         (None, Some(path)) => from_file(check, key, &path),
         (Some(_), Some(_)) => {
-            check.wrong(&key.join("file"), "`env` or `file`", "both".to_owned());
+            let hint = "keep one of them";
+            check.report(&key.join("file"), "`env` or `file`", "both".to_owned(), Some(hint));
             None
         }
         (None, None) => {
@@ -127,7 +128,9 @@ fn from_file(check: &mut Check<'_>, key: &Key, path: &Path) -> Option<Secret> {
             secret => return Some(Secret::new(secret.to_owned())),
         },
     };
-    check.wrong(&key.join("file"), "the path of a file that holds the secret", found);
+    let hint = "a file that Onceward can read, with the secret and nothing else in it";
+    let expected = "the path of a file that holds the secret";
+    check.report(&key.join("file"), expected, found, Some(hint));
     None
 }
 

@@ -20,13 +20,33 @@ pub(super) struct Sender {
     pub(super) secrets: Vec<Secret>,
 }
 
+/// How senders see the proxy, as far as it is written.
+#[derive(Debug, Clone)]
+pub(super) enum SeenAs {
+    /// As this.
+    Url(Uri),
+    /// Nobody says.
+    Unset,
+    /// What is written is no URL, which has been reported.
+    Reported,
+}
+
+impl SeenAs {
+    pub(super) fn url(self) -> Option<Uri> {
+        match self {
+            Self::Url(url) => Some(url),
+            Self::Unset | Self::Reported => None,
+        }
+    }
+}
+
 /// Takes what is about the sender out of a route.
 pub(super) fn sender(
     check: &mut Check<'_>,
     at: &Key,
     raw: &mut RawRoute,
     providers: &Providers,
-    public_url: Option<&Uri>,
+    seen: &SeenAs,
 ) -> Option<Sender> {
     let (name, verify) = (raw.provider.take(), raw.verify.unwrap_or(true));
     let written = raw.secrets.take();
@@ -36,7 +56,7 @@ pub(super) fn sender(
         // One that could not be read has been reported.
         None => check.sources.value(&at.join("provider")).is_none().then_some(None)?,
     };
-    let url = !verify || has_url(check, at, provider.as_deref(), public_url);
+    let url = !verify || has_url(check, at, provider.as_deref(), seen);
     let signs = provider.as_deref().and_then(|it| Some((it, it.signature.as_ref()?)));
     match (signs, secrets) {
         (None, Some(_)) => {
@@ -44,7 +64,8 @@ pub(super) fn sender(
                 || "no provider".to_owned(),
                 |provider| format!("`{}`, which does not sign", provider.name),
             );
-            check.wrong(&at.join("secrets"), "a `provider` that signs", found);
+            let hint = "name the sender with `provider`, or take `secrets` out";
+            check.report(&at.join("secrets"), "a `provider` that signs", found, Some(hint));
             None
         }
         (Some((signer, _)), None) if verify => {
@@ -67,16 +88,11 @@ pub(super) fn sender(
 }
 
 /// What signs the URL cannot be checked without one.
-fn has_url(
-    check: &mut Check<'_>,
-    at: &Key,
-    provider: Option<&Provider>,
-    public_url: Option<&Uri>,
-) -> bool {
+fn has_url(check: &mut Check<'_>, at: &Key, provider: Option<&Provider>, seen: &SeenAs) -> bool {
     let signs_url = |provider: &&Provider| {
         provider.signature.as_ref().is_some_and(signature::Settings::needs_public_url)
     };
-    if let (Some(provider), None) = (provider.filter(signs_url), public_url) {
+    if let (Some(provider), SeenAs::Unset) = (provider.filter(signs_url), seen) {
         let expected = format!("the URL as senders see it, which `{}` signs", provider.name);
         let hint = "`public_url = \"https://hooks.example.com\"` here or in `[server]`";
         check.report(&at.join("public_url"), &expected, "none".to_owned(), Some(hint));
@@ -138,7 +154,8 @@ fn usable(
         Ok(()) => true,
         Err(error) => {
             let key = at.join(error.index.to_string());
-            check.wrong(&key, error.expected, "a secret that is not".to_owned());
+            let hint = "the sender shows it where the webhook is set up; copy it as it is";
+            check.report(&key, error.expected, "a secret that is not".to_owned(), Some(hint));
             false
         }
     }

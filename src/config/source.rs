@@ -96,6 +96,16 @@ impl Sources {
         })
     }
 
+    /// What a setting is where nobody says anything. A route's stands in `[defaults]`, and so does
+    /// that of a step.
+    pub(super) fn built_in(&self, key: &Key) -> Option<&Value> {
+        let shared = key.in_defaults();
+        let key = key.in_defaults_of_step().or(shared).unwrap_or_else(|| key.clone());
+        let (first, rest) = key.parts().split_first()?;
+        let settings = &self.layers.first()?.settings;
+        rest.iter().try_fold(settings.get(first)?, |value, part| value.as_dict()?.get(part))
+    }
+
     /// Where a setting's value comes from; of a setting that has none: where it should stand.
     pub fn place(&self, key: &Key) -> Place {
         self.origin(key).0
@@ -165,7 +175,7 @@ fn keep_one_store(layers: &mut [Layer], problems: &mut Problems) -> Option<Strin
                 place: layer.origin(&key, None).0,
                 expected: "one store".to_owned(),
                 found: format!("`[store.{first}]` beside it"),
-                hint: Some("keep one of them".to_owned()),
+                hint: "keep one of them".to_owned(),
                 key,
             });
         }

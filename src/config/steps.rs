@@ -86,12 +86,16 @@ pub(super) fn receivers(
             return (None, None);
         }
         if answer_from.is_some() {
-            check.wrong(&at.join("answer_from"), "`steps` beside it", "none".to_owned());
+            let hint = "add `[[routes.NAME.steps]]`, or take it out: one `upstream` answers itself";
+            let expected = "`steps` beside it";
+            check.report(&at.join("answer_from"), expected, "none".to_owned(), Some(hint));
         }
         return (needed(check, at, "upstream", upstream), None);
     };
     if upstream.is_some() {
-        check.wrong(&at.join("upstream"), "it in each step", "one beside `steps`".to_owned());
+        let hint = "take it out: each of the `steps` has its own";
+        let found = "one beside `steps`".to_owned();
+        check.report(&at.join("upstream"), "it in each step", found, Some(hint));
     }
     let store_fails = raw.when_store_fails.as_ref().map(|Text(when)| *when);
     if store_fails == Some(WhenStoreFails::Forward) {
@@ -141,7 +145,9 @@ fn policy(
     for (index, step) in steps.iter().enumerate() {
         if steps.iter().take(index).any(|other| other.name == step.name) {
             let name = key.join(index.to_string()).join("name");
-            check.wrong(&name, "a name that no other step of this route has", quoted(&step.name));
+            let expected = "a name that no other step of this route has";
+            let hint = "the name is part of the id that the receiver gets: give each its own";
+            check.report(&name, expected, quoted(&step.name), Some(hint));
             return None;
         }
     }

@@ -138,7 +138,8 @@ fn usable(check: &mut Check<'_>, at: &Key, checked: Result<(), SetupError>) -> b
     let problem = checked.map_err(|error| crate::telemetry::chain(&error));
     let expected = "what a connection can be made of";
     let problem = problem.map_err(|found| Found::Written(format!("a mistake: {found}")));
-    problem.map_err(|found| check.wrong(at, expected, found)).is_ok()
+    let hint = "`onceward check --config FILE --probe` connects once all is read";
+    problem.map_err(|found| check.report(at, expected, found, Some(hint))).is_ok()
 }
 
 fn urls(check: &mut Check<'_>, key: &Key, raw: Option<RawUrls>) -> Option<Vec<Secret>> {
@@ -169,7 +170,9 @@ fn certificates(
         (Some(_), None) => ("key", "certificate"),
         (None, Some(_)) => ("certificate", "key"),
     };
-    check.wrong(&at.join(missing), &format!("a path beside `{other}`"), "nothing".to_owned());
+    let expected = format!("a path beside `{other}`");
+    let hint = "a client certificate and its key are given together";
+    check.report(&at.join(missing), &expected, "nothing".to_owned(), Some(hint));
     None
 }
 

@@ -40,6 +40,7 @@ event.id = "/id"
     assert_snapshot!(shell.types("check --config bad.toml").printed(2), @r#"
     the configuration has 8 problems
       bad.toml:3: `server.listen`: expected an address and port such as `127.0.0.1:8080` or `[::1]:8080`, found `8080`
+        hint: left out, `listen` is `"127.0.0.1:8080"`
       bad.toml:4: `server.lisen`: expected a known key, found `lisen`
         hint: did you mean `listen`?
       bad.toml:7: `admin.listen`: expected a loopback address where there is no `admin.token`, found `0.0.0.0:8081`
@@ -49,8 +50,11 @@ event.id = "/id"
       bad.toml:12: `routes.orders.upstream`: expected a value, found none
         hint: `upstream = "http://127.0.0.1:3000"`
       bad.toml:13: `routes.orders.path`: expected a path such as `/webhooks/orders`, or a prefix such as `/webhooks/*`, without query or fragment, found `orders`
+        hint: `path = "/webhooks/orders"`, or `"/webhooks/*"` for all below it
       bad.toml:16: `routes.orders.key.event.id`: expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`, several with `|` between them, with `?` behind it where it may be absent, found `/id`
+        hint: left out, `id` is `"json:/id"`
       ONCEWARD_SERVER__DRAIN_DELAY: `server.drain_delay`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found another value
+        hint: left out, `drain_delay` is `"0s"`
     "#);
     let json = shell.types("check --config bad.toml --json").printed(2);
     let json: Value = serde_json::from_str(&json).unwrap();
@@ -72,6 +76,7 @@ fn check_of_a_file_that_is_not_there_or_is_no_toml_names_it() {
     assert_snapshot!(shell.types("check --config broken.toml").printed(2), @r#"
     the configuration has 1 problem
       broken.toml:2: expected valid TOML, found a mistake at column 23: invalid basic string, expected `"`
+        hint: a setting is written `name = "text"`, `name = 5` or `name = ["one", "two"]`, a table `[name]`
     "#);
 }
 

@@ -14,16 +14,18 @@ use super::{ROUTE, Shell, ask, get, receiver};
 fn serve_with_a_wrong_configuration_says_where_and_starts_nothing() {
     let text = format!("[server]\nlisten = 8080\n{ROUTE}leese = \"1s\"\n");
     let shell = Shell::with("bad.toml", &text);
-    assert_snapshot!(shell.types("serve --config bad.toml").complained(2), @"
+    assert_snapshot!(shell.types("serve --config bad.toml").complained(2), @r#"
     error: the configuration has 2 problems
       bad.toml:2: `server.listen`: expected an address and port such as `127.0.0.1:8080` or `[::1]:8080`, found the number 8080
+        hint: left out, `listen` is `"127.0.0.1:8080"`
       bad.toml:6: `routes.orders.leese`: expected a known key, found `leese`
         hint: did you mean `lease`?
-    ");
-    assert_snapshot!(shell.types("serve --upstream ftp://127.0.0.1").complained(2), @"
+    "#);
+    assert_snapshot!(shell.types("serve --upstream ftp://127.0.0.1").complained(2), @r#"
     error: the configuration has 1 problem
       --upstream: `routes.default.upstream`: expected an `http` or `https` URL such as `http://127.0.0.1:3000`, without user, query or fragment, found `ftp://127.0.0.1`
-    ");
+        hint: `upstream = "http://127.0.0.1:3000"`
+    "#);
     let files = std::fs::read_dir(shell.path()).unwrap().count();
     assert_eq!(files, 1, "nothing but the configuration");
 }

@@ -53,6 +53,7 @@ fn a_sender_is_enough_to_serve_without_a_file() {
     assert_snapshot!(Shell::new().types(&format!("{serve} --secret-file nowhere")).complained(2), @"
     error: the configuration has 1 problem
       --secret-file: `routes.default.secrets.0.file`: expected the path of a file that holds the secret, found one that cannot be read: there is no such file
+        hint: a file that Onceward can read, with the secret and nothing else in it
     ");
     let secret = Shell::with("secret", "whsec_1\n").anywhere();
     let serving = secret.serves(&format!("{serve} --secret-file secret"));

@@ -79,14 +79,23 @@ fn what_is_wrong_with_a_look_up_is_said() {
     assert_snapshot!(with_lookup(LOOKED_UP, lookup).problems(), @r#"
     the configuration has 10 problems
       onceward.toml:6: `routes.orders.lookup.url`: expected an `http` or `https` URL such as `http://127.0.0.1:3000/events/{operation}`, without user and fragment, with `{key}`, `{operation}` and `{event_id}` in path and query alone, found `http://{key}/`
+        hint: `url = "http://127.0.0.1:3000/events/{key}"`
       onceward.toml:7: `routes.orders.lookup.timeout`: expected a duration from `1ms` to `1m`, found `2m`
+        hint: left out, `timeout` is `"5s"`
       onceward.toml:8: `routes.orders.lookup.reference`: expected `header:NAME` or `json:/pointer` without `*`, found `id`
+        hint: `reference = "json:/id"`
       onceward.toml:9: `routes.orders.lookup.done_when."json:/*/n"`: expected a JSON member such as `json:/status`, without `*`, found `json:/*/n`
+        hint: `done_when = { "json:/status" = "processed" }`
       onceward.toml:9: `routes.orders.lookup.done_when."json:/ok"`: expected a text, a whole number, `true` or `false`, found a list
+        hint: `done_when = { "json:/status" = "processed" }`
       onceward.toml:9: `routes.orders.lookup.done_when.status`: expected a JSON member such as `json:/status`, without `*`, found `status`
+        hint: `done_when = { "json:/status" = "processed" }`
       onceward.toml:10: `routes.orders.lookup.headers.host`: expected the name of a header that the connection does not need, found `host`
+        hint: such as `authorization` or `x-api-key`
       onceward.toml:10: `routes.orders.lookup.headers.x-line`: expected the value of a header, found one with other characters
+        hint: visible ASCII and spaces, without an end of line
       onceward.toml:10: `routes.orders.lookup.headers.x-list`: expected a text, `{ env = "NAME" }` or `{ file = "path" }`, found a list
+        hint: `{ env = "NAME" }` names a variable that holds it, `{ file = "/path" }` a file
       onceward.toml:10: `routes.orders.lookup.headers.x-none.env`: expected the name of a variable that holds the secret, found `NONE`, which is not set
         hint: `export NONE=…` where it is started, or `{ file = "path" }` in its place
     "#);

@@ -52,9 +52,14 @@ impl Written {
         self.sources()?.check()
     }
 
-    /// What is said, with the path of the file as an operator would have typed it.
+    /// What is said, with the path of the file as an operator would have typed it. Each problem
+    /// says what may help.
     fn problems(&self) -> String {
-        self.typed(&self.config().unwrap_err().to_string())
+        let problems = self.config().unwrap_err();
+        for problem in problems.iter() {
+            assert!(!problem.hint.is_empty(), "no hint: {problem}");
+        }
+        self.typed(&problems.to_string())
     }
 
     /// The setting and the code of each risk. The words may change.

@@ -49,14 +49,19 @@ fn a_secret_that_is_not_there_is_a_problem() {
         hint: `export BLANK=…` where it is started, or `{ file = "path" }` in its place
     the configuration has 1 problem
       onceward.toml:2: `admin.token.file`: expected the path of a file that holds the secret, found one that cannot be read: there is no such file
+        hint: a file that Onceward can read, with the secret and nothing else in it
     the configuration has 1 problem
       onceward.toml:2: `admin.token.file`: expected the path of a file that holds the secret, found one that is empty
+        hint: a file that Onceward can read, with the secret and nothing else in it
     the configuration has 1 problem
       onceward.toml:2: `admin.token.file`: expected the path of a file that holds the secret, found one that cannot be read: is a directory
+        hint: a file that Onceward can read, with the secret and nothing else in it
     the configuration has 1 problem
       onceward.toml:2: `admin.token.file`: expected `env` or `file`, found both
+        hint: keep one of them
     the configuration has 1 problem
       onceward.toml:2: `admin.token`: expected `env` or `file`, found neither
+        hint: `{ env = "NAME" }` names a variable that holds it, `{ file = "/path" }` a file
     "#);
 }
 
@@ -178,6 +183,8 @@ fn the_shape_of_the_secrets_of_a_sender_of_ones_own_is_a_fact() {
     assert_snapshot!(own("secret_length = \"9-3\", secret_characters = \"all\"").problems(), @"
     the configuration has 2 problems
       onceward.toml:9: `providers.acme.facts.secret_characters`: expected `hex` or `url-safe`, found `all`
+        hint: `onceward providers NAME` shows what a built-in one knows of its sender
       onceward.toml:9: `providers.acme.facts.secret_length`: expected a number of characters such as `32`, or two such as `10-100`, found `9-3`
+        hint: `onceward providers NAME` shows what a built-in one knows of its sender
     ");
 }

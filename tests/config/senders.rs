@@ -91,7 +91,9 @@ fn a_sender_that_gives_up_after_a_502_has_a_status_in_its_place() {
     assert_snapshot!(from("acme", own).problems(), @"
     the configuration has 2 problems
       onceward.toml:5: `routes.hooks.retry_status`: expected 409, 425, 429, 500 or 503, found the number 502
+        hint: `retry_status = 503`
       onceward.toml:7: `providers.acme.facts.final.0`: expected a status from 200 to 599 such as `2xx` or `504`, found `6xx`
+        hint: `onceward providers NAME` shows what a built-in one knows of its sender
     ");
 }
 
@@ -140,21 +142,26 @@ fn secrets_that_nobody_could_use_are_a_problem() {
     assert_snapshot!(from("chargebee", WITH_SECRET).problems(), @"
     the configuration has 1 problem
       onceward.toml:5: `routes.hooks.secrets`: expected a `provider` that signs, found `chargebee`, which does not sign
+        hint: name the sender with `provider`, or take `secrets` out
     ");
     assert_snapshot!(from("adyen", WITH_SECRET).problems(), @"
     the configuration has 1 problem
       onceward.toml:5: `routes.hooks.secrets.0`: expected hexadecimal, found a secret that is not
+        hint: the sender shows it where the webhook is set up; copy it as it is
     ");
     let file = "[routes.a]\npath = \"/\"\nupstream = \"http://a\"\nsecrets = [\"whsec_canary\"]\n";
     assert_snapshot!(Written::file(file).problems(), @r#"
     the configuration has 2 problems
       onceward.toml:4: `routes.a.secrets`: expected a `provider` that signs, found no provider
+        hint: name the sender with `provider`, or take `secrets` out
       onceward.toml:4: `routes.a.secrets.0`: expected `{ env = "NAME" }` or `{ file = "path" }`, found a string
+        hint: `{ env = "NAME" }` names a variable that holds it, `{ file = "/path" }` a file
     "#);
-    assert_snapshot!(from("stripe", "secrets = { env = \"SECRET\" }\n").problems(), @"
+    assert_snapshot!(from("stripe", "secrets = { env = \"SECRET\" }\n").problems(), @r#"
     the configuration has 1 problem
       onceward.toml:5: `routes.hooks.secrets`: expected a list, found a table
-    ");
+        hint: `{ env = "NAME" }` names a variable that holds it, `{ file = "/path" }` a file
+    "#);
 }
 
 /// C45
@@ -196,13 +203,19 @@ patience = 4
     assert_snapshot!(Written::file(own).problems(), @r#"
     the configuration has 8 problems
       onceward.toml:5: `defaults.provider`: expected it in a route, found it for all of them
+        hint: move it into each `[routes.NAME]` that it is meant for
       onceward.toml:7: `providers.acme.retention`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found `soon`
+        hint: `onceward providers NAME` shows what a built-in one knows of its sender
       onceward.toml:8: `providers.acme.upstream`: expected a known key, found `upstream`
         hint: once this is mended, `onceward check --config FILE --effective` lists the keys
       onceward.toml:9: `providers.acme.signature.scheme`: expected `hmac`, `ed25519`, `ecdsa-p256`, `rsa`, `token`, `standard-webhooks`, `twilio`, `hubspot`, `adyen-items`, `braintree`, `mailgun`, `paypal`, `plaid` or `sns`, found `hmca`
+        hint: `onceward providers NAME` shows what a built-in one knows of its sender
       onceward.toml:10: `providers.acme.handshakes.0`: expected at least one of `header`, `query`, `json` and `form`, found none
+        hint: say what such a request has that no event has: `json = { type = "ping" }`
       onceward.toml:13: `providers.acme.handshakes.1.header."x y"`: expected the name of a header, found `x y`
+        hint: `onceward providers NAME` shows what a built-in one knows of its sender
       onceward.toml:14: `providers.acme.handshakes.2`: expected one of `json`, `form` and `empty_body`, found several
+        hint: keep one of them
       onceward.toml:18: `providers.acme.facts.patience`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found the number 4
         hint: write `"4s"`
     "#);
@@ -210,6 +223,7 @@ patience = 4
     assert_snapshot!(Written::beside_a_route(signed).problems(), @"
     the configuration has 1 problem
       onceward.toml:4: `providers.acme.signature.signed.0`: expected another value, found the number 1
+        hint: `onceward providers NAME` shows what a built-in one knows of its sender
     ");
 }
 
@@ -220,12 +234,15 @@ fn a_provider_has_a_name_as_a_route_has() {
     assert_snapshot!(Written::beside_a_route(own).problems(), @r#"
     the configuration has 2 problems
       onceward.toml:1: `providers.Acme`: expected a name of 1 to 64 letters a to z, digits, `_` and `-`, found `Acme`
+        hint: such as `orders` or `shop-eu`
       onceward.toml:3: `providers."a b"`: expected a name of 1 to 64 letters a to z, digits, `_` and `-`, found `a b`
+        hint: such as `orders` or `shop-eu`
     "#);
     let named = "[providers.Acme]\ntitle = \"Acme\"\n";
     assert_snapshot!(from("Acme", named).problems(), @"
     the configuration has 1 problem
       onceward.toml:5: `providers.Acme`: expected a name of 1 to 64 letters a to z, digits, `_` and `-`, found `Acme`
+        hint: such as `orders` or `shop-eu`
     ");
 }
 

@@ -62,33 +62,41 @@ fn what_is_wrong_with_steps_is_said() {
     assert_snapshot!(with_steps("steps = []", &[]).problems(), @"
     the configuration has 1 problem
       onceward.toml:3: `routes.orders.steps`: expected 1 to 32 steps, found 0
+        hint: `[[routes.NAME.steps]]` with a `name` and an `upstream`, for each receiver
     ");
     assert_snapshot!(with_steps("answer_from = \"mail\"\nupstream = \"http://a\"", &[]).problems(), @"
     the configuration has 1 problem
       onceward.toml:3: `routes.orders.answer_from`: expected `steps` beside it, found none
+        hint: add `[[routes.NAME.steps]]`, or take it out: one `upstream` answers itself
     ");
     assert_snapshot!(with_steps("upstream = \"http://a\"", &[LEDGER]).problems(), @"
     the configuration has 1 problem
       onceward.toml:3: `routes.orders.upstream`: expected it in each step, found one beside `steps`
+        hint: take it out: each of the `steps` has its own
     ");
     assert_snapshot!(with_steps("answer_from = \"male\"", &[LEDGER, MAIL]).problems(), @"
     the configuration has 1 problem
       onceward.toml:3: `routes.orders.answer_from`: expected the name of one of the steps, found `male`
+        hint: it names one of the `[[routes.NAME.steps]]`; left out, it is the last one
     ");
     assert_snapshot!(with_steps("", &[LEDGER, LEDGER]).problems(), @"
     the configuration has 1 problem
       onceward.toml:8: `routes.orders.steps.1.name`: expected a name that no other step of this route has, found `ledger`
+        hint: the name is part of the id that the receiver gets: give each its own
     ");
     let forward = "when_store_fails = \"forward\"\nwhen_key_missing = \"forward\"";
-    assert_snapshot!(with_steps(forward, &[LEDGER]).problems(), @"
+    assert_snapshot!(with_steps(forward, &[LEDGER]).problems(), @r#"
     the configuration has 2 problems
       onceward.toml:3: `routes.orders.when_store_fails`: expected `refuse`, where an event has several receivers, found `forward`
+        hint: left out, `when_store_fails` is `"refuse"`
       onceward.toml:4: `routes.orders.when_key_missing`: expected `refuse` or `hash-body`, where an event has several receivers, found `forward`
-    ");
-    assert_snapshot!(with_steps("mode = \"observe\"", &[LEDGER]).problems(), @"
+        hint: left out, `when_key_missing` is `"refuse"`
+    "#);
+    assert_snapshot!(with_steps("mode = \"observe\"", &[LEDGER]).problems(), @r#"
     the configuration has 1 problem
       onceward.toml:3: `routes.orders.mode`: expected `enforce`, where an event has several receivers, found another
-    ");
+        hint: left out, `mode` is `"enforce"`
+    "#);
     let wrong = [
         "name = \"A b\"\nupstream = \"a\"",
         "when_uncertain = \"lookup\"\nattempt_timeout = \"0s\"\nretention = \"1h\"",
@@ -96,7 +104,9 @@ fn what_is_wrong_with_steps_is_said() {
     assert_snapshot!(with_steps("", &wrong).problems(), @r#"
     the configuration has 7 problems
       onceward.toml:5: `routes.orders.steps.0.name`: expected a name of 1 to 64 letters a to z, digits, `_` and `-`, found `A b`
+        hint: such as `orders` or `shop-eu`
       onceward.toml:6: `routes.orders.steps.0.upstream`: expected an `http` or `https` URL such as `http://127.0.0.1:3000`, without user, query or fragment, found `a`
+        hint: `upstream = "http://127.0.0.1:3000"`
       onceward.toml:7: `routes.orders.steps.1.lookup.url`: expected a value, where `when_uncertain` is `lookup`, found none
         hint: `url = "http://127.0.0.1:3000/events/{operation}"`
       onceward.toml:7: `routes.orders.steps.1.name`: expected a value, found none
@@ -104,6 +114,7 @@ fn what_is_wrong_with_steps_is_said() {
       onceward.toml:7: `routes.orders.steps.1.upstream`: expected a value, found none
         hint: `upstream = "http://127.0.0.1:3000"`
       onceward.toml:9: `routes.orders.steps.1.attempt_timeout`: expected a duration above zero, found `0s`
+        hint: left out, `attempt_timeout` is `"60s"`
       onceward.toml:10: `routes.orders.steps.1.retention`: expected a known key, found `retention`
         hint: known here: `name`, `upstream`, `attempt_timeout`, `connect_timeout`, `keepalive`, `keepalive_max`, `preserve_host`, `forward_key`, `when_uncertain`, `attempts_max`, `outcome`, `lookup`
     "#);
@@ -111,7 +122,9 @@ fn what_is_wrong_with_steps_is_said() {
     assert_snapshot!(Written::beside_a_route(of_all).problems(), @"
     the configuration has 2 problems
       onceward.toml:2: `defaults.answer_from`: expected it in a route, found it for all of them
+        hint: move it into each `[routes.NAME]` that it is meant for
       onceward.toml:3: `defaults.steps`: expected it in a route, found it for all of them
+        hint: move it into each `[routes.NAME]` that it is meant for
     ");
 }
 

@@ -66,10 +66,15 @@ password = { env = "NOT_SET" }
     assert_snapshot!(Written::beside_a_route(text).problems(), @r#"
     the configuration has 6 problems
       onceward.toml:1: `store.redis.key`: expected a path beside `certificate`, found nothing
+        hint: a client certificate and its key are given together
       onceward.toml:1: `store.redis.master`: expected the name that the sentinels monitor, such as `mymaster`, found nothing
+        hint: `master = "mymaster"`
       onceward.toml:2: `store.redis.urls`: expected at least one URL, found none
+        hint: `{ env = "NAME" }` names a variable that holds it, `{ file = "/path" }` a file
       onceward.toml:4: `store.redis.prefix`: expected letters, digits, `-`, `_`, `.` and `:`, 64 at most, found `a{b}`
+        hint: left out, `prefix` is `"onceward"`
       onceward.toml:5: `store.redis.replica_acks`: expected a whole number from 0 to 255, found the number -1
+        hint: left out, `replica_acks` is `0`
       onceward.toml:7: `store.redis.password.env`: expected the name of a variable that holds the secret, found `NOT_SET`, which is not set
         hint: `export NOT_SET=…` where it is started, or `{ file = "path" }` in its place
     "#);
@@ -84,8 +89,11 @@ timeout = "0s"
       onceward.toml:2: `store.postgres.url.env`: expected the name of a variable that holds the secret, found `NOT_SET`, which is not set
         hint: `export NOT_SET=…` where it is started, or `{ file = "path" }` in its place
       onceward.toml:3: `store.postgres.schema`: expected a name of letters, digits and `_`, 48 at most, found `a-b`
+        hint: left out, `schema` is `"onceward"`
       onceward.toml:4: `store.postgres.connections_max`: expected a whole number from 2 to 10000, found the number 1
+        hint: left out, `connections_max` is `16`
       onceward.toml:5: `store.postgres.timeout`: expected a duration above zero, found `0s`
+        hint: left out, `timeout` is `"2s"`
     "#);
 }
 
@@ -110,8 +118,9 @@ fn a_shared_store_that_was_emptied_goes_on_or_stops_as_it_is_written() {
             assert_eq!(found, Some(when));
         }
     }
-    assert_snapshot!(redis("wait").problems(), @"
+    assert_snapshot!(redis("wait").problems(), @r#"
     the configuration has 1 problem
       onceward.toml:2: `store.redis.when_store_emptied`: expected `continue` or `stop`, found `wait`
-    ");
+        hint: left out, `when_store_emptied` is `"continue"`
+    "#);
 }
