@@ -8,6 +8,7 @@ mod outgoing;
 mod paths;
 mod problem;
 mod receive;
+mod refusal;
 mod respond;
 mod route;
 mod select;
@@ -48,7 +49,8 @@ use crate::upstream::{AnswerBody, Dialing, OfThisMachine, TrustStore, TrustedPro
 use log::{RequestLine, Told};
 use outgoing::{Receiver, ToSteps};
 use receive::Received;
-use respond::{Answer, Refusal};
+use refusal::Refusal;
+use respond::Answer;
 use route::Route;
 use select::{Routes, Selected};
 

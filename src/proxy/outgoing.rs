@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, header};
 
 use super::receive::Received;
-use super::respond::Refusal;
+use super::refusal::Refusal;
 use super::route::Route;
 use super::select::Selected;
 use crate::idempotency::StepRequests;

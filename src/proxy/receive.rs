@@ -11,7 +11,7 @@ use http_body::Body;
 use http_body_util::BodyExt as _;
 use tokio::time::{Instant, timeout_at};
 
-use super::respond::{Malformed, Refusal};
+use super::refusal::{Malformed, Refusal};
 use crate::budget::{Budget, Buffer, Places, Reserved};
 use crate::telemetry::{Limit, Metrics};
 

@@ -10,7 +10,7 @@ use http::{Method, header};
 use super::guard;
 use super::host::canonical_host;
 use super::paths;
-use super::respond::{Malformed, Refusal};
+use super::refusal::{Malformed, Refusal};
 use super::route::{PASSING, PathPattern, Route, RouteSettings};
 use crate::upstream;
 

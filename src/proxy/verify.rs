@@ -6,7 +6,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method};
 
 use super::identify;
-use super::respond::Refusal;
+use super::refusal::Refusal;
 use super::route::RouteSettings;
 use super::skew::SkewWatch;
 use crate::operation::Timestamp;

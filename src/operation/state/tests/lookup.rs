@@ -4,7 +4,7 @@ use super::*;
 
 const LOOKUP: u64 = 7_000;
 
-fn looking(n: u8) -> ClaimRequest {
+pub(super) fn looking(n: u8) -> ClaimRequest {
     let lease = Duration::from_millis(LOOKUP);
     ClaimRequest { if_uncertain: IfUncertain::LookedUp { attempts_max: 10, lease }, ..request(n) }
 }

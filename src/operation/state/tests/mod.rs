@@ -7,6 +7,7 @@ mod lookup;
 mod sequences;
 mod settling;
 mod steps;
+mod table;
 
 use std::sync::Arc;
 use std::time::Duration;
