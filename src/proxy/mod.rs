@@ -43,7 +43,7 @@ use crate::json;
 use crate::listener::{HeadMemory, Peer};
 use crate::operation::AskedUnder;
 use crate::provider::signature::{Certificates, SecretError};
-use crate::telemetry::{self, Limit, MayCount, Metrics, RouteMetrics};
+use crate::telemetry::{self, Limit, Metrics, RouteMetrics};
 use crate::upstream::{AnswerBody, Dialing, OfThisMachine, TrustStore, TrustedProxies, Upstream};
 
 use log::{RequestLine, Told};
@@ -94,9 +94,6 @@ pub struct Parties {
 
 /// The metrics' name for requests that no route took.
 const NO_ROUTE: &str = "none";
-/// What is counted of them.
-const WITHOUT_ROUTE: MayCount =
-    MayCount { refusals: problem::CODES_WITHOUT_ROUTE, observed: false, lookups: false };
 
 impl Proxy {
     /// A proxy with these routes.
@@ -145,7 +142,7 @@ impl Proxy {
             trusted: Arc::new(trusted),
             budget,
             clock,
-            no_route: metrics.route(NO_ROUTE).from_zero(WITHOUT_ROUTE),
+            no_route: metrics.route(NO_ROUTE).from_zero(problem::COUNTED_WITHOUT_ROUTE),
             metrics,
             draining: AtomicBool::new(false),
         })))

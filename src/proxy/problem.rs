@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::identify::KeySource;
 use super::respond::Answer;
 use crate::operation::{OperationId, Reason};
-use crate::telemetry;
+use crate::telemetry::{self, MayCount};
 use crate::upstream::AnswerBody;
 
 const DISPOSITION: HeaderName = HeaderName::from_static("onceward-disposition");
@@ -18,6 +18,10 @@ const OPERATION: HeaderName = HeaderName::from_static("onceward-operation");
 /// listener counts the last one here.
 pub(super) const CODES_WITHOUT_ROUTE: &[&str] =
     &["draining", "malformed", "method-not-allowed", "no-route", "head-too-large"];
+
+/// What is counted of requests that no route took.
+pub(super) const COUNTED_WITHOUT_ROUTE: MayCount =
+    MayCount { refusals: CODES_WITHOUT_ROUTE, observed: false, lookups: false };
 
 /// Codes of refusals that a route may make.
 pub(super) const CODES_OF_ROUTES: &[&str] = &[
