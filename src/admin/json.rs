@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::operation::{
-    AnswerBody, AskedUnder, Attempt, Decision, Key, Operation, OperationId, Outcome, Reason, State,
-    Step, StoredAnswer, Timestamp,
+    AnswerBody, Attempt, Decision, Key, Operation, OperationId, Outcome, Reason, RequestMode,
+    State, Step, StoredAnswer, Timestamp,
 };
 
 #[derive(Debug, Serialize)]
@@ -115,7 +115,7 @@ impl From<&Operation> for OperationJson {
             attempts_total: operation.attempts.total(),
             decisions: operation.decisions.iter().map(Into::into).collect(),
             steps: operation.steps.iter().map(|step| StepJson::of(asked.id, step)).collect(),
-            observed: asked.under != AskedUnder::Enforce,
+            observed: asked.mode != RequestMode::Enforce,
         }
     }
 }

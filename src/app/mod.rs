@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::idempotency::Executor;
 use crate::listener::{self, Listener, Resources, Service, Shutdown};
 use crate::provider::signature::{Certificates, CertificatesError, SecretError};
-use crate::proxy::{Parties, Proxy, RouteSettings};
+use crate::proxy::{Dependencies, Proxy, RouteSettings};
 use crate::store::{self, Measured, Store, embedded, memory, postgres, redis};
 use crate::telemetry::{Metrics, chain};
 use crate::upstream::{TrustStore, TrustedProxies};
@@ -112,7 +112,7 @@ impl App {
             budget.clone(),
         );
         let certificates = Certificates::new(clock.clone()).map_err(StartError::Certificates)?;
-        let parties = Parties {
+        let dependencies = Dependencies {
             executor: Arc::clone(&executor),
             budget,
             clock: clock.clone(),
@@ -122,7 +122,7 @@ impl App {
         };
         let trusted = TrustedProxies(server.trusted_proxies);
         let proxy =
-            Proxy::new(routes, server.limits, trusted, parties).map_err(StartError::Secret)?;
+            Proxy::new(routes, server.limits, trusted, dependencies).map_err(StartError::Secret)?;
         let public = bind("server.listen", server.listen, server.listener.clone())?;
         let limits = listener::Limits {
             connections_max: shares.private,

@@ -12,7 +12,7 @@ use super::long::LongAnswer;
 use super::receiver::{Receiver, Receivers};
 use super::record::Recording;
 use super::steps::StepsAttempt;
-use super::{Executor, Handling, Keyed, Reply};
+use super::{Executor, KeyedRequest, PendingReply, RouteHandler};
 use crate::clock::Moment;
 use crate::operation::OperationId;
 use crate::telemetry::Limit;
@@ -23,10 +23,10 @@ const ATTEMPT: HeaderName = HeaderName::from_static("onceward-attempt");
 /// An attempt that the store has granted.
 pub(super) struct Attempt<'a> {
     pub(super) executor: &'a Executor,
-    pub(super) handling: &'a Handling,
+    pub(super) handler: &'a RouteHandler,
     pub(super) claim: Claim,
-    pub(super) keyed: Keyed,
-    pub(super) reply: &'a Reply,
+    pub(super) keyed: KeyedRequest,
+    pub(super) reply: &'a PendingReply,
 }
 
 impl Attempt<'_> {
@@ -44,7 +44,7 @@ impl Attempt<'_> {
             own: true,
         };
         let work = async {
-            match &self.handling.receivers {
+            match &self.handler.receivers {
                 Receivers::One(receiver) => self.run_at(receiver).await,
                 Receivers::Steps(steps) => StepsAttempt::new(self, steps).run().await,
             }
@@ -67,17 +67,17 @@ impl Attempt<'_> {
     }
 
     async fn forward_and_record(self, receiver: &Receiver) {
-        let Self { executor, handling, claim, keyed, reply } = self;
-        let Keyed { asked, mut request, memory, .. } = keyed;
+        let Self { executor, handler, claim, keyed, reply } = self;
+        let KeyedRequest { asked, mut request, memory, .. } = keyed;
         name(&mut request.headers, asked.id, claim.attempt);
         let lease = claim.lease();
         let bounds = executor.bounds(receiver, &lease, claim.asked_at);
         let room = executor.budget.reserve_none();
-        let body_bytes_max = handling.policy.body_bytes_max;
+        let body_bytes_max = handler.policy.body_bytes_max;
         let sent = exchange(&receiver.upstream, request, &bounds, body_bytes_max, room).await;
         drop(memory);
-        let rules = AnswerRules::of(receiver, &handling.policy);
-        let recording = Recording { executor, handling, claim, reply };
+        let rules = AnswerRules::of(receiver, &handler.policy);
+        let recording = Recording { executor, handler, claim, reply };
         match sent {
             Exchange::Ended(end) => {
                 let ended = rules.classify(end, bounds.left());

@@ -9,13 +9,13 @@ use tokio::sync::{Notify, OwnedSemaphorePermit};
 use super::lease::Lease;
 use super::lookup::LookupResult;
 use super::record::insist;
-use super::{Executor, Handling, Policy, Remember};
+use super::{Executor, Policy, Remember, RouteHandler};
 use crate::clock::Moment;
 use crate::operation::state::{
     Advanced, ClaimRequest, Claimed, Conclusion, Ending, Grant, IfInFlight, IfSucceeded,
     OperationState, Settled, Settlement, StepEnd,
 };
-use crate::operation::{Asked, ClaimId, Plan};
+use crate::operation::{ClaimId, OperationRequest, Plan};
 use crate::store::{self, StoreExt as _};
 use crate::telemetry::chain;
 
@@ -60,13 +60,13 @@ pub(super) struct ClaimCall {
 impl ClaimCall {
     pub(super) fn new(
         executor: &Executor,
-        asked: &Arc<Asked>,
-        handling: &Handling,
+        asked: &Arc<OperationRequest>,
+        handler: &RouteHandler,
         options: ClaimOptions,
     ) -> Result<Self, store::Error> {
         executor.withdrawals.check_room()?;
         let ClaimOptions { slot, if_in_flight, waited_for, looks_up } = options;
-        let &Policy { terms, if_uncertain, remember, .. } = &handling.policy;
+        let &Policy { terms, if_uncertain, remember, .. } = &handler.policy;
         let request = ClaimRequest {
             asked: Arc::clone(asked),
             claim_id: new_claim_id()?,
@@ -80,8 +80,8 @@ impl ClaimCall {
                 Remember::Retention => IfSucceeded::Replayed,
                 Remember::InFlight => IfSucceeded::Shared { waited_for },
             },
-            forward_key: handling.policy.forward_key.as_ref().map(|name| name.as_str().into()),
-            plan: handling.receivers.plan().cloned(),
+            forward_key: handler.policy.forward_key.as_ref().map(|name| name.as_str().into()),
+            plan: handler.receivers.plan().cloned(),
         };
         Ok(Self { request, asked_at: executor.clock.moment(), slot })
     }
@@ -183,7 +183,7 @@ impl Claim {
     }
 
     /// What was asked for.
-    pub(super) fn asked(&self) -> &Arc<Asked> {
+    pub(super) fn asked(&self) -> &Arc<OperationRequest> {
         &self.lease.request.asked
     }
 

@@ -3,16 +3,16 @@
 use super::claim::ClaimCall;
 use super::disposition::Disposition;
 use super::lookup::{LookupResult, Subject};
-use super::{Executor, Handling, Keyed, Reply};
+use super::{Executor, KeyedRequest, PendingReply, RouteHandler};
 use crate::operation::state::{Claimed, LookUp};
 use crate::operation::{KeyKind, OperationId};
 
 /// A look-up that the store has granted.
 pub(super) struct LookUpRun<'a> {
     pub(super) executor: &'a Executor,
-    pub(super) handling: &'a Handling,
-    pub(super) keyed: &'a Keyed,
-    pub(super) reply: &'a Reply,
+    pub(super) handler: &'a RouteHandler,
+    pub(super) keyed: &'a KeyedRequest,
+    pub(super) reply: &'a PendingReply,
 }
 
 impl LookUpRun<'_> {
@@ -28,7 +28,7 @@ impl LookUpRun<'_> {
                 match never {}
             }
         };
-        self.handling.metrics.lookup(result.finding);
+        self.handler.metrics.lookup(result.finding);
         tracing::info!(
             operation.id = %operation,
             finding = result.finding.as_str(),
@@ -39,7 +39,7 @@ impl LookUpRun<'_> {
     }
 
     async fn ask(&self, step: Option<&str>) -> LookupResult {
-        let Some(lookup) = self.handling.receivers.lookup(step) else {
+        let Some(lookup) = self.handler.receivers.lookup(step) else {
             return LookupResult::unknown("not asked: the route has no look-up");
         };
         let asked = &self.keyed.asked;

@@ -9,7 +9,7 @@ mod classify;
 mod disposition;
 mod flow;
 mod forward;
-mod handling;
+mod route_handler;
 mod inquire;
 mod lease;
 mod long;
@@ -21,17 +21,17 @@ mod policy;
 mod receiver;
 mod record;
 mod reference;
-mod reply;
+mod pending_reply;
 mod steps;
 mod wait;
 mod withdraw;
 
 pub use disposition::{Disposition, Forwarded};
-pub use handling::Handling;
 pub use lookup::{Condition, LookupSettings, Scalar, UrlTemplate, UrlTemplateError};
 pub use policy::{Policy, Remember, WhenInFlight, WhenStoreFails};
 pub use receiver::{StepPolicy, StepsPolicy};
 pub use reference::Reference;
+pub use route_handler::RouteHandler;
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::budget::{Budget, Reserved};
 use crate::clock::Clock;
-use crate::operation::Asked;
+use crate::operation::OperationRequest;
 use crate::operation::state::{Claimed, IfInFlight, OperationState};
 use crate::store::{self, Store};
 use crate::telemetry::{Limit, Metrics, chain};
@@ -50,15 +50,15 @@ use crate::upstream::Request;
 use attempt::Attempt;
 use claim::{Claim, ClaimCall, ClaimOptions};
 use inquire::LookUpRun;
-use reply::Reply;
+use pending_reply::PendingReply;
 use wait::{Wait, Waiters};
 use withdraw::Withdrawals;
 
 /// A request of which it is known what is to be done once.
 #[derive(Debug)]
-pub struct Keyed {
+pub struct KeyedRequest {
     /// What it asks for.
-    pub asked: Arc<Asked>,
+    pub asked: Arc<OperationRequest>,
     /// Its key as one text, as the receiver knows it; empty if it is not one.
     pub key: String,
     /// What the upstream is to get.
@@ -117,37 +117,46 @@ impl Executor {
 
     /// What a copy of a success gets, where that is known without asking anybody: then it needs
     /// neither a task nor a request for the upstream.
-    pub fn recall(&self, asked: &Asked, handling: &Handling) -> Option<Disposition> {
-        match handling.policy.remember {
+    pub fn recall(&self, asked: &OperationRequest, handler: &RouteHandler) -> Option<Disposition> {
+        match handler.policy.remember {
             Remember::Retention => Some(Disposition::of(asked.id, self.store.recall(asked)?)),
             Remember::InFlight => None,
         }
     }
 
     /// Does what is asked for, once. Dropping the future interrupts nothing.
-    pub async fn execute(self: &Arc<Self>, keyed: Keyed, handling: &Arc<Handling>) -> Disposition {
+    pub async fn execute(
+        self: &Arc<Self>,
+        keyed: KeyedRequest,
+        handler: &Arc<RouteHandler>,
+    ) -> Disposition {
         let operation = keyed.asked.id;
-        let deadline = handling.policy.answer_within.map(|within| keyed.arrived + within);
-        let (reply, answer) = Reply::new(deadline);
+        let deadline = handler.policy.answer_within.map(|within| keyed.arrived + within);
+        let (reply, answer) = PendingReply::new(deadline);
         let executor = Arc::clone(self);
-        let handling = Arc::clone(handling);
-        self.running.spawn(async move { executor.run(keyed, handling, reply).await });
+        let handler = Arc::clone(handler);
+        self.running.spawn(async move { executor.run(keyed, handler, reply).await });
         answer.await.unwrap_or(Disposition::lost(operation))
     }
 
-    async fn run(self: Arc<Self>, keyed: Keyed, handling: Arc<Handling>, reply: Reply) {
-        let if_in_flight = match handling.policy.when_in_flight {
+    async fn run(
+        self: Arc<Self>,
+        keyed: KeyedRequest,
+        handler: Arc<RouteHandler>,
+        reply: PendingReply,
+    ) {
+        let if_in_flight = match handler.policy.when_in_flight {
             WhenInFlight::Refuse => IfInFlight::Refused,
             WhenInFlight::Wait { .. } => IfInFlight::Waits,
         };
-        let options = ClaimOptions::new(handling.slot(), if_in_flight);
-        let mut claimed = self.claim(&keyed, &handling, options, &reply).await;
-        if let WhenInFlight::Wait { waiters_max } = handling.policy.when_in_flight
+        let options = ClaimOptions::new(handler.slot(), if_in_flight);
+        let mut claimed = self.claim(&keyed, &handler, options, &reply).await;
+        if let WhenInFlight::Wait { waiters_max } = handler.policy.when_in_flight
             && let Ok(ClaimResult::NotGranted(OperationState::InFlight { attempt, .. })) = claimed
         {
             let wait = Wait {
                 executor: &self,
-                handling: &handling,
+                handler: &handler,
                 keyed: &keyed,
                 reply: &reply,
                 waiters_max,
@@ -158,7 +167,7 @@ impl Executor {
             // In a box: a future that most copies never run would be moved about with each of them.
             Ok(ClaimResult::Granted(claim)) => {
                 let attempt =
-                    Attempt { executor: &self, handling: &handling, claim, keyed, reply: &reply };
+                    Attempt { executor: &self, handler: &handler, claim, keyed, reply: &reply };
                 Box::pin(attempt.run()).await;
             }
             Ok(ClaimResult::NotGranted(state)) => {
@@ -166,7 +175,7 @@ impl Executor {
             }
             Ok(ClaimResult::NoSlot) => reply.send(self.overloaded()),
             Err(error) => {
-                Box::pin(self.without_claim(&error, keyed, &handling, reply)).await;
+                Box::pin(self.without_claim(&error, keyed, &handler, reply)).await;
             }
         }
     }
@@ -176,21 +185,21 @@ impl Executor {
     async fn without_claim(
         &self,
         error: &store::Error,
-        keyed: Keyed,
-        handling: &Handling,
-        reply: Reply,
+        keyed: KeyedRequest,
+        handler: &RouteHandler,
+        reply: PendingReply,
     ) {
         let id = keyed.asked.id;
         let may_pass = error.says_nothing();
         let error = chain(error);
-        match handling.policy.when_store_fails {
+        match handler.policy.when_store_fails {
             WhenStoreFails::Forward if may_pass => {
-                let Some(_slot) = handling.slot() else {
+                let Some(_slot) = handler.slot() else {
                     return reply.send(self.overloaded());
                 };
                 tracing::error!(operation.id = %id, error, "no claim: forwarded unprotected");
                 self.metrics.unprotected.inc();
-                self.pass_on(keyed.request, handling, reply).await;
+                self.pass_on(keyed.request, handler, reply).await;
             }
             WhenStoreFails::Forward | WhenStoreFails::Refuse => {
                 tracing::error!(operation.id = %id, error, "no claim, so nothing is forwarded");
@@ -209,18 +218,18 @@ impl Executor {
     /// the route wants that.
     async fn claim(
         &self,
-        keyed: &Keyed,
-        handling: &Handling,
+        keyed: &KeyedRequest,
+        handler: &RouteHandler,
         options: ClaimOptions,
-        reply: &Reply,
+        reply: &PendingReply,
     ) -> Result<ClaimResult, store::Error> {
         let has_slot = options.slot.is_some();
-        let mut call = ClaimCall::new(self, &keyed.asked, handling, options)?;
+        let mut call = ClaimCall::new(self, &keyed.asked, handler, options)?;
         let mut claimed = call.send(self).await?;
         loop {
             match claimed {
                 Claimed::LookUp(look_up) => {
-                    let look_up_run = LookUpRun { executor: self, handling, keyed, reply };
+                    let look_up_run = LookUpRun { executor: self, handler, keyed, reply };
                     claimed = Box::pin(look_up_run.run(look_up, &mut call)).await;
                 }
                 Claimed::Granted(grant) => {

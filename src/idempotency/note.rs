@@ -2,15 +2,20 @@
 
 use std::time::Duration;
 
-use super::{Executor, Reply};
+use super::{Executor, PendingReply};
 use crate::operation::state::Ending;
-use crate::operation::{Asked, OperationId, Outcome};
+use crate::operation::{OperationId, OperationRequest, Outcome};
 use crate::store;
 use crate::telemetry::chain;
 
 impl Executor {
     /// The outcome of an attempt, or of one of its steps.
-    pub(super) fn note_end(asked: &Asked, attempt: u32, step: Option<&str>, ending: &Ending) {
+    pub(super) fn note_end(
+        asked: &OperationRequest,
+        attempt: u32,
+        step: Option<&str>,
+        ending: &Ending,
+    ) {
         let operation = asked.id;
         let reason = ending.reason().as_str();
         let status = ending.status().map(|status| status.as_u16());
@@ -43,7 +48,7 @@ impl Executor {
     }
 
     /// An attempt has succeeded after its sender was told to come back, or after it was held.
-    pub(super) fn note_late(asked: &Asked, attempt: u32, took: Duration) {
+    pub(super) fn note_late(asked: &OperationRequest, attempt: u32, took: Duration) {
         tracing::info!(
             operation.id = %asked.id,
             operation.key = asked.key.logged(),
@@ -55,7 +60,12 @@ impl Executor {
     }
 
     /// What came of an attempt is given up, since nobody can read the record that it belongs to.
-    pub(super) fn note_unrecorded(&self, asked: &Asked, attempt: u32, error: &store::Error) {
+    pub(super) fn note_unrecorded(
+        &self,
+        asked: &OperationRequest,
+        attempt: u32,
+        error: &store::Error,
+    ) {
         self.metrics.unrecorded.inc();
         tracing::error!(
             operation.id = %asked.id,
@@ -73,7 +83,7 @@ impl Executor {
         operation: OperationId,
         attempt: u32,
         copy_refused: bool,
-        reply: &Reply,
+        reply: &PendingReply,
     ) {
         if (copy_refused || reply.told_to_come_back()) && !reply.passes() {
             self.metrics.refused_then_failed.inc();

@@ -6,29 +6,33 @@ use std::sync::Arc;
 use super::attempt::Attempt;
 use super::claim::ClaimOptions;
 use super::disposition::Disposition;
-use super::{ClaimResult, Executor, Handling, Keyed, Reply};
+use super::{ClaimResult, Executor, KeyedRequest, PendingReply, RouteHandler};
 use crate::operation::state::IfInFlight;
 use crate::telemetry::{self, chain};
 
 impl Executor {
     /// Forwards a request whatever the store says of it. Dropping the future interrupts nothing.
-    pub async fn observe(self: &Arc<Self>, keyed: Keyed, handling: &Arc<Handling>) -> Disposition {
+    pub async fn observe(
+        self: &Arc<Self>,
+        keyed: KeyedRequest,
+        handler: &Arc<RouteHandler>,
+    ) -> Disposition {
         let operation = keyed.asked.id;
-        let deadline = handling.policy.answer_within.map(|within| keyed.arrived + within);
-        let (reply, answer) = Reply::passing(deadline);
+        let deadline = handler.policy.answer_within.map(|within| keyed.arrived + within);
+        let (reply, answer) = PendingReply::passing(deadline);
         let executor = Arc::clone(self);
-        let handling = Arc::clone(handling);
-        self.running.spawn(async move { executor.run_observed(keyed, &handling, reply).await });
+        let handler = Arc::clone(handler);
+        self.running.spawn(async move { executor.run_observed(keyed, &handler, reply).await });
         answer.await.unwrap_or(Disposition::lost(operation))
     }
 
-    async fn run_observed(&self, keyed: Keyed, handling: &Handling, reply: Reply) {
+    async fn run_observed(&self, keyed: KeyedRequest, handler: &RouteHandler, reply: PendingReply) {
         use telemetry::Disposition as D;
-        let options = ClaimOptions::new(handling.slot(), IfInFlight::Refused);
+        let options = ClaimOptions::new(handler.slot(), IfInFlight::Refused);
         let options = ClaimOptions { looks_up: false, ..options };
-        let would_be = match self.claim(&keyed, handling, options, &reply).await {
+        let would_be = match self.claim(&keyed, handler, options, &reply).await {
             Ok(ClaimResult::Granted(claim)) => {
-                let attempt = Attempt { executor: self, handling, claim, keyed, reply: &reply };
+                let attempt = Attempt { executor: self, handler, claim, keyed, reply: &reply };
                 return Box::pin(attempt.run()).await;
             }
             // A limit is a limit: the upstream is not to be overrun.
@@ -41,13 +45,13 @@ impl Executor {
             }
         };
         let operation = keyed.asked.id;
-        handling.metrics.observed(would_be);
+        handler.metrics.observed(would_be);
         tracing::info!(
             operation.id = %operation,
             observed = would_be.as_str(),
             "forwarded all the same: the route only observes"
         );
-        let Some(_slot) = handling.slot() else { return reply.send(self.overloaded()) };
-        self.pass_on(keyed.request, handling, reply).await;
+        let Some(_slot) = handler.slot() else { return reply.send(self.overloaded()) };
+        self.pass_on(keyed.request, handler, reply).await;
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::disposition::{Disposition, Forwarded};
 use super::flow::Flow;
 use super::forward::{Bounds, send};
-use super::{Executor, Handling, Reply};
+use super::{Executor, PendingReply, RouteHandler};
 use crate::budget::Reserved;
 use crate::operation::Reason;
 use crate::upstream::{AnswerBody, Progress, Request, Sent, answer_headers};
@@ -20,17 +20,17 @@ impl Executor {
         request: Request,
         memory: Reserved,
         arrived: Instant,
-        handling: &Arc<Handling>,
+        handler: &Arc<RouteHandler>,
     ) -> Disposition {
-        let Some(slot) = handling.slot() else {
+        let Some(slot) = handler.slot() else {
             return self.overloaded();
         };
-        let deadline = handling.policy.answer_within.map(|within| arrived + within);
-        let (reply, answer) = Reply::new(deadline);
+        let deadline = handler.policy.answer_within.map(|within| arrived + within);
+        let (reply, answer) = PendingReply::new(deadline);
         let executor = Arc::clone(self);
-        let handling = Arc::clone(handling);
+        let handler = Arc::clone(handler);
         self.running.spawn(async move {
-            executor.pass_on(request, &handling, reply).await;
+            executor.pass_on(request, &handler, reply).await;
             drop((slot, memory));
         });
         let lost = Forwarded::Broken { reason: Reason::HolderEnded, ends_in: Duration::ZERO };
@@ -38,14 +38,18 @@ impl Executor {
     }
 
     /// Sends a request and streams the answer.
-    pub(super) async fn pass_on(&self, request: Request, handling: &Handling, reply: Reply) {
-        let ends = Instant::now() + handling.policy.terms.attempt_timeout;
+    pub(super) async fn pass_on(
+        &self,
+        request: Request,
+        handler: &RouteHandler,
+        reply: PendingReply,
+    ) {
+        let ends = Instant::now() + handler.policy.terms.attempt_timeout;
         let bounds = Bounds { ends, lease: None, stop: &self.stop };
         let forward = async {
             let progress = Progress::default();
-            let sent = bounds
-                .hold(send(handling.receivers.passes_to(), request, &bounds, &progress))
-                .await;
+            let sent =
+                bounds.hold(send(handler.receivers.passes_to(), request, &bounds, &progress)).await;
             let end = match sent {
                 Ok(Sent::Answered(answer)) => {
                     let (pieces, body) = AnswerBody::streaming();

@@ -10,9 +10,9 @@ use tokio::time::sleep;
 use super::claim::{Claim, ClaimCall, ClaimOptions};
 use super::disposition::{Disposition, Forwarded};
 use super::lease::Lease;
-use super::{Executor, Handling, Reply};
+use super::{Executor, PendingReply, RouteHandler};
 use crate::operation::state::{Claimed, Ending, IfInFlight, OperationState, Settled};
-use crate::operation::{Asked, Outcome};
+use crate::operation::{OperationRequest, Outcome};
 use crate::store;
 use crate::telemetry::chain;
 
@@ -23,9 +23,9 @@ const PAUSE_LAST: Duration = Duration::from_secs(5);
 /// The outcome of an attempt on its way into the store.
 pub(super) struct Recording<'a> {
     pub(super) executor: &'a Executor,
-    pub(super) handling: &'a Handling,
+    pub(super) handler: &'a RouteHandler,
     pub(super) claim: Claim,
-    pub(super) reply: &'a Reply,
+    pub(super) reply: &'a PendingReply,
 }
 
 impl Recording<'_> {
@@ -33,7 +33,7 @@ impl Recording<'_> {
     /// store cannot record it, the sender waits until the end that the lease has now. Recording goes
     /// on after that, while the operation is in flight, and then uncertain.
     pub(super) async fn run(self, ending: Ending, mut forwarded: Option<Forwarded>) {
-        let Self { executor, handling, claim, reply } = self;
+        let Self { executor, handler, claim, reply } = self;
         let lease = claim.lease();
         let asked = Arc::clone(claim.asked());
         let attempt = claim.attempt;
@@ -49,7 +49,7 @@ impl Recording<'_> {
             }
         });
         let settled = settled.await;
-        handling.metrics.attempt(outcome, took);
+        handler.metrics.attempt(outcome, took);
         Executor::note_end(&asked, attempt, None, &ending);
         match &settled {
             Ok(Settled::Recorded { copy_refused }) => match outcome {
@@ -67,7 +67,7 @@ impl Recording<'_> {
         }
         let Some(end) = forwarded else { return };
         reply.send(match settled {
-            Ok(Settled::Superseded) if !reply.passes() => executor.look(&asked, handling).await,
+            Ok(Settled::Superseded) if !reply.passes() => executor.look(&asked, handler).await,
             // The upstream has said so, whether or not it is remembered.
             Ok(_) | Err(_) => Disposition::executed(asked.id, attempt, end),
         });
@@ -98,7 +98,7 @@ pub(super) async fn record_or_give_up<T>(
 }
 
 /// A sender is answered although the store could not record the outcome.
-pub(super) fn note_given_up(asked: &Asked, attempt: u32, step: Option<&str>) {
+pub(super) fn note_given_up(asked: &OperationRequest, attempt: u32, step: Option<&str>) {
     tracing::error!(
         operation.id = %asked.id,
         attempt.number = attempt,
@@ -137,9 +137,13 @@ pub(super) async fn insist<T, F: Future<Output = Result<T, store::Error>>>(
 
 impl Executor {
     /// What a copy would get now. It only looks.
-    pub(super) async fn look(&self, asked: &Arc<Asked>, handling: &Handling) -> Disposition {
+    pub(super) async fn look(
+        &self,
+        asked: &Arc<OperationRequest>,
+        handler: &RouteHandler,
+    ) -> Disposition {
         let options = ClaimOptions::new(None, IfInFlight::Refused);
-        let claimed = match ClaimCall::new(self, asked, handling, options) {
+        let claimed = match ClaimCall::new(self, asked, handler, options) {
             Ok(mut call) => call.send(self).await,
             Err(error) => Err(error),
         };

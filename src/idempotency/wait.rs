@@ -12,7 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::claim::ClaimOptions;
-use super::{ClaimResult, Executor, Handling, Keyed, Reply};
+use super::{ClaimResult, Executor, KeyedRequest, PendingReply, RouteHandler};
 use crate::operation::OperationId;
 use crate::operation::state::{IfInFlight, OperationState};
 use crate::store;
@@ -63,9 +63,9 @@ const LAST_WORD: Duration = Duration::from_millis(250);
 /// A copy that waits for the outcome of an attempt in flight.
 pub(super) struct Wait<'a> {
     pub(super) executor: &'a Executor,
-    pub(super) handling: &'a Handling,
-    pub(super) keyed: &'a Keyed,
-    pub(super) reply: &'a Reply,
+    pub(super) handler: &'a RouteHandler,
+    pub(super) keyed: &'a KeyedRequest,
+    pub(super) reply: &'a PendingReply,
     /// How many may wait for one operation.
     pub(super) waiters_max: usize,
 }
@@ -91,9 +91,9 @@ impl Wait<'_> {
         let Ok(mut watch) = self.executor.store.watch(id).await else {
             return Ok(in_flight(attempt));
         };
-        let lease_ends = Instant::now() + self.handling.policy.terms.lease;
+        let lease_ends = Instant::now() + self.handler.policy.terms.lease;
         let mut waited_for = WaitedFor { attempt, lease_ends };
-        let mut slot = self.handling.slot();
+        let mut slot = self.handler.slot();
         loop {
             let claimed = self.claim(slot.take(), IfInFlight::Waits, waited_for.attempt).await;
             let pause = match claimed {
@@ -110,13 +110,13 @@ impl Wait<'_> {
             };
             tokio::select! {
                 biased;
-                () = watch.ended() => slot = self.handling.slot(),
+                () = watch.ended() => slot = self.handler.slot(),
                 // A holder that has died announces nothing.
                 () = sleep(pause.unwrap_or_default()), if pause.is_some() => {
-                    slot = self.handling.slot();
+                    slot = self.handler.slot();
                 }
                 // It failed, and other attempts have all the places: the next one is for a waiter.
-                next = self.handling.next_slot(), if pause.is_none() => slot = next,
+                next = self.handler.next_slot(), if pause.is_none() => slot = next,
                 () = self.executor.stop.cancelled() => return Ok(in_flight(waited_for.attempt)),
                 () = self.reply.overdue() => return Ok(self.last_word(waited_for.attempt).await),
             }
@@ -130,15 +130,15 @@ impl Wait<'_> {
         waited_for: u32,
     ) -> Result<ClaimResult, store::Error> {
         let options = ClaimOptions::after_waiting(slot, if_in_flight, waited_for);
-        self.executor.claim(self.keyed, self.handling, options, self.reply).await
+        self.executor.claim(self.keyed, self.handler, options, self.reply).await
     }
 
     /// Too many wait already: the copy is refused if the attempt is still in flight.
     async fn do_not_wait(&self, attempt: u32) -> Result<ClaimResult, store::Error> {
-        let Self { executor, handling, keyed, reply, .. } = self;
+        let Self { executor, handler, keyed, reply, .. } = self;
         executor.metrics.limit_reached(Limit::Waiters);
-        let options = ClaimOptions::new(handling.slot(), IfInFlight::Refused);
-        match executor.claim(keyed, handling, options, reply).await {
+        let options = ClaimOptions::new(handler.slot(), IfInFlight::Refused);
+        match executor.claim(keyed, handler, options, reply).await {
             Err(error) if !matches!(error, store::Error::Unreadable(..)) => Ok(in_flight(attempt)),
             claimed => claimed,
         }

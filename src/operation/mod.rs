@@ -43,7 +43,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
     /// What was asked by the copy that made the latest claim.
-    pub asked: Arc<Asked>,
+    pub asked: Arc<OperationRequest>,
     /// When the first copy claimed it, on the store's clock.
     pub created_at: Timestamp,
     /// Where it stands.
@@ -58,7 +58,7 @@ pub struct Operation {
 
 /// What a request asks to have done: the identity of the operation, and its fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct OperationRequest {
     /// The one exact key of the operation in every store.
     pub id: OperationId,
     /// Name of the route.
@@ -72,12 +72,12 @@ pub struct Asked {
     /// Digest of what was asked, so that one key cannot stand for two requests.
     pub fingerprint: Fingerprint,
     /// What its route does with operations.
-    pub under: AskedUnder,
+    pub mode: RequestMode,
 }
 
 /// What a route did with its operations when one of them was asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum AskedUnder {
+pub enum RequestMode {
     /// Each of them once.
     #[default]
     Enforce,

@@ -9,7 +9,7 @@ use super::respond::Answer;
 use super::route::Route;
 use crate::clock::{Clock, Moment};
 use crate::idempotency::StepPolicy;
-use crate::operation::{Asked, Reason};
+use crate::operation::{OperationRequest, Reason};
 use crate::telemetry::{Disposition, RouteMetrics};
 
 /// What became known of a request on its way.
@@ -20,7 +20,7 @@ pub(super) struct Told {
     /// Its body was read to its end.
     pub(super) is_received: bool,
     /// What it asks to have done, if it has a key.
-    pub(super) asked: Option<Arc<Asked>>,
+    pub(super) asked: Option<Arc<OperationRequest>>,
     /// Where its key was found, if it has one.
     pub(super) from: Option<KeySource>,
 }

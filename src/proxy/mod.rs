@@ -38,10 +38,10 @@ use http_body::Body;
 
 use crate::budget::{Budget, Held, PlaceSettings, Places, Reserved, Share};
 use crate::clock::Clock;
-use crate::idempotency::{Disposition, Executor, Handling, Keyed};
+use crate::idempotency::{Disposition, Executor, KeyedRequest, RouteHandler};
 use crate::json;
 use crate::listener::{HeadMemory, Peer};
-use crate::operation::AskedUnder;
+use crate::operation::RequestMode;
 use crate::provider::signature::{Certificates, SecretError};
 use crate::telemetry::{self, Limit, Metrics, RouteMetrics};
 use crate::upstream::{AnswerBody, Dialing, OfThisMachine, TrustStore, TrustedProxies, Upstream};
@@ -77,7 +77,7 @@ struct Shared {
 
 /// What a proxy shares with the rest of the process.
 #[derive(Debug, Clone)]
-pub struct Parties {
+pub struct Dependencies {
     /// Does what is asked for, once.
     pub executor: Arc<Executor>,
     /// The memory for bodies.
@@ -105,9 +105,9 @@ impl Proxy {
         routes: Vec<RouteSettings>,
         limits: Limits,
         trusted: TrustedProxies,
-        parties: Parties,
+        dependencies: Dependencies,
     ) -> Result<Self, SecretError> {
-        let Parties { executor, budget, clock, metrics, trust, certificates } = parties;
+        let Dependencies { executor, budget, clock, metrics, trust, certificates } = dependencies;
         let dialing = Dialing {
             trust,
             clock: clock.clone(),
@@ -121,10 +121,10 @@ impl Proxy {
                 let counters = metrics.route(&settings.name).from_zero(settings.may_count());
                 let steps = settings.steps.as_ref();
                 let policy = settings.policy.clone();
-                let handling = Handling::new(policy, upstream, steps, counters, &dialing);
+                let handler = RouteHandler::new(policy, upstream, steps, counters, &dialing);
                 let sender = Sender::of(&settings, &certificates)?;
                 let sender = sender.map(|sender| sender.watched(&settings.name, &metrics));
-                Ok(Arc::new(Route { settings, handling: Arc::new(handling), sender }))
+                Ok(Arc::new(Route { settings, handler: Arc::new(handler), sender }))
             })
             .collect();
         let all = all?;
@@ -156,7 +156,7 @@ impl Proxy {
     /// Closes upstream connections that have been idle for too long.
     pub fn close_idle(&self) {
         for route in &self.0.all {
-            route.handling.upstreams().for_each(Upstream::close_idle);
+            route.handler.upstreams().for_each(Upstream::close_idle);
         }
     }
 
@@ -184,7 +184,7 @@ impl Proxy {
             answer.response.headers_mut().insert(header::CONNECTION, close);
         }
         let counters = told.route.as_ref();
-        let counters = counters.map_or(&shared.no_route, |route| route.handling.metrics());
+        let counters = counters.map_or(&shared.no_route, |route| route.handler.metrics());
         line.end(&answer, &told, counters);
         answer.response
     }
@@ -236,7 +236,7 @@ impl Shared {
         if let Identity::Keyed(Identified { asked, .. }) = &identity {
             told.asked = Some(Arc::clone(asked));
             if route.settings.mode == Mode::Enforce
-                && let Some(known) = self.executor.recall(asked, &route.handling)
+                && let Some(known) = self.executor.recall(asked, &route.handler)
             {
                 return Ok(known);
             }
@@ -256,16 +256,16 @@ impl Shared {
                 let header = route.settings.policy.forward_key.as_ref();
                 let request = outgoing::carrying_key(request, header, &forward_key);
                 let steps = steps.map(|steps| steps.vouched_for(opened.verified));
-                let keyed = Keyed { asked, key, request, steps, arrived, memory };
+                let keyed = KeyedRequest { asked, key, request, steps, arrived, memory };
                 match route.settings.mode {
-                    Mode::Observe => self.executor.observe(keyed, &route.handling).await,
+                    Mode::Observe => self.executor.observe(keyed, &route.handler).await,
                     Mode::Enforce | Mode::Pass => {
-                        self.executor.execute(keyed, &route.handling).await
+                        self.executor.execute(keyed, &route.handler).await
                     }
                 }
             }
             Identity::Passed(_) => {
-                self.executor.pass(request, memory, arrived, &route.handling).await
+                self.executor.pass(request, memory, arrived, &route.handler).await
             }
         })
     }
@@ -379,7 +379,7 @@ fn identity(
     }
     let request = RequestView::of(head, &received.body, &opened.carried);
     let mut rules = Rules::from(&route.settings);
-    if let AskedUnder::Observe { genuine } = &mut rules.under {
+    if let RequestMode::Observe { genuine } = &mut rules.mode {
         *genuine = opened.verified.is_some();
     }
     Ok(identify(&rules, &request)?)
@@ -388,7 +388,7 @@ fn identity(
 /// Notes a refusal that is not made.
 fn report(route: &Route, refusal: &Refusal) {
     let (code, detail) = refusal.explained();
-    route.handling.metrics().observed(telemetry::Disposition::Refused);
+    route.handler.metrics().observed(telemetry::Disposition::Refused);
     tracing::info!(
         route.name = %route.settings.name,
         observed = code,

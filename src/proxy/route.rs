@@ -12,7 +12,7 @@ use super::problem;
 use super::selector::Selector;
 use super::verify::Sender;
 use crate::budget::Share;
-use crate::idempotency::{Handling, Policy, StepsPolicy};
+use crate::idempotency::{Policy, RouteHandler, StepsPolicy};
 use crate::operation::Outcome;
 use crate::provider::Provider;
 use crate::secret::Secret;
@@ -23,7 +23,7 @@ use crate::upstream::{self, outcome};
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) settings: RouteSettings,
-    pub(super) handling: Arc<Handling>,
+    pub(super) handler: Arc<RouteHandler>,
     pub(super) sender: Option<Sender>,
 }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::{Concern, Error, Listed, Listing, RuleCall, Store, Swept, Watch};
 use crate::clock::Clock;
 use crate::operation::state::OperationState;
-use crate::operation::{Asked, Operation, OperationId};
+use crate::operation::{Operation, OperationId, OperationRequest};
 use crate::telemetry::{Metrics, StoreCall};
 
 /// A store whose calls are timed.
@@ -38,7 +38,7 @@ impl Store for Measured {
         self.timed(call.call().into(), self.store.call(call)).await
     }
 
-    fn recall(&self, asked: &Asked) -> Option<OperationState> {
+    fn recall(&self, asked: &OperationRequest) -> Option<OperationState> {
         let start = self.clock.moment();
         let told = self.store.recall(asked)?;
         self.metrics.store_call(StoreCall::Claim, start.until(self.clock.moment()));

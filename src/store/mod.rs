@@ -52,7 +52,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::operation::state::OperationState;
-use crate::operation::{Asked, Operation, OperationId};
+use crate::operation::{Operation, OperationId, OperationRequest};
 
 /// Which store is used, and how.
 #[derive(Debug, Clone)]
@@ -78,7 +78,7 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
 
     /// What a copy of a success is told, where that is known without asking anybody: a claim would
     /// say the same.
-    fn recall(&self, _asked: &Asked) -> Option<OperationState> {
+    fn recall(&self, _asked: &OperationRequest) -> Option<OperationState> {
         None
     }
 

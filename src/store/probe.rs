@@ -9,8 +9,8 @@ use crate::operation::state::{
     Settlement,
 };
 use crate::operation::{
-    Asked, AskedUnder, ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, Reason,
-    Terms,
+    ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, OperationRequest, Reason,
+    RequestMode, Terms,
 };
 
 /// No route can have this name: names of routes hold no colon.
@@ -67,13 +67,21 @@ pub(super) fn is_throw_away(operation: &Operation) -> bool {
 }
 
 /// An operation that nobody else asks for.
-fn throw_away(bits: [u8; 16]) -> Asked {
+fn throw_away(bits: [u8; 16]) -> OperationRequest {
     let id = OperationId::from_bytes(bits);
     let key = Key { from: KeyKind::Header, parts: vec![hex::encode(bits)] };
     let method = "PROBE".to_owned();
     let path = "/".to_owned();
     let fingerprint = FingerprintDigest::under(ROUTE).finish();
-    Asked { id, route: ROUTE.into(), method, path, key, fingerprint, under: AskedUnder::Enforce }
+    OperationRequest {
+        id,
+        route: ROUTE.into(),
+        method,
+        path,
+        key,
+        fingerprint,
+        mode: RequestMode::Enforce,
+    }
 }
 
 /// An id that is like no other.

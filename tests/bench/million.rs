@@ -17,8 +17,8 @@ use onceward::operation::state::{
     ClaimRequest, Claimed, Ending, Grant, OperationState, Settlement,
 };
 use onceward::operation::{
-    AnswerBody, Asked, ClaimId, FingerprintDigest, Key, KeyKind, OperationId, OperationIdParts,
-    StoredAnswer, Terms,
+    AnswerBody, ClaimId, FingerprintDigest, Key, KeyKind, OperationId, OperationIdParts,
+    OperationRequest, StoredAnswer, Terms,
 };
 use onceward::store::embedded::{self, Durability, IfDamaged, Settings};
 use onceward::store::{Listing, Store, StoreExt as _};
@@ -118,14 +118,14 @@ fn request(key: &str) -> ClaimRequest {
         from: KeyKind::Header,
         key: &[&[key.into()]],
     });
-    let asked = Asked {
+    let asked = OperationRequest {
         id,
         route: "orders".into(),
         method: "POST".to_owned(),
         path: "/webhooks/orders".to_owned(),
         key: Key { from: KeyKind::Header, parts: vec![key.to_owned()] },
         fingerprint: FingerprintDigest::under("body").finish(),
-        under: onceward::operation::AskedUnder::Enforce,
+        mode: onceward::operation::RequestMode::Enforce,
     };
     let terms = Terms {
         lease: Duration::from_secs(15),

@@ -9,11 +9,12 @@ use http::{HeaderMap, Method, StatusCode};
 use onceward::budget::Budget;
 use onceward::clock::Clock;
 use onceward::idempotency::{
-    Disposition, Executor, Handling, Keyed, Policy, Remember, WhenInFlight, WhenStoreFails,
+    Disposition, Executor, KeyedRequest, Policy, Remember, RouteHandler, WhenInFlight,
+    WhenStoreFails,
 };
 use onceward::operation::state::{Call, Decided, IfUncertain, Resolution, Verdict};
 use onceward::operation::{
-    AnswerBody, Asked, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome,
+    AnswerBody, FingerprintDigest, Key, KeyKind, Operation, OperationId, OperationRequest, Outcome,
     StoredAnswer, Terms, Timestamp,
 };
 use onceward::store::{
@@ -116,27 +117,34 @@ fn to(receiver: &Receiver) -> Settings {
     }
 }
 
-fn keyed(number: u8, budget: &Budget) -> Keyed {
+fn keyed(number: u8, budget: &Budget) -> KeyedRequest {
     let headers = HeaderMap::from_iter([(http::header::HOST, "hooks.example".parse().unwrap())]);
     let (method, target) = (Method::POST, "/hooks".parse().unwrap());
-    let asked = Asked {
+    let asked = OperationRequest {
         id: OperationId::from_bytes([number; 16]),
         route: "hooks".into(),
         method: "POST".into(),
         path: "/hooks".into(),
         key: Key { from: KeyKind::Header, parts: vec![number.to_string()] },
         fingerprint: FingerprintDigest::under("body").finish(),
-        under: onceward::operation::AskedUnder::Enforce,
+        mode: onceward::operation::RequestMode::Enforce,
     };
     let request = Request { method, target, headers, body: vec![number].into() };
     let (arrived, memory) = (Instant::now(), budget.reserve_none());
-    Keyed { asked: Arc::new(asked), key: String::new(), request, steps: None, arrived, memory }
+    KeyedRequest {
+        asked: Arc::new(asked),
+        key: String::new(),
+        request,
+        steps: None,
+        arrived,
+        memory,
+    }
 }
 
 /// An executor, and a route to one receiver.
 struct Parts {
     executor: Arc<Executor>,
-    handling: Arc<Handling>,
+    handler: Arc<RouteHandler>,
     budget: Budget,
     metrics: Arc<Metrics>,
 }
@@ -155,8 +163,8 @@ fn parts(store: Arc<dyn Store>, receiver: &Receiver, policy: Policy) -> Parts {
     };
     let upstream = Upstream::new(&to(receiver), &dialing);
     let counters = metrics.route("hooks");
-    let handling = Arc::new(Handling::new(policy, upstream, None, counters, &dialing));
-    Parts { executor, handling, budget, metrics }
+    let handler = Arc::new(RouteHandler::new(policy, upstream, None, counters, &dialing));
+    Parts { executor, handler, budget, metrics }
 }
 
 /// Trap 12: waiters do not hang, nothing is forwarded again, and the place is free for the next.
@@ -167,8 +175,8 @@ async fn a_panic_in_an_attempt_leaves_it_uncertain_and_ends_its_waiters() {
     let store = Memory::new(Clock::system());
     let (panicked, claims) = (AtomicBool::new(false), AtomicUsize::new(usize::MAX));
     let store = Faulty { store, panicked, claims };
-    let Parts { executor, handling, budget, .. } = parts(Arc::new(store), &receiver, policy());
-    let copy = || executor.execute(keyed(1, &budget), &handling);
+    let Parts { executor, handler, budget, .. } = parts(Arc::new(store), &receiver, policy());
+    let copy = || executor.execute(keyed(1, &budget), &handler);
 
     let (first, second, third, ()) = tokio::join!(copy(), copy(), copy(), async {
         receiver.has_counted(1).await;
@@ -178,7 +186,7 @@ async fn a_panic_in_an_attempt_leaves_it_uncertain_and_ends_its_waiters() {
         assert!(matches!(uncertain, Disposition::Uncertain { .. }), "{uncertain:?}");
     }
     receiver.was_called(1);
-    let other = executor.execute(keyed(2, &budget), &handling).await;
+    let other = executor.execute(keyed(2, &budget), &handler).await;
     assert!(matches!(other, Disposition::Executed { attempt: 1, .. }), "{other:?}");
     receiver.was_called(2);
 }
@@ -191,7 +199,7 @@ async fn a_superseded_settle_changes_nothing_and_its_sender_gets_what_a_copy_get
     let receiver = Receiver::behind(&gate, 200, "of the attempt").await;
     let clock = Clock::manual(Timestamp(1_000_000));
     let store: Arc<dyn Store> = Arc::new(Memory::new(clock.clone()));
-    let Parts { executor, handling, budget, metrics } =
+    let Parts { executor, handler, budget, metrics } =
         parts(Arc::clone(&store), &receiver, policy());
     let operation = keyed(1, &budget).asked.id;
     let decided = Arc::new(StoredAnswer::empty(StatusCode::ACCEPTED));
@@ -206,13 +214,13 @@ async fn a_superseded_settle_changes_nothing_and_its_sender_gets_what_a_copy_get
         retention: Duration::from_mins(5),
     };
 
-    let (late, ()) = tokio::join!(executor.execute(keyed(1, &budget), &handling), async {
+    let (late, ()) = tokio::join!(executor.execute(keyed(1, &budget), &handler), async {
         receiver.has_counted(1).await;
         clock.advance(Duration::from_mins(1));
         assert_eq!(store.apply(decision).await.unwrap(), Decided::Done);
         gate.opens();
     });
-    for copy in [late, executor.execute(keyed(1, &budget), &handling).await] {
+    for copy in [late, executor.execute(keyed(1, &budget), &handler).await] {
         let Disposition::Replayed { answer, .. } = copy else { panic!("{copy:?}") };
         assert_eq!(answer, decided);
     }
@@ -231,10 +239,10 @@ async fn an_outcome_whose_record_is_lost_is_written_anew() {
     let receiver = Receiver::behind(&gate, 200, "done").await;
     let clock = Clock::manual(Timestamp(1_000_000));
     let store: Arc<dyn Store> = Arc::new(Memory::new(clock.clone()));
-    let Parts { executor, handling, budget, metrics } =
+    let Parts { executor, handler, budget, metrics } =
         parts(Arc::clone(&store), &receiver, policy());
 
-    let (first, ()) = tokio::join!(executor.execute(keyed(1, &budget), &handling), async {
+    let (first, ()) = tokio::join!(executor.execute(keyed(1, &budget), &handler), async {
         receiver.has_counted(1).await;
         // Past the lease and the hold.
         clock.advance(Duration::from_hours(1));
@@ -242,7 +250,7 @@ async fn an_outcome_whose_record_is_lost_is_written_anew() {
         gate.opens();
     });
     assert!(matches!(first, Disposition::Executed { attempt: 1, .. }), "{first:?}");
-    let copy = executor.execute(keyed(1, &budget), &handling).await;
+    let copy = executor.execute(keyed(1, &budget), &handler).await;
     assert!(matches!(copy, Disposition::Replayed { attempt: 1, .. }), "{copy:?}");
     receiver.was_called(1);
     assert_eq!(metrics.record_lost.get(), 1);
@@ -256,11 +264,11 @@ async fn no_more_is_forwarded_unprotected_than_a_route_may_forward_at_a_time() {
     let store = Memory::new(Clock::system());
     let store = Faulty { store, panicked: AtomicBool::new(true), claims: AtomicUsize::new(0) };
     let policy = Policy { when_store_fails: WhenStoreFails::Forward, ..policy() };
-    let Parts { executor, handling, budget, metrics } = parts(Arc::new(store), &receiver, policy);
+    let Parts { executor, handler, budget, metrics } = parts(Arc::new(store), &receiver, policy);
 
-    let (first, second) = tokio::join!(executor.execute(keyed(1, &budget), &handling), async {
+    let (first, second) = tokio::join!(executor.execute(keyed(1, &budget), &handler), async {
         receiver.has_counted(1).await;
-        let second = executor.execute(keyed(2, &budget), &handling).await;
+        let second = executor.execute(keyed(2, &budget), &handler).await;
         gate.opens();
         second
     });
@@ -284,11 +292,11 @@ async fn a_copy_for_which_there_is_no_place_to_wait_is_not_forwarded_when_the_st
         in_flight_max: 2,
         ..policy()
     };
-    let Parts { executor, handling, budget, metrics } = parts(Arc::new(store), &receiver, policy);
+    let Parts { executor, handler, budget, metrics } = parts(Arc::new(store), &receiver, policy);
 
-    let (first, copy) = tokio::join!(executor.execute(keyed(1, &budget), &handling), async {
+    let (first, copy) = tokio::join!(executor.execute(keyed(1, &budget), &handler), async {
         receiver.has_counted(1).await;
-        let copy = executor.execute(keyed(1, &budget), &handling).await;
+        let copy = executor.execute(keyed(1, &budget), &handler).await;
         gate.opens();
         copy
     });
@@ -308,12 +316,12 @@ async fn a_small_answer_is_kept_even_if_there_is_no_memory_left_for_bodies() {
     .await;
     let store = Arc::new(Memory::new(Clock::system()));
     let policy = Policy { body_bytes_max: 64 * 1024, ..policy() };
-    let Parts { executor, handling, budget, metrics } = parts(store, &receiver, policy);
+    let Parts { executor, handler, budget, metrics } = parts(store, &receiver, policy);
     let mut all = budget.reserve_none();
     all.grow(1 << 20).unwrap();
     for (number, kept) in [(1, Some(16 * 1024)), (2, None)] {
-        executor.execute(keyed(number, &budget), &handling).await;
-        let copy = executor.execute(keyed(number, &budget), &handling).await;
+        executor.execute(keyed(number, &budget), &handler).await;
+        let copy = executor.execute(keyed(number, &budget), &handler).await;
         let Disposition::Replayed { answer, .. } = copy else { panic!("{copy:?}") };
         let length = match &answer.body {
             AnswerBody::Kept(body) => Some(body.len()),

@@ -43,7 +43,7 @@ impl StepsAttempt<'_> {
             Some(StepResult { step, forwarded: end, .. }) => {
                 Disposition::Executed { operation, attempt, step: Some(step), end }
             }
-            None => self.executor.look(&self.keyed.asked, self.handling).await,
+            None => self.executor.look(&self.keyed.asked, self.handler).await,
         }
     }
 

@@ -14,7 +14,7 @@ use super::attempt::Attempt;
 use super::claim::Claim;
 use super::disposition::Disposition;
 use super::receiver::Steps;
-use super::{Executor, Handling, Keyed, Reply};
+use super::{Executor, KeyedRequest, PendingReply, RouteHandler};
 use crate::operation::state::Advanced;
 
 use run::StepResult;
@@ -22,17 +22,17 @@ use run::StepResult;
 /// An attempt at an event with several receivers.
 pub(super) struct StepsAttempt<'a> {
     executor: &'a Executor,
-    handling: &'a Handling,
+    handler: &'a RouteHandler,
     steps: &'a Steps,
     claim: Claim,
-    keyed: Keyed,
-    reply: &'a Reply,
+    keyed: KeyedRequest,
+    reply: &'a PendingReply,
 }
 
 impl<'a> StepsAttempt<'a> {
     pub(super) fn new(attempt: Attempt<'a>, steps: &'a Steps) -> Self {
-        let Attempt { executor, handling, claim, keyed, reply } = attempt;
-        Self { executor, handling, steps, claim, keyed, reply }
+        let Attempt { executor, handler, claim, keyed, reply } = attempt;
+        Self { executor, handler, steps, claim, keyed, reply }
     }
 
     /// Runs the steps that have begun, and those that begin after them. Then the sender is answered.

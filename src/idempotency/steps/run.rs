@@ -12,7 +12,7 @@ use super::super::disposition::{Disposition, Forwarded};
 use super::super::forward::{Bounds, Exchange, TooLong, exchange};
 use super::super::receiver::Placed;
 use super::super::record::{note_given_up, record_or_give_up};
-use super::super::{Executor, Keyed};
+use super::super::{Executor, KeyedRequest};
 use super::StepsAttempt;
 use crate::clock::Moment;
 use crate::operation::state::Advanced;
@@ -39,7 +39,7 @@ impl StepsAttempt<'_> {
     /// Runs a step that has begun, and records its outcome. `began_at` is the time at which its
     /// beginning was asked for. None if the route does not have the step any more.
     pub(super) async fn run_step(&self, step: Arc<str>, began_at: Moment) -> Option<StepResult> {
-        let Self { executor, handling, claim, reply, .. } = self;
+        let Self { executor, handler, claim, reply, .. } = self;
         let Ended { ending, forwarded } = self.forward(&step, began_at).await?;
         let outcome = ending.outcome();
         let asked = &self.keyed.asked;
@@ -55,7 +55,7 @@ impl StepsAttempt<'_> {
         });
         let recorded = recorded.await;
         let now = executor.clock.moment();
-        handling.metrics.attempt(outcome, began_at.until(now));
+        handler.metrics.attempt(outcome, began_at.until(now));
         Executor::note_end(asked, attempt, Some(&step), &ending);
         let recorded =
             recorded.inspect_err(|error| executor.note_unrecorded(asked, attempt, error)).ok();
@@ -65,7 +65,7 @@ impl StepsAttempt<'_> {
     }
 
     async fn forward(&self, step: &str, began_at: Moment) -> Option<Ended> {
-        let Self { executor, handling, claim, keyed, .. } = self;
+        let Self { executor, handler, claim, keyed, .. } = self;
         let Placed { index, receiver } = self.steps.find(step)?;
         let Some(request) = step_request(keyed, index, step, claim.attempt) else {
             return Some(Ended::never_sent(Reason::NothingWritten));
@@ -73,8 +73,8 @@ impl StepsAttempt<'_> {
         let lease = claim.lease();
         let bounds = executor.bounds(receiver, &lease, began_at);
         let room = executor.budget.reserve_none();
-        let body_bytes_max = handling.policy.body_bytes_max;
-        let rules = AnswerRules::of(receiver, &handling.policy);
+        let body_bytes_max = handler.policy.body_bytes_max;
+        let rules = AnswerRules::of(receiver, &handler.policy);
         let sent = exchange(&receiver.upstream, request, &bounds, body_bytes_max, room).await;
         Some(match sent {
             Exchange::Ended(end) => rules.classify(end, bounds.left()),
@@ -87,7 +87,7 @@ impl StepsAttempt<'_> {
 }
 
 /// What the receiver of a step gets: the whole request, with the step's name and an id of its own.
-fn step_request(keyed: &Keyed, index: usize, step: &str, attempt: u32) -> Option<Request> {
+fn step_request(keyed: &KeyedRequest, index: usize, step: &str, attempt: u32) -> Option<Request> {
     let mut request = keyed.steps.as_ref()?.of(index)?;
     name(&mut request.headers, OperationId::of_step(keyed.asked.id, step), attempt);
     if let Ok(step) = HeaderValue::from_str(step) {

@@ -7,17 +7,17 @@ use super::decide::note;
 use super::grant::grant;
 use super::lapse::WHEN_UNCERTAIN;
 use super::lookup::{Next, await_lookup, begin, next, refuse};
-use super::{Call, Change, Held, Inquiry, Lease, Rule, State, Success, Transition, lapse};
+use super::{Call, Change, Held, Lease, LookUpLease, Rule, State, Success, Transition, lapse};
 use crate::operation::{
-    Asked, AskedUnder, ClaimId, Decision, DecisionKind, KeyKind, Operation, OperationId, Plan,
-    Step, StepState, StoredAnswer, Terms, Timestamp,
+    ClaimId, Decision, DecisionKind, KeyKind, Operation, OperationId, OperationRequest, Plan,
+    RequestMode, Step, StepState, StoredAnswer, Terms, Timestamp,
 };
 
 /// Asks for the right to attempt an operation.
 #[derive(Debug, Clone)]
 pub struct ClaimRequest {
     /// What is to be done.
-    pub asked: Arc<Asked>,
+    pub asked: Arc<OperationRequest>,
     /// New and random. A call repeated with the same one is the same claim.
     pub claim_id: ClaimId,
     /// The process that asks.
@@ -44,7 +44,12 @@ impl ClaimRequest {
     /// A claim that may be granted, on an operation with one receiver. Other states are answered as
     /// is built in: copies in flight are refused, an uncertain operation is held, a success is
     /// replayed.
-    pub fn new(asked: Arc<Asked>, claim_id: ClaimId, holder: Arc<str>, terms: Terms) -> Self {
+    pub fn new(
+        asked: Arc<OperationRequest>,
+        claim_id: ClaimId,
+        holder: Arc<str>,
+        terms: Terms,
+    ) -> Self {
         Self {
             asked,
             claim_id,
@@ -259,7 +264,7 @@ fn claim(mut operation: Operation, request: &ClaimRequest, now: Timestamp) -> Tr
             }
             Next::Held => (Change::Lazy, refuse(held, attempt, now)),
             Next::LookUp(step, lease) => {
-                let inquiry = Inquiry { id: request.claim_id, until: now.plus(lease), step };
+                let inquiry = LookUpLease { id: request.claim_id, until: now.plus(lease), step };
                 (Change::Lazy, begin(held, attempt, inquiry, now))
             }
             Next::Awaited(left) => await_lookup(held, attempt, request, left),
@@ -287,12 +292,12 @@ pub(super) fn note_refused(copy_refused: &mut bool, is_refused: bool) -> Change 
 
 /// Whether a record says anything to this request. What a route has only observed says nothing to one
 /// that enforces, except for a success whose sender is known: anybody can have sent the others.
-fn counts(found: &Operation, asked: &Asked) -> bool {
-    match (found.asked.under, asked.under) {
-        (AskedUnder::Observe { genuine }, AskedUnder::Enforce) => {
+fn counts(found: &Operation, asked: &OperationRequest) -> bool {
+    match (found.asked.mode, asked.mode) {
+        (RequestMode::Observe { genuine }, RequestMode::Enforce) => {
             genuine && matches!(found.state, State::Succeeded(_))
         }
-        (AskedUnder::Enforce, _) | (_, AskedUnder::Observe { .. }) => true,
+        (RequestMode::Enforce, _) | (_, RequestMode::Observe { .. }) => true,
     }
 }
 
@@ -330,7 +335,11 @@ fn is_told(if_succeeded: IfSucceeded, attempt: u32) -> bool {
 
 /// What a copy of a success is told, without a change of anything. None if the operation is not, or
 /// no longer, remembered as succeeded: then it takes a [`ClaimRequest`].
-pub fn recall(found: &Operation, asked: &Asked, now: Timestamp) -> Option<OperationState> {
+pub fn recall(
+    found: &Operation,
+    asked: &OperationRequest,
+    now: Timestamp,
+) -> Option<OperationState> {
     let State::Succeeded(success) = &found.state else { return None };
     if !counts(found, asked) || success.expires_at <= now {
         return None;

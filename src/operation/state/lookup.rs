@@ -9,7 +9,7 @@ use super::decide::{answer_of, note};
 use super::grant::grant;
 use super::steps::{self, Asks, Run, run};
 use super::{
-    Call, Change, ClaimRequest, Claimed, Held, IfInFlight, IfUncertain, Inquiry, LookUp,
+    Call, Change, ClaimRequest, Claimed, Held, IfInFlight, IfUncertain, LookUp, LookUpLease,
     OperationState, Rule, State, Success, Transition, lapse,
 };
 use crate::operation::{
@@ -126,7 +126,12 @@ pub(super) fn refuse(held: &mut Held, attempt: u32, now: Timestamp) -> Claimed {
 }
 
 /// The copy may ask the receiver, and nobody else may for as long.
-pub(super) fn begin(held: &mut Held, attempt: u32, inquiry: Inquiry, now: Timestamp) -> Claimed {
+pub(super) fn begin(
+    held: &mut Held,
+    attempt: u32,
+    inquiry: LookUpLease,
+    now: Timestamp,
+) -> Claimed {
     held.hold_until = held.hold_until.max(now.plus(held.hold_for));
     let step = inquiry.step.clone();
     held.lookup = Some(inquiry);

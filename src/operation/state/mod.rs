@@ -104,12 +104,12 @@ pub struct Held {
     /// The complete answer that left the outcome unknown, if that is how it became so.
     pub answer: Option<Arc<StoredAnswer>>,
     /// The look-up that is under way, if one is. It leaves the claim alone.
-    pub lookup: Option<Inquiry>,
+    pub lookup: Option<LookUpLease>,
 }
 
 /// The time-limited right to ask the receiver whether an operation was done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inquiry {
+pub struct LookUpLease {
     /// The claim id of the request that asks.
     pub id: ClaimId,
     /// When it runs out.

@@ -8,15 +8,15 @@ use super::decide::note;
 use super::lapse::hold;
 use super::{Call, Change, Failure, Held, Lease, Rule, State, Success, Transition, lapse};
 use crate::operation::{
-    Asked, Attempt, AttemptLog, ClaimId, Operation, OperationId, Outcome, Reason, StoredAnswer,
-    Terms, Timestamp,
+    Attempt, AttemptLog, ClaimId, Operation, OperationId, OperationRequest, Outcome, Reason,
+    StoredAnswer, Terms, Timestamp,
 };
 
 /// The end of an attempt, as its holder reports it.
 #[derive(Debug, Clone)]
 pub struct Settlement {
     /// What the claim asked for: written again should the record be gone.
-    pub asked: Arc<Asked>,
+    pub asked: Arc<OperationRequest>,
     /// The claim that is settled.
     pub claim_id: ClaimId,
     /// The attempt's number.

@@ -17,7 +17,7 @@ use super::paths;
 use super::route::{PASSING, WhenKeyMissing};
 use super::selector::Selector;
 use crate::json::Pointer;
-use crate::operation::{Asked, Key, KeyKind, KeyPart, OperationId, OperationIdParts};
+use crate::operation::{Key, KeyKind, KeyPart, OperationId, OperationIdParts, OperationRequest};
 
 /// Where the key of an operation is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,7 +164,7 @@ impl Identity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identified {
     /// What it asks to have done, ready for a claim.
-    pub asked: Arc<Asked>,
+    pub asked: Arc<OperationRequest>,
     /// Where its key was found.
     pub from: KeySource,
     /// The key as one text, as its sender and the upstream know it; empty for the ids of a batch.
@@ -319,14 +319,14 @@ fn identified(
         from: key.from.into(),
         key: key.parts,
     });
-    let asked = Asked {
+    let asked = OperationRequest {
         id,
         route: Arc::clone(rules.route),
         method: request.method.to_string(),
         path: request.path.to_owned(),
         key: Key::of(key.from.into(), key.parts),
         fingerprint: fingerprint::fingerprint(rules.fingerprint, key.from, request)?,
-        under: rules.under,
+        mode: rules.mode,
     };
     let is_alone = key.from == KeySource::Header && is_plain(rules, request, path.as_deref());
     Ok(Identified {

@@ -6,7 +6,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method};
 
 use super::{FingerprintRule, KeyRule};
-use crate::operation::AskedUnder;
+use crate::operation::RequestMode;
 use crate::provider::signature::Carried;
 use crate::proxy::route::{Mode, PathPattern, RouteSettings, WhenKeyMissing};
 
@@ -50,7 +50,7 @@ pub struct Rules<'a> {
     /// Name of the route.
     pub route: &'a Arc<str>,
     /// What the route does with its operations.
-    pub under: AskedUnder,
+    pub mode: RequestMode,
     /// Of a prefix route, whose requests' path is part of their identity: the prefix.
     pub prefix: Option<&'a str>,
     /// The methods that are deduplicated.
@@ -67,9 +67,9 @@ impl<'a> From<&'a RouteSettings> for Rules<'a> {
     fn from(route: &'a RouteSettings) -> Self {
         Self {
             route: &route.name,
-            under: match route.mode {
-                Mode::Observe => AskedUnder::Observe { genuine: false },
-                Mode::Enforce | Mode::Pass => AskedUnder::Enforce,
+            mode: match route.mode {
+                Mode::Observe => RequestMode::Observe { genuine: false },
+                Mode::Enforce | Mode::Pass => RequestMode::Enforce,
             },
             prefix: match &route.path {
                 PathPattern::Exact(_) => None,

@@ -81,22 +81,23 @@ mod tests {
 
     use super::*;
     use crate::operation::state::{
-        ClaimRequest, Ending, Forgetting, Inquiry, Rule as _, Settlement, State,
+        ClaimRequest, Ending, Forgetting, LookUpLease, Rule as _, Settlement, State,
     };
     use crate::operation::{
-        AnswerBody, Asked, AskedUnder, Attempt, ClaimId, FingerprintDigest, HeldStep, Key, KeyKind,
-        OperationId, Outcome, Reason, Step, StepState, StoredAnswer, Terms, Timestamp,
+        AnswerBody, Attempt, ClaimId, FingerprintDigest, HeldStep, Key, KeyKind, OperationId,
+        OperationRequest, Outcome, Reason, RequestMode, Step, StepState, StoredAnswer, Terms,
+        Timestamp,
     };
 
     fn request() -> ClaimRequest {
-        let asked = Asked {
+        let asked = OperationRequest {
             id: OperationId::from_bytes([1; 16]),
             route: "orders".into(),
             method: "POST".to_owned(),
             path: "/o".to_owned(),
             key: Key { from: KeyKind::Header, parts: vec!["k".to_owned()] },
             fingerprint: FingerprintDigest::under("body").finish(),
-            under: AskedUnder::Enforce,
+            mode: RequestMode::Enforce,
         };
         let terms = Terms {
             lease: Duration::from_secs(15),
@@ -192,7 +193,7 @@ mod tests {
         let State::Uncertain(held) = &mut operation.state else { panic!() };
         let id = ClaimId::from_random([3; 16]);
         let until = Timestamp(9_000);
-        held.lookup = Some(Inquiry { id, until, step: Some("mail".into()) });
+        held.lookup = Some(LookUpLease { id, until, step: Some("mail".into()) });
         let claim_id = ClaimId::from_random([2; 16]);
         let ends_at = Timestamp(61_000);
         let answer = Arc::new(StoredAnswer::empty(http::StatusCode::OK));
@@ -250,7 +251,7 @@ mod tests {
     /// A success that was only observed.
     fn observed() -> Operation {
         let mut operation = succeeded();
-        Arc::make_mut(&mut operation.asked).under = AskedUnder::Observe { genuine: true };
+        Arc::make_mut(&mut operation.asked).mode = RequestMode::Observe { genuine: true };
         operation
     }
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::operation::state::State;
 use crate::operation::{
-    AskedUnder, Attempt, AttemptLog, Decision, Fingerprint, Key, OperationId, Step, Timestamp,
+    Attempt, AttemptLog, Decision, Fingerprint, Key, OperationId, RequestMode, Step, Timestamp,
 };
 
 #[derive(Deserialize)]
@@ -33,10 +33,10 @@ pub(super) struct Asked {
     fingerprint: Fingerprint,
 }
 
-impl From<Asked> for crate::operation::Asked {
+impl From<Asked> for crate::operation::OperationRequest {
     fn from(old: Asked) -> Self {
         let Asked { id, route, method, path, key, fingerprint } = old;
-        Self { id, route, method, path, key, fingerprint, under: AskedUnder::Enforce }
+        Self { id, route, method, path, key, fingerprint, mode: RequestMode::Enforce }
     }
 }
 

@@ -41,7 +41,7 @@ use super::listing::SCANNED_MAX;
 use super::{Error, IfUnwritten, Listed, Listing, RuleCall, Store, Swept, Watch, probe};
 use crate::clock::{Clock, KeptClock};
 use crate::operation::state::{self, OperationState};
-use crate::operation::{Asked, Operation, OperationId};
+use crate::operation::{Operation, OperationId, OperationRequest};
 
 /// Where and how durably the embedded store keeps its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,7 +177,7 @@ impl Store for Embedded {
         self.ask(|reply| Command::Change { call, reply }).await
     }
 
-    fn recall(&self, asked: &Asked) -> Option<OperationState> {
+    fn recall(&self, asked: &OperationRequest) -> Option<OperationState> {
         if self.commands.is_closed() {
             return None;
         }

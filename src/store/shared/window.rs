@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Assumption;
 use crate::operation::state::Transition;
-use crate::operation::{AskedUnder, State, Step, StepState, Timestamp};
+use crate::operation::{RequestMode, State, Step, StepState, Timestamp};
 
 /// How far a server's clock may be behind the time that was assumed.
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
@@ -17,7 +17,7 @@ pub(super) fn earliest<T>(assumed: &Assumption, done: &Transition<T>) -> Timesta
     let before = assumed.record.as_ref().map(|known| &*known.operation);
     let (Some(before), Some(after)) = (before, &done.operation) else { return at };
     // What was only observed is free at once for a route that enforces.
-    if before.asked.under != after.asked.under && after.asked.under == AskedUnder::Enforce {
+    if before.asked.mode != after.asked.mode && after.asked.mode == RequestMode::Enforce {
         return at;
     }
     match (&before.state, &after.state) {

@@ -6,7 +6,7 @@ use onceward::operation::state::{
     ClaimRequest, Claimed, Decided, Forgetting, Grant, IfInFlight, OperationState, Settled,
     Withdrawal,
 };
-use onceward::operation::{Asked, AskedUnder, Outcome};
+use onceward::operation::{OperationRequest, Outcome, RequestMode};
 use onceward::store::{Store, StoreExt as _};
 use tokio::task::JoinSet;
 
@@ -26,7 +26,10 @@ pub(super) async fn s1_the_first_claim_is_granted_and_a_copy_meets_it_in_flight(
 }
 
 /// What each of fifty claims at the same moment is told.
-pub(super) async fn fifty_racers(store: &Arc<dyn Store>, asked: &Arc<Asked>) -> Vec<Claimed> {
+pub(super) async fn fifty_racers(
+    store: &Arc<dyn Store>,
+    asked: &Arc<OperationRequest>,
+) -> Vec<Claimed> {
     let start = Arc::new(tokio::sync::Barrier::new(50));
     let mut racers = JoinSet::new();
     for _ in 0..50 {
@@ -224,8 +227,8 @@ pub(super) async fn s1_what_was_only_observed_is_free_but_for_a_genuine_success(
 ) {
     let store = harness.store();
     let under = |key: &str, genuine: bool| {
-        let under = AskedUnder::Observe { genuine };
-        Arc::new(Asked { under, ..Asked::clone(&order(key)) })
+        let mode = RequestMode::Observe { genuine };
+        Arc::new(OperationRequest { mode, ..OperationRequest::clone(&order(key)) })
     };
     granted(&*store, &under("in flight", true)).await;
     attempted(&*store, &under("uncertain", true), Outcome::Uncertain).await;

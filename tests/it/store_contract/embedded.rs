@@ -10,7 +10,7 @@ use std::time::Duration;
 use fjall::KeyspaceCreateOptions;
 use onceward::clock::Clock;
 use onceward::operation::state::{Claimed, Forgetting, OperationState, Renewal, Settled};
-use onceward::operation::{Asked, OperationId, Outcome, Reason, State, Timestamp};
+use onceward::operation::{OperationId, OperationRequest, Outcome, Reason, State, Timestamp};
 use onceward::store::embedded::{self, Durability, Embedded, IfDamaged, OpenError, Settings};
 use onceward::store::{Error, Store, StoreExt as _};
 use tempfile::TempDir;
@@ -548,7 +548,7 @@ pub(super) fn after_a_crash_of(directory: &Path, damage: impl FnOnce(&Path)) -> 
 #[tokio::test]
 async fn s8_a_probe_that_a_crash_interrupts_leaves_nothing_behind() {
     let one = OnDisk::start().await;
-    let mut probe = Asked::clone(&order("1"));
+    let mut probe = OperationRequest::clone(&order("1"));
     probe.route = "onceward:probe".into();
     one.store.apply(claim_on(&Arc::new(probe))).await.unwrap();
     granted(&*one.store, &order("2")).await;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use onceward::operation::state::Forgetting;
 use onceward::operation::{
-    Asked, Key, KeyKind, KeyPart, OperationId, OperationIdParts, Outcome, State, StateName,
+    Key, KeyKind, KeyPart, OperationId, OperationIdParts, OperationRequest, Outcome, State,
+    StateName,
 };
 use onceward::store::{Listed, Listing, Store, StoreExt as _};
 
@@ -35,7 +36,7 @@ async fn ids(store: &dyn Store, listing: &Listing) -> Vec<OperationId> {
 }
 
 /// What is asked for under this key on another route.
-fn on_route(route: &str, key: &str) -> Arc<Asked> {
+fn on_route(route: &str, key: &str) -> Arc<OperationRequest> {
     let asked = order(key);
     let id = OperationId::derive(OperationIdParts {
         route,
@@ -45,7 +46,7 @@ fn on_route(route: &str, key: &str) -> Arc<Asked> {
         from: asked.key.from,
         key: &[&[key.into()]],
     });
-    Arc::new(Asked { id, route: route.into(), ..Asked::clone(&asked) })
+    Arc::new(OperationRequest { id, route: route.into(), ..OperationRequest::clone(&asked) })
 }
 
 pub(super) async fn a_list_is_newest_first(harness: &impl Harness) {
@@ -162,11 +163,11 @@ pub(super) async fn what_is_past_its_retention_is_not_listed(harness: &impl Harn
 }
 
 /// What is asked for by an event of this id and type.
-fn event(id: KeyPart<'_>, kind: &str) -> Arc<Asked> {
+fn event(id: KeyPart<'_>, kind: &str) -> Arc<OperationRequest> {
     let parts: [&[KeyPart<'_>]; 3] = [&["shop".into()], &[id], &[kind.into()]];
     let id = id_of(KeyKind::Event, &parts);
     let key = Key::of(KeyKind::Event, &parts);
-    Arc::new(Asked { id, key, ..Asked::clone(&order("any")) })
+    Arc::new(OperationRequest { id, key, ..OperationRequest::clone(&order("any")) })
 }
 
 /// The operations with this key.

@@ -8,7 +8,7 @@ use onceward::operation::state::{
     ClaimRequest, Claimed, Conclusion, Finding, IfInFlight, IfUncertain, LookUp, OperationState,
     Settled,
 };
-use onceward::operation::{Asked, DecisionKind, Outcome, StoredAnswer};
+use onceward::operation::{DecisionKind, OperationRequest, Outcome, StoredAnswer};
 use onceward::store::{Store, StoreExt as _};
 
 use super::Harness;
@@ -20,7 +20,7 @@ use super::support::{
 const LOOKUP: Duration = Duration::from_secs(7);
 
 /// A copy that asks the receiver if nobody knows.
-fn asking(asked: &Arc<Asked>) -> ClaimRequest {
+fn asking(asked: &Arc<OperationRequest>) -> ClaimRequest {
     let if_uncertain = IfUncertain::LookedUp { attempts_max: 10, lease: LOOKUP };
     ClaimRequest { if_uncertain, ..claim_on(asked) }
 }
@@ -35,7 +35,7 @@ fn empty_200() -> Arc<StoredAnswer> {
 }
 
 /// A copy is granted the look-up.
-async fn asked_by(store: &dyn Store, asked: &Arc<Asked>) -> ClaimRequest {
+async fn asked_by(store: &dyn Store, asked: &Arc<OperationRequest>) -> ClaimRequest {
     let request = asking(asked);
     let claimed = store.apply(request.clone()).await.unwrap();
     assert!(matches!(claimed, Claimed::LookUp(_)), "{claimed:?}");

@@ -9,7 +9,7 @@ use onceward::operation::state::{
     ClaimRequest, Claimed, Conclusion, Finding, Forgetting, Grant, IfInFlight, IfUncertain, LookUp,
     Renewal, Resolution, Rule, Verdict, Withdrawal,
 };
-use onceward::operation::{Asked, Outcome};
+use onceward::operation::{OperationRequest, Outcome};
 use onceward::store::{Store, StoreExt as _};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -179,7 +179,7 @@ async fn seen(store: &dyn Store, round: u32) -> String {
 }
 
 /// What is asked for under this key, which no other round uses.
-fn keyed(round: u32, key: u8, body: &str) -> Arc<Asked> {
+fn keyed(round: u32, key: u8, body: &str) -> Arc<OperationRequest> {
     order_with_body(&format!("{round}/{key}"), body)
 }
 

@@ -6,7 +6,7 @@ use onceward::operation::state::{
     Advanced, ClaimRequest, Claimed, EventEnd, Forgetting, Grant, IfUncertain, OperationState,
     Resolution, StepEnd, Verdict,
 };
-use onceward::operation::{Asked, Outcome, Plan};
+use onceward::operation::{OperationRequest, Outcome, Plan};
 use onceward::store::{Store, StoreExt as _};
 
 use super::Harness;
@@ -16,14 +16,14 @@ fn plan(at_once: bool) -> Arc<Plan> {
     plan_of(&["charge", "account", "mail"], at_once, IfUncertain::Held)
 }
 
-fn claiming(asked: &Arc<Asked>, plan: &Arc<Plan>) -> ClaimRequest {
+fn claiming(asked: &Arc<OperationRequest>, plan: &Arc<Plan>) -> ClaimRequest {
     ClaimRequest { plan: Some(Arc::clone(plan)), ..claim_on(asked) }
 }
 
 /// Claims an event whose first step to run is this one.
 async fn begun(
     store: &dyn Store,
-    asked: &Arc<Asked>,
+    asked: &Arc<OperationRequest>,
     plan: &Arc<Plan>,
     first: &str,
 ) -> (ClaimRequest, u32) {
@@ -49,7 +49,7 @@ fn open(step: &str) -> Advanced {
 }
 
 /// How it stands with each step.
-async fn standing(store: &dyn Store, asked: &Arc<Asked>) -> Vec<&'static str> {
+async fn standing(store: &dyn Store, asked: &Arc<OperationRequest>) -> Vec<&'static str> {
     let found = store.get(asked.id).await.unwrap().unwrap();
     found.steps.iter().map(|step| step.state.as_str()).collect()
 }

@@ -10,8 +10,8 @@ use onceward::operation::state::{
     Verdict,
 };
 use onceward::operation::{
-    AnswerBody, Asked, AskedUnder, ClaimId, FingerprintDigest, Key, KeyKind, KeyPart, OperationId,
-    OperationIdParts, Outcome, Plan, PlannedStep, Reason, StoredAnswer, Terms,
+    AnswerBody, ClaimId, FingerprintDigest, Key, KeyKind, KeyPart, OperationId, OperationIdParts,
+    OperationRequest, Outcome, Plan, PlannedStep, Reason, RequestMode, StoredAnswer, Terms,
 };
 use onceward::store::{Store, StoreExt as _};
 
@@ -29,29 +29,29 @@ pub(super) fn id_of(from: KeyKind, key: &[&[KeyPart<'_>]]) -> OperationId {
 }
 
 /// What a request with this key and body asks for.
-pub(super) fn order_with_body(key: &str, body: &str) -> Arc<Asked> {
+pub(super) fn order_with_body(key: &str, body: &str) -> Arc<OperationRequest> {
     let id = id_of(KeyKind::Header, &[&[key.into()]]);
     let key = Key { from: KeyKind::Header, parts: vec![key.to_owned()] };
     let mut digest = FingerprintDigest::under("body");
     digest.part(body.as_bytes());
-    Arc::new(Asked {
+    Arc::new(OperationRequest {
         id,
         route: "orders".into(),
         method: "POST".to_owned(),
         path: "/webhooks/orders".to_owned(),
         key,
         fingerprint: digest.finish(),
-        under: AskedUnder::Enforce,
+        mode: RequestMode::Enforce,
     })
 }
 
 /// What a request with this key asks for.
-pub(super) fn order(key: &str) -> Arc<Asked> {
+pub(super) fn order(key: &str) -> Arc<OperationRequest> {
     order_with_body(key, "{}")
 }
 
 /// A claim that may be granted, under a claim id of its own.
-pub(super) fn claim_on(asked: &Arc<Asked>) -> ClaimRequest {
+pub(super) fn claim_on(asked: &Arc<OperationRequest>) -> ClaimRequest {
     static CLAIMS: AtomicU64 = AtomicU64::new(1);
     let number = u128::from(CLAIMS.fetch_add(1, Ordering::Relaxed));
     let claim_id = ClaimId::from_random(number.to_be_bytes());
@@ -65,7 +65,10 @@ pub(super) fn claim_on(asked: &Arc<Asked>) -> ClaimRequest {
 }
 
 /// Claims an operation that is free: the claim, and the attempt's number.
-pub(super) async fn granted(store: &dyn Store, asked: &Arc<Asked>) -> (ClaimRequest, u32) {
+pub(super) async fn granted(
+    store: &dyn Store,
+    asked: &Arc<OperationRequest>,
+) -> (ClaimRequest, u32) {
     let request = claim_on(asked);
     let claimed = store.apply(request.clone()).await.unwrap();
     let Claimed::Granted(Grant { attempt, .. }) = claimed else {
@@ -80,12 +83,12 @@ pub(super) fn granted_as(attempt: u32) -> Claimed {
 }
 
 /// What a copy of it is told now.
-pub(super) async fn copy_of(store: &dyn Store, asked: &Arc<Asked>) -> Claimed {
+pub(super) async fn copy_of(store: &dyn Store, asked: &Arc<OperationRequest>) -> Claimed {
     store.apply(claim_on(asked)).await.unwrap()
 }
 
 /// The same, granted nothing.
-pub(super) async fn look_at(store: &dyn Store, asked: &Arc<Asked>) -> Claimed {
+pub(super) async fn look_at(store: &dyn Store, asked: &Arc<OperationRequest>) -> Claimed {
     let look = ClaimRequest { may_grant: false, ..claim_on(asked) };
     store.apply(look.clone()).await.unwrap()
 }
@@ -146,7 +149,7 @@ pub(super) fn end_of_step(
 /// Claims a free operation and settles it.
 pub(super) async fn attempted(
     store: &dyn Store,
-    asked: &Arc<Asked>,
+    asked: &Arc<OperationRequest>,
     outcome: Outcome,
 ) -> (ClaimRequest, u32) {
     let (request, attempt) = granted(store, asked).await;

@@ -10,7 +10,7 @@ use onceward::config::Config;
 use onceward::idempotency::Executor;
 use onceward::listener::{Listener, Resources, Shutdown};
 use onceward::provider::signature::Certificates;
-use onceward::proxy::{Parties, Proxy};
+use onceward::proxy::{Dependencies, Proxy};
 use onceward::store::{Measured, memory::Memory};
 use onceward::telemetry::Metrics;
 use onceward::upstream::{TrustStore, TrustedProxies};
@@ -55,7 +55,7 @@ impl Inside {
             budget.clone(),
         );
         let resources = Resources { memory: budget.clone(), metrics: Arc::clone(&metrics) };
-        let parties = Parties {
+        let dependencies = Dependencies {
             executor,
             budget,
             clock: clock.clone(),
@@ -64,7 +64,7 @@ impl Inside {
             certificates,
         };
         let trusted = TrustedProxies(Vec::new());
-        let proxy = Proxy::new(config.routes, config.server.limits, trusted, parties).unwrap();
+        let proxy = Proxy::new(config.routes, config.server.limits, trusted, dependencies).unwrap();
         let here = "127.0.0.1:0".parse().unwrap();
         let listener = Listener::bind(here, config.server.listener).unwrap();
         let address = listener.local_addr().unwrap();

@@ -7,15 +7,15 @@ use super::super::settle::{Ending, Line, log_end};
 use super::super::{Call, Change, Lease, Rule, State, Transition, lapse};
 use super::{Asks, Holder, Run, add_missing, begin, decision, ordered, run, stand};
 use crate::operation::{
-    Asked, Attempt, AttemptLog, ClaimId, DecisionKind, HeldStep, Operation, OperationId, Plan,
-    Reason, Step, StepState, StoredAnswer, Terms, Timestamp,
+    Attempt, AttemptLog, ClaimId, DecisionKind, HeldStep, Operation, OperationId, OperationRequest,
+    Plan, Reason, Step, StepState, StoredAnswer, Terms, Timestamp,
 };
 
 /// The end of a step, as its holder reports it.
 #[derive(Debug, Clone)]
 pub struct StepEnd {
     /// What the claim asked for: written again should the record be gone.
-    pub asked: Arc<Asked>,
+    pub asked: Arc<OperationRequest>,
     /// The claim under which the step began.
     pub claim_id: ClaimId,
     /// The number of the attempt at the event.

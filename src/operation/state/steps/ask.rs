@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::lookup::{self, Conclusion, Finding, refuse};
 use super::super::{
-    Change, Claimed, IfUncertain, Inquiry, OperationState, Rule as _, State, Transition,
+    Change, Claimed, IfUncertain, LookUpLease, OperationState, Rule as _, State, Transition,
 };
 use super::{Asks, Holder, Run, run, stand};
 use crate::operation::{AnswerBody, HeldStep, Operation, Plan, StepState, StoredAnswer, Timestamp};
@@ -43,7 +43,7 @@ pub(in crate::operation::state) fn conclude(
     let result = match next {
         Run::LookUp { step, lease } => {
             let id = request.claim_id;
-            let inquiry = Inquiry { id, until: now.plus(lease), step: Some(step) };
+            let inquiry = LookUpLease { id, until: now.plus(lease), step: Some(step) };
             lookup::begin(held, attempt, inquiry, now)
         }
         Run::Begin(_) | Run::Held | Run::Done => refuse(held, attempt, now),

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::operation::{
-    AnswerBody, Asked, AskedUnder, AttemptLog, DecisionKind, Fingerprint, FingerprintDigest, Key,
-    KeyKind, OperationId, Outcome, Plan, PlannedStep, Terms,
+    AnswerBody, AttemptLog, DecisionKind, Fingerprint, FingerprintDigest, Key, KeyKind,
+    OperationId, OperationRequest, Outcome, Plan, PlannedStep, RequestMode, Terms,
 };
 
 const T0: Timestamp = Timestamp(1_000_000);
@@ -43,15 +43,15 @@ fn fingerprint(body: &str) -> Fingerprint {
     digest.finish()
 }
 
-fn asked(body: &str) -> Arc<Asked> {
-    Arc::new(Asked {
+fn asked(body: &str) -> Arc<OperationRequest> {
+    Arc::new(OperationRequest {
         id: OperationId::from_bytes([7; 16]),
         route: "orders".into(),
         method: "POST".to_owned(),
         path: "/webhooks/orders".to_owned(),
         key: Key { from: KeyKind::Header, parts: vec!["key".to_owned()] },
         fingerprint: fingerprint(body),
-        under: AskedUnder::Enforce,
+        mode: RequestMode::Enforce,
     })
 }
 

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use http::{HeaderMap, HeaderValue};
 
 use super::*;
-use crate::operation::AskedUnder;
+use crate::operation::RequestMode;
 use crate::provider::signature::Carried;
 
 /// A route as it is built in: `x-idempotency-key` or `idempotency-key`, else `/id` and `/type?`.
@@ -92,7 +92,7 @@ impl Route {
 
     fn tells(&self, sent: &Sent) -> Result<Identity, IdentifyError> {
         let rules = Rules {
-            under: AskedUnder::Enforce,
+            mode: RequestMode::Enforce,
             route: &self.name,
             prefix: self.prefix.then_some("/orders"),
             methods: &self.methods,
@@ -118,7 +118,7 @@ impl Route {
         }
     }
 
-    fn asked(&self, sent: &Sent) -> Arc<Asked> {
+    fn asked(&self, sent: &Sent) -> Arc<OperationRequest> {
         self.keys(sent).asked
     }
 

@@ -3,7 +3,7 @@
 use http::HeaderMap;
 
 use super::*;
-use crate::operation::{AskedUnder, Timestamp};
+use crate::operation::{RequestMode, Timestamp};
 use crate::provider::signature::{Signed, Written};
 
 /// The sender's header is signed, and what reads the body behind us takes the other one.
@@ -35,7 +35,7 @@ fn two_ids_of_one_event_are_refused_with_both_places() {
     let carried = settings.carried(&signed);
     let route = route("acme").id("signature:id").kind("json:/kind");
     let rules = Rules {
-        under: AskedUnder::Enforce,
+        mode: RequestMode::Enforce,
         route: &route.name,
         prefix: None,
         methods: &route.methods,

@@ -13,20 +13,20 @@ use super::examine::{Examined, LostKind, SECTOR, examine};
 use super::*;
 use crate::operation::state::{ClaimRequest, Ending, Rule as _, Settlement};
 use crate::operation::{
-    AnswerBody, Asked, AskedUnder, ClaimId, FingerprintDigest, Key, KeyKind, Operation,
-    OperationId, StoredAnswer, Terms, Timestamp,
+    AnswerBody, ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, OperationRequest,
+    RequestMode, StoredAnswer, Terms, Timestamp,
 };
 
 /// An operation that was answered with this body.
 fn answered(number: u8, body: &[u8]) -> Operation {
-    let asked = Arc::new(Asked {
+    let asked = Arc::new(OperationRequest {
         id: OperationId::from_bytes([number; 16]),
         route: "orders".into(),
         method: "POST".to_owned(),
         path: "/orders".to_owned(),
         key: Key { from: KeyKind::Header, parts: vec![format!("evt_{number}")] },
         fingerprint: FingerprintDigest::under("body").finish(),
-        under: AskedUnder::Enforce,
+        mode: RequestMode::Enforce,
     });
     let terms = Terms {
         lease: Duration::from_secs(15),

@@ -166,7 +166,7 @@ async fn lists_counts_and_expiry_use_indexes() {
 }
 
 /// Who waits for it on one store, and hears of its end from another one.
-async fn waits(store: &dyn Store, asked: &Arc<onceward::operation::Asked>) {
+async fn waits(store: &dyn Store, asked: &Arc<onceward::operation::OperationRequest>) {
     let waits = ClaimRequest { if_in_flight: IfInFlight::Waits, ..claim_on(asked) };
     let told = store.apply(waits.clone()).await.unwrap();
     assert!(matches!(told, Claimed::NotGranted(OperationState::InFlight { .. })), "{told:?}");

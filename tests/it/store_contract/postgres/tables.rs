@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onceward::operation::state::Forgetting;
-use onceward::operation::{Asked, Key, KeyKind, Outcome};
+use onceward::operation::{Key, KeyKind, OperationRequest, Outcome};
 use onceward::store::postgres::Settings;
 use onceward::store::{Error, Listing, StoreExt as _};
 use tokio::task::JoinSet;
@@ -119,7 +119,8 @@ async fn any_text_is_kept() {
     let served = Served::start().await;
     let part = "a\0b'\"\\ \u{1f980} \u{2028}";
     let key = Key { from: KeyKind::Event, parts: vec![part.to_owned()] };
-    let asked = Arc::new(Asked { path: part.to_owned(), key, ..(*order("any")).clone() });
+    let asked =
+        Arc::new(OperationRequest { path: part.to_owned(), key, ..(*order("any")).clone() });
     granted(&*served.store, &asked).await;
     assert_eq!(served.another().get(asked.id).await.unwrap().unwrap().asked, asked);
     let row = served.server.row(

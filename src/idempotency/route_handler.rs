@@ -11,14 +11,14 @@ use crate::upstream::{Dialing, Upstream};
 
 /// How the requests of one route are handled.
 #[derive(Debug)]
-pub struct Handling {
+pub struct RouteHandler {
     pub(super) policy: Policy,
     pub(super) receivers: Receivers,
     pub(super) metrics: RouteMetrics,
     slots: Arc<Semaphore>,
 }
 
-impl Handling {
+impl RouteHandler {
     /// Handles requests by `policy`. They are forwarded to `upstream`, or on a route with steps to the
     /// receivers of those; then `upstream` gets what is not deduplicated.
     pub fn new(

@@ -12,14 +12,14 @@ use super::disposition::{Disposition, Forwarded};
 
 /// The way back to the sender of one request.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct PendingReply {
     sender: Mutex<Option<oneshot::Sender<Disposition>>>,
     deadline: Option<Instant>,
     told_to_come_back: AtomicBool,
     passing: bool,
 }
 
-impl Reply {
+impl PendingReply {
     /// A way back that is to be used before `deadline`.
     pub(super) fn new(deadline: Option<Instant>) -> (Self, oneshot::Receiver<Disposition>) {
         let (sender, receiver) = oneshot::channel();
