@@ -10,6 +10,8 @@ RUN mkdir src \
     && echo 'fn main() {}' > src/main.rs \
     && cargo build --release --locked --bin onceward
 COPY config config
+# The pages that the documentation of the library includes.
+COPY docs docs
 COPY src src
 # The sample events of `onceward demo`.
 COPY tests/fixtures tests/fixtures

@@ -34,7 +34,7 @@
 //! In this order: [`operation::state`] (all that can happen to an operation), [`idempotency`] (what
 //! "once" means), [`proxy`] (the path of a request), [`store`] (the contract of stores). Modules
 //! are declared from the bottom up; each uses only those above it here.
-#![doc = include_str!("docs/guarantees.md")]
+#![doc = include_str!("../docs/guarantees.md")]
 
 pub mod operation;
 

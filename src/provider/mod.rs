@@ -2,7 +2,7 @@
 //!
 //! What can be said as data is a table, a preset's (`presets/NAME.toml`) or an operator's own; only
 //! ways to sign are code. A preset changes defaults and nothing else: what a route says itself wins.
-#![doc = include_str!("../docs/senders.md")]
+#![doc = include_str!("../../docs/senders.md")]
 
 mod facts;
 mod handshake;

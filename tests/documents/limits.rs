@@ -33,7 +33,7 @@ fn settings(table: &Table) -> BTreeMap<String, String> {
 #[test]
 fn the_page_of_limits_has_every_setting_of_the_server_with_its_built_in_value() {
     let reference: Table = read("config/onceward.toml").parse().unwrap();
-    let page = read("src/docs/limits.md");
+    let page = read("docs/limits.md");
     let server = reference["server"].as_table().unwrap();
     let limits = server["limits"].as_table().unwrap();
     assert_eq!(defaults(&page, "\n## `[server.limits]`"), settings(limits));
@@ -43,7 +43,7 @@ fn the_page_of_limits_has_every_setting_of_the_server_with_its_built_in_value() 
 #[test]
 fn the_page_of_limits_shows_a_route_s_limits_with_their_built_in_values() {
     let reference: Table = read("config/onceward.toml").parse().unwrap();
-    let page = read("src/docs/limits.md");
+    let page = read("docs/limits.md");
     let shown = defaults(&page, "\n## `[defaults]`");
     for (name, default) in &shown {
         let names = name.split('.');
@@ -60,7 +60,7 @@ fn the_page_of_limits_shows_a_route_s_limits_with_their_built_in_values() {
 /// What is counted can be looked up, and what the page says is counted is.
 #[test]
 fn the_page_of_limits_names_every_limit_that_is_counted() {
-    let page = read("src/docs/limits.md");
+    let page = read("docs/limits.md");
     let mut counted: Vec<&str> = Limit::ALL.map(Limit::as_str).to_vec();
     let named = page.split("`limit=\"").skip(1).map(|rest| rest.split_once('"').unwrap().0);
     let mut named: Vec<&str> = named.filter(|name| *name != "…").collect();
@@ -73,8 +73,8 @@ fn the_page_of_limits_names_every_limit_that_is_counted() {
 #[test]
 fn the_page_of_limits_names_codes_that_exist_and_the_readme_leads_to_it() {
     let readme = read("README.md");
-    assert!(readme.contains("(src/docs/limits.md)"));
-    let page = read("src/docs/limits.md");
+    assert!(readme.contains("(docs/limits.md)"));
+    let page = read("docs/limits.md");
     let is_status = |word: &str| word.len() == 3 && word.bytes().all(|byte| byte.is_ascii_digit());
     let codes: Vec<&str> = page
         .split(" `")

@@ -47,7 +47,7 @@ fn the_reference_shows_every_built_in_value() {
 /// What the documentation has an operator write is what the tests have proved to suffice.
 #[test]
 fn the_page_of_redis_has_the_line_of_its_permissions() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/redis.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/redis.md");
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains(onceward::store::redis::ACL_LINE));
 }
@@ -69,16 +69,16 @@ fn what_is_shown_to_start_it_with_gives_it_the_time_to_end() {
         ("examples/cluster/compose.yaml", "stop_grace_period: "),
         ("Dockerfile", "docker stop -t "),
         ("Dockerfile", "terminationGracePeriodSeconds: "),
-        ("src/docs/deployment.md", "of the pod (built-in: 30) | `"),
-        ("src/docs/deployment.md", "of the unit (built-in: 90 s) | `"),
-        ("src/docs/deployment.md", "of the service (built-in: 10 s) | `"),
-        ("src/docs/deployment.md", "`docker run --stop-timeout` (built-in: 10 s) | `"),
+        ("docs/deployment.md", "of the pod (built-in: 30) | `"),
+        ("docs/deployment.md", "of the unit (built-in: 90 s) | `"),
+        ("docs/deployment.md", "of the service (built-in: 10 s) | `"),
+        ("docs/deployment.md", "`docker run --stop-timeout` (built-in: 10 s) | `"),
     ] {
         assert!(seconds(file, before) >= needed, "{file}: {before}");
     }
     let shutdown = server.shutdown_timeout.as_secs();
     let shown = format!("(0 s and {shutdown} s) that is {needed} s");
-    assert!(read("src/docs/deployment.md").contains(&shown), "{shown}");
+    assert!(read("docs/deployment.md").contains(&shown), "{shown}");
     assert!(server.shutdown_timeout >= Duration::from_mins(1), "the built-in `attempt_timeout`");
 }
 

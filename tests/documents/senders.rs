@@ -12,7 +12,7 @@ use toml::{Table, Value};
 #[test]
 fn what_the_page_of_senders_shows_is_right() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = std::fs::read_to_string(root.join("src/docs/senders.md")).unwrap();
+    let page = std::fs::read_to_string(root.join("docs/senders.md")).unwrap();
     let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split_once("```").unwrap().0);
     let senders: Vec<_> = blocks
         .map(|block| {
@@ -34,7 +34,7 @@ fn what_the_page_of_senders_shows_is_right() {
 /// writes them.
 #[test]
 fn every_sender_has_a_page_that_says_what_its_preset_says() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/providers");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/providers");
     let update = std::env::var_os("UPDATE_DOCS").is_some();
     let mut pages: Vec<(String, String)> =
         presets().iter().map(|preset| (format!("{}.md", preset.name), page(preset))).collect();

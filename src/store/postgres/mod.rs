@@ -7,7 +7,7 @@
 //! `url` may lead to PgBouncer in transaction mode: there are no prepared statements, and nothing
 //! is left set in a session. Ends of attempts are heard of over one more connection, which must be
 //! a direct one (`listen_url`); else who waits asks again every second.
-#![doc = include_str!("../../docs/postgres.md")]
+#![doc = include_str!("../../../docs/postgres.md")]
 
 mod concerns;
 mod dial;

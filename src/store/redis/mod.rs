@@ -7,7 +7,7 @@
 //! What the server has acknowledged is as durable as the server is set up to make it. With
 //! `replica_acks`, replicas have it as well before it counts; a failover to a replica that was not
 //! among them may still lose it.
-#![doc = include_str!("../../docs/redis.md")]
+#![doc = include_str!("../../../docs/redis.md")]
 
 mod call;
 mod cluster;

@@ -164,7 +164,7 @@ async fn people_read_the_documented_columns() {
 #[tokio::test]
 async fn every_column_and_table_is_described_in_the_database_and_on_its_page() {
     let served = Served::start().await;
-    let page = include_str!("../../../../src/docs/postgres.md");
+    let page = include_str!("../../../../docs/postgres.md");
     let described = "SELECT name, coalesce(told, '') FROM (
             SELECT attname, col_description(attrelid, attnum) FROM pg_attribute
             WHERE attrelid = 'onceward.operations'::regclass AND attnum > 0
