@@ -104,7 +104,8 @@ async fn uploads_beyond_the_memory_are_told_to_come_back_and_then_get_through() 
     let opened = async {
         // Nine bodies are the whole memory; until the gate opens nobody gives any of it back.
         onceward.comes_to_count(&reached("buffered_bytes_max"), 41.0).await;
-        assert!(onceward.metric("onceward_buffered_bytes").await <= 2.0 * 1024.0 * 1024.0);
+        // A body that has just ended is counted twice while it is put together.
+        onceward.comes_down_to("onceward_buffered_bytes", 2.0 * 1024.0 * 1024.0).await;
         gate.opens();
     };
     let (replies, ()) = tokio::join!(uploads, opened);
