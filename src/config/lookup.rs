@@ -12,7 +12,7 @@ use super::leaf::{Text, Written};
 use super::problem::{Key, quoted};
 use super::secrets::TextOrSecret;
 use crate::idempotency::{Condition, LookupSettings, Reference, Scalar, UrlTemplate};
-use crate::proxy::Pointer;
+use crate::json::Pointer;
 
 /// No sender waits for longer.
 const TIMEOUT_MAX: Duration = Duration::from_mins(1);

@@ -22,7 +22,8 @@ use super::url::{Host, PublicUrl};
 use super::value::{AddedHeader, Over};
 use super::word::{InFlightWord, UncertainWord};
 use crate::idempotency::{Reference, Remember, WhenStoreFails};
-use crate::proxy::{Mode, PathPattern, Pointer, RefusalBody, Selector, WhenKeyMissing};
+use crate::json::Pointer;
+use crate::proxy::{Mode, PathPattern, RefusalBody, Selector, WhenKeyMissing};
 use crate::store::embedded::Durability;
 use crate::upstream::{StatusRange, Target};
 

@@ -8,7 +8,8 @@ use http::{HeaderName, Method};
 use ipnet::IpNet;
 
 use super::leaf::Written;
-use crate::proxy::{Pointer, Selector};
+use crate::json::Pointer;
+use crate::proxy::Selector;
 use crate::upstream::{StatusRange, may_be_added};
 
 /// `""` stands for "not set" where a setting may be switched off again.

@@ -1,8 +1,8 @@
-//! Refuses heads that hyper lets through and that two readers could read in two ways.
+//! Refuses request heads that hyper accepts and that another HTTP server could read differently.
 //!
-//! Whoever stands before or behind us may frame or route such a request differently; then a
-//! request hides in the body of another one, or reaches what it was not allowed to. Nothing is
-//! repaired here: a sender of webhooks that is honest has no need of it.
+//! A proxy before us or a server behind us may frame or route such a request in another way. Then a
+//! request hides in the body of another one (request smuggling), or reaches an upstream that it must
+//! not reach. Nothing is repaired: an honest sender of webhooks never sends such a head.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -10,9 +10,10 @@ use http::uri::{Authority, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 
 use super::host::canonical_host;
+use super::refusal::{Malformed, Refusal};
 
-/// Headers that reach the upstream, or decide what does, whatever `Connection` names (RFC 9110,
-/// 7.6.1). Every route adds those that it reads.
+/// Headers that `Connection` must not name, because a proxy removes the headers named there (RFC 9110,
+/// 7.6.1): they reach the upstream, or decide what does. Every route adds the headers that it reads.
 const END_TO_END: &[&str] = &[
     "authorization",
     "content-encoding",
@@ -28,62 +29,23 @@ const END_TO_END: &[&str] = &[
     "x-idempotency-key",
 ];
 
-/// And all that begin so.
+/// Further headers that `Connection` must not name: all that begin with one of these.
 const END_TO_END_PREFIXES: &[&str] = &["onceward-", "x-forwarded-"];
 
-/// Readers in the manner of CGI take these for the header with a hyphen.
+/// Servers that pass headers as CGI variables (RFC 3875, 4.1.18) turn both spellings into one name.
 const FRAMING_ALIASES: [HeaderName; 2] =
     [HeaderName::from_static("content_length"), HeaderName::from_static("transfer_encoding")];
 
-/// Why a head is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum GuardError {
-    /// It can be read in more than one way.
-    #[error(transparent)]
-    Malformed(Malformed),
-    /// It expects something that we do not know.
-    #[error("the only expectation that can be met is `100-continue`")]
-    Expectation,
-}
-
-/// In which way a head is malformed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Malformed {
-    /// RFC 9112, 6.1: a list of codings, two lines, or another coding.
-    #[error("`Transfer-Encoding` must be given once, as `chunked`")]
-    TransferEncoding,
-    /// RFC 9112, 6.3.
-    #[error("`Transfer-Encoding` and `Content-Length` exclude each other")]
-    TwoLengths,
-    /// A header whose name differs from one of framing by an underscore.
-    #[error("a header's name must not pass for `Content-Length` or `Transfer-Encoding`")]
-    FramingAlias,
-    /// RFC 9112, 3.2.
-    #[error("the request names no host")]
-    HostMissing,
-    /// RFC 9112, 3.2: even if they are equal.
-    #[error("`Host` must be given once")]
-    HostRepeated,
-    /// RFC 9110, 7.2.
-    #[error("the host must be a name, or an IPv4 or IPv6 address, with or without a port")]
-    HostInvalid,
-    /// RFC 9112, 3.2.2: the target would win, but not everybody knows that.
-    #[error("`Host` and the request's target name different hosts")]
-    HostDisagrees,
-    /// RFC 9112, 3.2.
-    #[error("the request's target must be a path, or an `http` URL")]
-    Target,
-    /// RFC 9110, 7.6.1.
-    #[error("`Connection` must not name a header that is meant for the receiver")]
-    ConnectionNames,
-}
-
-/// Checks a request's head. Which methods are allowed is not decided here.
-pub(super) fn head(parts: &Parts) -> Result<(), GuardError> {
+/// Checks a request's head. The route decides later which methods it takes.
+///
+/// # Errors
+///
+/// [`Refusal::Malformed`] or [`Refusal::Expectation`].
+pub(super) fn head(parts: &Parts) -> Result<(), Refusal> {
     framing(&parts.headers, parts.version)
         .and_then(|()| target(&parts.method, &parts.uri))
         .and_then(|()| host(parts))
-        .map_err(GuardError::Malformed)?;
+        .map_err(Refusal::Malformed)?;
     expectation(&parts.headers)
 }
 
@@ -106,23 +68,23 @@ fn framing(headers: &HeaderMap, version: Version) -> Result<(), Malformed> {
 }
 
 fn target(method: &Method, uri: &Uri) -> Result<(), Malformed> {
-    // Its target is a host alone (RFC 9112, 3.2.3), and it is refused as a method.
+    // The target of CONNECT is a host and port (RFC 9112, 3.2.3). No route takes that method.
     if method == Method::CONNECT {
         return Ok(());
     }
     if uri.scheme().is_some_and(|scheme| *scheme != Scheme::HTTP && *scheme != Scheme::HTTPS) {
-        return Err(Malformed::Target);
+        return Err(Malformed::TargetForm);
     }
     let path = uri.path();
     let asterisk = path == "*" && method == Method::OPTIONS;
     if !path.starts_with('/') && !asterisk {
-        return Err(Malformed::Target);
+        return Err(Malformed::TargetForm);
     }
-    // `http` also takes a backslash, which some readers take for a slash, and raw UTF-8.
+    // The `http` crate accepts raw UTF-8, and a backslash, which some servers read as a slash.
     let query = uri.query().unwrap_or_default();
     let odd = |byte: u8| !byte.is_ascii_graphic() || byte == b'\\';
     if path.bytes().chain(query.bytes()).any(odd) {
-        return Err(Malformed::Target);
+        return Err(Malformed::TargetForm);
     }
     Ok(())
 }
@@ -134,7 +96,7 @@ fn host(parts: &Parts) -> Result<(), Malformed> {
     }
     let mut hosts = parts.headers.get_all(HOST).iter();
     let Some(value) = hosts.next() else {
-        // HTTP/1.0 has no need of it; HTTP/2 has it in `:authority`.
+        // HTTP/1.0 needs no host (RFC 9112, 3.2). HTTP/2 has it in `:authority` (RFC 9113, 8.3.1).
         let needless = match parts.version {
             Version::HTTP_11 => false,
             Version::HTTP_2 => target.is_some(),
@@ -155,8 +117,8 @@ fn host(parts: &Parts) -> Result<(), Malformed> {
     }
 }
 
-/// Whether it is a host and perhaps a port: `Authority` also takes a user, any port, marks that no
-/// name has, and anything between brackets.
+/// Whether it is a host, with or without a port. `Authority` also accepts a user name, any text as
+/// port, characters that no name has, and any text between brackets.
 fn is_host(authority: &Authority) -> bool {
     let host = authority.host();
     let Some(port) = authority.as_str().strip_prefix(host) else {
@@ -172,19 +134,20 @@ fn is_host(authority: &Authority) -> bool {
     port_fits && canonical_host(host).is_ok()
 }
 
-/// Whether both name one host and port; the port may be left out where it is the scheme's own.
+/// Whether both name one host and port. The default port of the scheme may be left out.
 fn agree(target: &Authority, host: &Authority, scheme: Option<&Scheme>) -> bool {
     let own = if scheme == Some(&Scheme::HTTPS) { 443 } else { 80 };
     let port = |authority: &Authority| authority.port_u16().unwrap_or(own);
     target.host().eq_ignore_ascii_case(host.host()) && port(target) == port(host)
 }
 
-/// Nothing may be taken away on the way that the receiver is meant to get: `is_read` says what its
-/// route reads.
+/// Refuses a `Connection` that names a header which the upstream must get. Without this check a correctly
+/// signed request with `Connection: Stripe-Signature` would reach the upstream without its signature.
+/// `is_read` says whether the route reads a header.
 pub(super) fn connection(
     headers: &HeaderMap,
     is_read: impl Fn(&HeaderName) -> bool,
-) -> Result<(), GuardError> {
+) -> Result<(), Refusal> {
     let named = headers
         .get_all(CONNECTION)
         .iter()
@@ -197,15 +160,15 @@ pub(super) fn connection(
         };
         let read = HeaderName::from_bytes(name).is_ok_and(|name| is_read(&name));
         if known || read || END_TO_END_PREFIXES.iter().any(begins) {
-            return Err(GuardError::Malformed(Malformed::ConnectionNames));
+            return Err(Refusal::Malformed(Malformed::ConnectionNames));
         }
     }
     Ok(())
 }
 
-fn expectation(headers: &HeaderMap) -> Result<(), GuardError> {
+fn expectation(headers: &HeaderMap) -> Result<(), Refusal> {
     let known = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
-    if headers.get_all(EXPECT).iter().all(known) { Ok(()) } else { Err(GuardError::Expectation) }
+    if headers.get_all(EXPECT).iter().all(known) { Ok(()) } else { Err(Refusal::Expectation) }
 }
 
 #[cfg(test)]
@@ -219,7 +182,7 @@ mod tests {
         target: &str,
         version: Version,
         headers: &[(&str, &str)],
-    ) -> Result<(), GuardError> {
+    ) -> Result<(), Refusal> {
         let mut request = Request::builder().method(method).uri(target).version(version);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -229,20 +192,20 @@ mod tests {
         connection(&parts.headers, |name| name == "stripe-signature")
     }
 
-    fn with(headers: &[(&str, &str)]) -> Result<(), GuardError> {
+    fn with(headers: &[(&str, &str)]) -> Result<(), Refusal> {
         check("POST", "/hook", Version::HTTP_11, &[&[("host", "h")], headers].concat())
     }
 
-    fn at(target: &str) -> Result<(), GuardError> {
+    fn at(target: &str) -> Result<(), Refusal> {
         check("POST", target, Version::HTTP_11, &[("host", "h")])
     }
 
-    fn to(host: &str) -> Result<(), GuardError> {
+    fn to(host: &str) -> Result<(), Refusal> {
         check("POST", "/hook", Version::HTTP_11, &[("host", host)])
     }
 
-    fn malformed(reason: Malformed) -> Result<(), GuardError> {
-        Err(GuardError::Malformed(reason))
+    fn malformed(reason: Malformed) -> Result<(), Refusal> {
+        Err(Refusal::Malformed(reason))
     }
 
     #[test]
@@ -318,7 +281,7 @@ mod tests {
     #[test]
     fn a_target_is_a_path_or_a_url() {
         for target in ["hook", "*", "/\\evil/hook", "/hook?x=\\", "/h\u{fc}k", "ftp://h/hook"] {
-            assert_eq!(at(target), malformed(Malformed::Target), "{target}");
+            assert_eq!(at(target), malformed(Malformed::TargetForm), "{target}");
         }
         for target in ["/hook?x=%0d%0a", "/a%2fb", "//h/hook", "/a;b=c", "/hook?x=../.."] {
             assert_eq!(at(target), Ok(()), "{target}");
@@ -354,8 +317,8 @@ mod tests {
     #[test]
     fn an_unknown_expectation_is_not_met_c103() {
         assert_eq!(with(&[("expect", "100-Continue")]), Ok(()));
-        assert_eq!(with(&[("expect", "foo")]), Err(GuardError::Expectation));
+        assert_eq!(with(&[("expect", "foo")]), Err(Refusal::Expectation));
         let second = with(&[("expect", "100-continue"), ("expect", "foo")]);
-        assert_eq!(second, Err(GuardError::Expectation));
+        assert_eq!(second, Err(Refusal::Expectation));
     }
 }

@@ -4,73 +4,75 @@ use std::sync::Arc;
 
 use http::request::Parts;
 
-use super::identify::KeySource;
-use super::respond::Answer;
+use super::answer::Answer;
 use super::route::Route;
 use crate::clock::{Clock, Moment};
 use crate::idempotency::StepPolicy;
 use crate::operation::{OperationRequest, Reason};
 use crate::telemetry::{Disposition, RouteMetrics};
 
-/// What became known of a request on its way.
-#[derive(Debug, Default)]
-pub(super) struct Told {
-    /// The route that it names.
-    pub(super) route: Option<Arc<Route>>,
-    /// Its body was read to its end.
-    pub(super) is_received: bool,
-    /// What it asks to have done, if it has a key.
-    pub(super) asked: Option<Arc<OperationRequest>>,
-    /// Where its key was found, if it has one.
-    pub(super) from: Option<KeySource>,
-}
-
-impl Told {
-    /// A key names an event; what a sender proves itself with is never part of one.
-    fn key(&self) -> Option<String> {
-        self.asked.as_ref()?.key.logged()
-    }
-}
-
-/// The line of one request. If it is dropped before its end, the sender has gone; the work goes on.
+/// Collects what becomes known of one request on its path, and writes its log line at the end. If it is
+/// dropped before, the sender has hung up; the attempt goes on without it.
 #[derive(Debug)]
-pub(super) struct RequestLine {
+pub(super) struct RequestLog {
     method: http::Method,
     uri: http::Uri,
     began: Moment,
     clock: Clock,
     ended: bool,
+    /// The route that the request names, even if that route refuses it.
+    pub(super) route: Option<Arc<Route>>,
+    /// Whether the body was read to its end.
+    pub(super) is_received: bool,
+    /// The operation that it asks for, if it has a key.
+    pub(super) asked: Option<Arc<OperationRequest>>,
 }
 
-impl RequestLine {
-    pub(super) fn begin(parts: &Parts, clock: Clock) -> Self {
-        let (method, uri) = (parts.method.clone(), parts.uri.clone());
-        Self { method, uri, began: clock.moment(), clock, ended: false }
+impl RequestLog {
+    pub(super) fn begin(head: &Parts, clock: Clock) -> Self {
+        Self {
+            method: head.method.clone(),
+            uri: head.uri.clone(),
+            began: clock.moment(),
+            clock,
+            ended: false,
+            route: None,
+            is_received: false,
+            asked: None,
+        }
     }
 
-    /// Writes the line and counts the request.
-    pub(super) fn end(&mut self, answer: &Answer, told: &Told, counters: &RouteMetrics) {
+    /// The key, for the log. A key names an event and is no secret: no signature, token or password is
+    /// ever a part of one.
+    fn key(&self) -> Option<String> {
+        self.asked.as_ref()?.key.logged()
+    }
+
+    /// Writes the line and counts the request; under `no_route` if it names no route.
+    pub(super) fn end(mut self, answer: &Answer, no_route: &RouteMetrics) {
         self.ended = true;
         let took = self.began.until(self.clock.moment());
+        let route = self.route.as_ref();
+        let counters = route.map_or(no_route, |route| route.handler.metrics());
         counters.request(answer.disposition, took);
         let is_refused = answer.disposition == Disposition::Refused;
         if is_refused && let Some(code) = answer.code {
             counters.refusal(code);
         }
-        // A path is an outsider's: what could break the line is escaped.
+        // Anybody may have chosen the path. Escaped, it cannot break the line or move a cursor.
         tracing::info!(
             method = %self.method,
             path = %self.uri.path().escape_debug(),
-            route.name = told.route.as_ref().map(|route| &*route.settings.name),
+            route.name = self.route.as_ref().map(|route| &*route.settings.name),
             status = answer.response.status().as_u16(),
             disposition = answer.disposition.as_str(),
             code = answer.code,
             detail = answer.detail.as_ref().filter(|_| is_refused),
             reason = answer.reason.map(Reason::as_str),
             step = answer.step.as_deref(),
-            upstream = answer.reason.and_then(|_| upstream_of(told.route.as_deref()?, answer)),
+            upstream = answer.reason.and_then(|_| upstream_of(self.route.as_deref()?, answer)),
             operation.id = answer.operation.map(tracing::field::display),
-            operation.key = told.key(),
+            operation.key = self.key(),
             attempt.number = answer.attempt,
             duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             "answered"
@@ -78,7 +80,7 @@ impl RequestLine {
     }
 }
 
-/// Who gave no answer.
+/// The address of the upstream that gave no answer.
 fn upstream_of<'r>(route: &'r Route, answer: &Answer) -> Option<&'r str> {
     let settings = &route.settings;
     let upstream = match &settings.steps {
@@ -91,7 +93,7 @@ fn upstream_of<'r>(route: &'r Route, answer: &Answer) -> Option<&'r str> {
     upstream.map(|upstream| upstream.target.authority.as_str())
 }
 
-impl Drop for RequestLine {
+impl Drop for RequestLog {
     fn drop(&mut self) {
         if !self.ended {
             let took = self.began.until(self.clock.moment());

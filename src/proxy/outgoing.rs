@@ -1,4 +1,4 @@
-//! The request as the upstream gets it.
+//! The request that the upstream gets.
 
 use std::sync::Arc;
 
@@ -17,22 +17,22 @@ use crate::upstream::{self, Forwarding, Request, TrustedProxies};
 
 const VERIFIED: HeaderName = HeaderName::from_static("onceward-verified");
 
-/// Who gets a request, and what it is asked for.
+/// The upstream of a request, and the target that it is asked for.
 #[derive(Clone, Copy)]
-pub(super) struct Receiver<'a> {
+pub(super) struct Destination<'a> {
     pub(super) selected: &'a Selected<Arc<Route>>,
     pub(super) upstream: &'a upstream::Settings,
 }
 
-/// The request, complete but for what names its operation. Takes the headers out of `head`: nothing
-/// looks at them as they were received any more.
+/// The request for the upstream, without the headers that depend on its operation. Moves the headers out
+/// of `head`: no later step reads them as they were received.
 pub(super) fn request(
     head: &mut Parts,
-    receiver: Receiver<'_>,
+    destination: Destination<'_>,
     body: &Bytes,
     trusted: &TrustedProxies,
 ) -> Request {
-    let Receiver { selected, upstream } = receiver;
+    let Destination { selected, upstream } = destination;
     let headers = std::mem::take(&mut head.headers);
     let host = headers.get(header::HOST).cloned();
     let host = host
@@ -65,20 +65,16 @@ pub(super) fn request(
     }
 }
 
-/// The same, saying whose signature was checked.
-pub(super) fn vouched_for(mut request: Request, verified: Option<HeaderValue>) -> Request {
+/// The same request with the header that names the provider whose signature is valid.
+pub(super) fn with_provider(mut request: Request, verified: Option<HeaderValue>) -> Request {
     if let Some(provider) = verified {
         request.headers.insert(VERIFIED, provider);
     }
     request
 }
 
-/// The same with the header that carries the key to an upstream which deduplicates itself.
-pub(super) fn carrying_key(
-    mut request: Request,
-    header: Option<&HeaderName>,
-    key: &str,
-) -> Request {
+/// The same request with the header that carries the key to an upstream which deduplicates, too.
+pub(super) fn with_key(mut request: Request, header: Option<&HeaderName>, key: &str) -> Request {
     if let Some(name) = header
         && let Ok(value) = HeaderValue::from_str(key)
     {
@@ -87,10 +83,10 @@ pub(super) fn carrying_key(
     request
 }
 
-/// What the requests of a route's steps are made of: one head for all of them. Two steps are two
-/// things to be done, perhaps by one receiver: each has the id of its own as key.
+/// The template of the requests of a route's steps: one head for all of them. Two steps may have one
+/// upstream, so that each step has a key of its own: its step id.
 #[derive(Debug)]
-pub(super) struct ToSteps {
+pub(super) struct StepTemplate {
     head: Parts,
     selected: Selected<Arc<Route>>,
     body: Bytes,
@@ -99,9 +95,9 @@ pub(super) struct ToSteps {
     verified: Option<HeaderValue>,
 }
 
-impl ToSteps {
-    /// None on a route without steps. Refused is here what no step could be asked for, and what
-    /// there is no memory for: once the event is claimed it is too late to say so.
+impl StepTemplate {
+    /// None on a route without steps. A target that no step could be asked for, and a head that has no
+    /// room in memory, are refused here: after the claim it would be too late for a refusal.
     pub(super) fn new(
         head: &Parts,
         selected: &Selected<Arc<Route>>,
@@ -125,13 +121,13 @@ impl ToSteps {
         Ok(Some(steps))
     }
 
-    /// The same, saying whose signature was checked.
-    pub(super) fn vouched_for(self, verified: Option<HeaderValue>) -> Box<dyn StepRequests> {
+    /// The same template with the name of the provider whose signature is valid.
+    pub(super) fn with_provider(self, verified: Option<HeaderValue>) -> Box<dyn StepRequests> {
         Box::new(Self { verified, ..self })
     }
 
-    /// The memory of the heads that there will be at a time beside the one that was received: the
-    /// one that it keeps, and those of the steps that run. A head grows by what we add to it.
+    /// The bytes of all heads that exist at one time beside the received one: the head of this template,
+    /// and one for each step that runs. A head is counted twice, because Onceward adds fields to it.
     fn bytes(&self) -> usize {
         let steps = self.selected.route.settings.steps.as_ref();
         let at_once = steps.filter(|steps| steps.at_once).map_or(1, |steps| steps.steps.len());
@@ -141,15 +137,15 @@ impl ToSteps {
     }
 }
 
-impl StepRequests for ToSteps {
+impl StepRequests for StepTemplate {
     fn of(&self, step: usize) -> Option<Request> {
         let step = self.selected.route.settings.steps.as_ref()?.steps.get(step)?;
         let mut head = self.head.clone();
         let selected = self.selected.towards(&head, &step.upstream).ok()?;
-        let receiver = Receiver { selected: &selected, upstream: &step.upstream };
-        let request = request(&mut head, receiver, &self.body, &self.trusted);
-        let request = vouched_for(request, self.verified.clone());
+        let destination = Destination { selected: &selected, upstream: &step.upstream };
+        let request = request(&mut head, destination, &self.body, &self.trusted);
+        let request = with_provider(request, self.verified.clone());
         let id = OperationId::of_step(self.event, &step.name).to_string();
-        Some(carrying_key(request, step.forward_key.as_ref(), &id))
+        Some(with_key(request, step.forward_key.as_ref(), &id))
     }
 }

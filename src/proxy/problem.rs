@@ -1,12 +1,13 @@
-//! Answers that are a problem (RFC 9457), and the headers that every answer has.
+//! Problem documents (RFC 9457), and the headers that every answer has.
 
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
 
+use super::answer::Answer;
 use super::identify::KeySource;
-use super::respond::Answer;
+
 use crate::operation::{OperationId, Reason};
 use crate::telemetry::{self, MayCount};
 use crate::upstream::AnswerBody;
@@ -14,12 +15,11 @@ use crate::upstream::AnswerBody;
 const DISPOSITION: HeaderName = HeaderName::from_static("onceward-disposition");
 const OPERATION: HeaderName = HeaderName::from_static("onceward-operation");
 
-/// Codes of refusals that no route is named with: those that are made before one is known. The
-/// listener counts the last one here.
+/// Codes of refusals that are made before a route is known. The listener makes and counts the last one.
 pub(super) const CODES_WITHOUT_ROUTE: &[&str] =
     &["draining", "malformed", "method-not-allowed", "no-route", "head-too-large"];
 
-/// What is counted of requests that no route took.
+/// The counters of requests that no route took.
 pub(super) const COUNTED_WITHOUT_ROUTE: MayCount =
     MayCount { refusals: CODES_WITHOUT_ROUTE, observed: false, lookups: false };
 
@@ -63,7 +63,18 @@ pub(super) fn mark(
 }
 
 impl Problem {
-    /// The answer that says it.
+    /// A problem that belongs to no operation and names no time to come back.
+    pub(super) fn new(
+        status: StatusCode,
+        code: &'static str,
+        title: &'static str,
+        detail: impl Into<String>,
+    ) -> Self {
+        let detail = detail.into();
+        Self { status, code, title, detail, retry_after: None, operation: None, attempt: None }
+    }
+
+    /// The answer that holds this problem.
     pub(super) fn answer(self, disposition: telemetry::Disposition) -> Answer {
         let Self { status, code, title, detail, retry_after, operation, attempt } = self;
         let json = ProblemJson {
@@ -152,7 +163,7 @@ pub(super) const fn what_failed(reason: Reason) -> &'static str {
     }
 }
 
-/// Why a key is taken to stand for another request, and what helps if it does not.
+/// Tells a sender that its key stands for another request, and what to do if that is a mistake.
 pub(super) const fn reused(from: Option<KeySource>) -> &'static str {
     match from {
         Some(KeySource::UntypedEvent) => {

@@ -1,6 +1,8 @@
-//! The whole body, in memory, within limits. Nothing is claimed for a request that is not complete.
+//! Receive: reads the whole body into memory, within limits. Nothing is claimed for a request that is
+//! not complete.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,115 +15,124 @@ use tokio::time::{Instant, timeout_at};
 
 use super::refusal::{Malformed, Refusal};
 use crate::budget::{Budget, Buffer, Places, Reserved};
+use crate::listener::{HeadMemory, Peer};
 use crate::telemetry::{Limit, Metrics};
+use crate::upstream::TrustedProxies;
 
-/// The rate of a body is looked at from here on: a connection begins slowly, and most bodies are
-/// there long before.
+/// The age at which the rate of a body is first checked. A connection begins slowly (RFC 5681, 3.1), and
+/// most bodies are complete long before.
 const RATE_GRACE: Duration = Duration::from_secs(5);
 
-/// A body that is complete.
+/// A request whose body is complete.
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) body: Bytes,
+    /// The memory of head and body.
     pub(super) memory: Reserved,
-    /// When its head had come.
+    /// When its head had arrived.
     pub(super) arrived: Instant,
-}
-
-/// How long a body may be, and how slow.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
-    /// Its length: `request_bytes_max` of its route.
-    pub(super) bytes_max: usize,
-    /// For the whole of it: `server.limits.body_timeout`.
-    pub(super) timeout: Duration,
-    /// Bytes per second on average since it began: `server.limits.body_rate_min`.
-    pub(super) rate_min: usize,
-}
-
-/// What a body is received with.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Means<'a> {
-    pub(super) budget: &'a Budget,
-    pub(super) metrics: &'a Metrics,
-    /// The places of those whose body has not come yet.
-    pub(super) pending: &'a Places,
-    /// Whose share of them it takes.
+    /// The peer that takes its places, where shares of one peer are limited.
     pub(super) peer: Option<IpAddr>,
 }
 
-/// When a body that has come so far is given up if nothing more comes.
-#[derive(Debug, Clone, Copy)]
+/// Reads the bodies of all routes.
+#[derive(Debug)]
+pub(super) struct BodyReader {
+    /// How long a whole body may take: `server.limits.body_timeout`.
+    pub(super) timeout: Duration,
+    /// Bytes per second, on average since a body began: `server.limits.body_rate_min`.
+    pub(super) rate_min: usize,
+    pub(super) budget: Budget,
+    pub(super) metrics: Arc<Metrics>,
+    /// The places of requests whose body has not arrived yet. A slow sender takes one of these, and none
+    /// of the places of requests in flight.
+    pub(super) pending: Places,
+    /// The proxies whose `X-Forwarded-For` names the peer, where shares of one peer are limited.
+    pub(super) peers: Option<Arc<TrustedProxies>>,
+}
+
+/// The time at which a body is given up, and the limit that it has reached then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Deadline {
-    began: Instant,
-    bounds: Bounds,
+    at: Instant,
+    limit: Limit,
 }
 
-impl Deadline {
-    fn after(self, bytes: usize) -> (Instant, Limit) {
-        let whole = self.began + self.bounds.timeout;
-        let Some(allowed) = bytes.checked_div(self.bounds.rate_min) else {
-            return (whole, Limit::BodyTimeout);
-        };
-        let allowed = Duration::from_secs(u64::try_from(allowed).unwrap_or(u64::MAX));
-        match self.began.checked_add(allowed.max(RATE_GRACE)) {
-            Some(slow) if slow < whole => (slow, Limit::BodyRate),
-            Some(_) | None => (whole, Limit::BodyTimeout),
-        }
-    }
-}
-
-/// Reads the body of a request to its end. It takes a place among the pending ones only if it has
-/// to be waited for, not if all of it has come with its head.
-pub(super) async fn body<B: Body<Data = Bytes> + Unpin>(
-    parts: &Parts,
-    body: &mut B,
-    bounds: Bounds,
-    means: Means<'_>,
-) -> Result<Received, Refusal> {
-    let Means { budget, metrics, pending, peer } = means;
-    let Bounds { bytes_max, .. } = bounds;
-    // A length that is too long is refused before the first byte, and before a 100 (Continue).
-    let declared = body.size_hint().exact().or_else(|| content_length(parts));
-    if declared.is_some_and(|bytes| bytes > bytes_max as u64) {
-        return Err(Refusal::BodyTooLarge { bytes_max });
-    }
-    let expected = declared.and_then(|bytes| usize::try_from(bytes).ok());
-    let mut buffer = Buffer::new(budget, expected);
-    let arrived = Instant::now();
-    let deadline = Deadline { began: arrived, bounds };
-    let take = || pending.take(peer).ok_or(Refusal::Overloaded);
-    // A body that comes only after a 100 (Continue) is not there yet; nobody is told to send one
-    // that there is no place for.
-    let expects = parts.headers.contains_key(header::EXPECT) && !body.is_end_stream();
-    let mut place = expects.then(take).transpose()?;
-    loop {
-        let at_hand = if place.is_none() { at_hand(body).await } else { None };
-        let next = if let Some(next) = at_hand {
-            next
-        } else {
-            if place.is_none() {
-                place = Some(take()?);
-            }
-            let (at, limit) = deadline.after(buffer.len());
-            let Ok(next) = timeout_at(at, chunk(body)).await else {
-                metrics.limit_reached(limit);
-                return Err(Refusal::BodyTimeout);
-            };
-            next
-        };
-        let Some(bytes) = next? else { break };
-        if buffer.len() + bytes.len() > bytes_max {
+impl BodyReader {
+    /// Reads the body of a request to its end. The request takes a place among the pending ones only if
+    /// its body has to be waited for.
+    ///
+    /// Cancel safe in the sense that all places and memory are given back when it is dropped.
+    pub(super) async fn read<B: Body<Data = Bytes> + Unpin>(
+        &self,
+        head: &Parts,
+        body: &mut B,
+        bytes_max: usize,
+    ) -> Result<Received, Refusal> {
+        // A body that is too long is refused before its first byte, and before a 100 (Continue).
+        let declared = body.size_hint().exact().or_else(|| content_length(head));
+        if declared.is_some_and(|bytes| bytes > bytes_max as u64) {
             return Err(Refusal::BodyTooLarge { bytes_max });
         }
-        buffer.append(&bytes).map_err(|_| Refusal::Overloaded)?;
+        let expected = declared.and_then(|bytes| usize::try_from(bytes).ok());
+        let mut buffer = Buffer::new(&self.budget, expected);
+        let arrived = Instant::now();
+        let peer = self.limited_peer(head);
+        let take_place = || self.pending.take(peer).ok_or(Refusal::Overloaded);
+        // A sender that expects a 100 (Continue) sends its body only then. It is not told to send a body
+        // that has no place.
+        let expects = head.headers.contains_key(header::EXPECT) && !body.is_end_stream();
+        let mut place = expects.then(take_place).transpose()?;
+        loop {
+            let at_hand = if place.is_none() { at_hand(body).await } else { None };
+            let next = if let Some(next) = at_hand {
+                next
+            } else {
+                if place.is_none() {
+                    place = Some(take_place()?);
+                }
+                let deadline = self.deadline(arrived, buffer.len());
+                let Ok(next) = timeout_at(deadline.at, chunk(body)).await else {
+                    self.metrics.limit_reached(deadline.limit);
+                    return Err(Refusal::BodyTimeout);
+                };
+                next
+            };
+            let Some(bytes) = next? else { break };
+            if buffer.len() + bytes.len() > bytes_max {
+                return Err(Refusal::BodyTooLarge { bytes_max });
+            }
+            buffer.append(&bytes).map_err(|_| Refusal::Overloaded)?;
+        }
+        let (body, mut memory) = buffer.finish();
+        if let Some(head) = head.extensions.get::<HeadMemory>().and_then(HeadMemory::take) {
+            memory.absorb(head);
+        }
+        Ok(Received { body, memory, arrived, peer })
     }
-    let (body, memory) = buffer.finish();
-    Ok(Received { body, memory, arrived })
+
+    /// The peer that takes the places of a request; none where shares of one peer are not limited.
+    fn limited_peer(&self, head: &Parts) -> Option<IpAddr> {
+        let Peer(peer) = head.extensions.get::<Peer>()?;
+        let trusted = self.peers.as_ref()?;
+        Some(trusted.client(peer.ip(), &head.headers))
+    }
+
+    /// When a body is given up that began then and of which so many bytes have arrived.
+    fn deadline(&self, began: Instant, bytes: usize) -> Deadline {
+        let whole = Deadline { at: began + self.timeout, limit: Limit::BodyTimeout };
+        // A rate of 0 asks for nothing.
+        let Some(allowed) = bytes.checked_div(self.rate_min) else { return whole };
+        let allowed = Duration::from_secs(u64::try_from(allowed).unwrap_or(u64::MAX));
+        match began.checked_add(allowed.max(RATE_GRACE)) {
+            Some(slow) if slow < whole.at => Deadline { at: slow, limit: Limit::BodyRate },
+            Some(_) | None => whole,
+        }
+    }
 }
 
-/// The next bytes of the body if they have come. On HTTP/1 hyper hands them on piece by piece, and
-/// reads the next one only when the task that is this one has given way.
+/// The next bytes of the body if they have arrived already. On HTTP/1 hyper's connection and this future
+/// run in one task: hyper reads the next piece only after this future has yielded once.
 async fn at_hand<B: Body<Data = Bytes> + Unpin>(
     body: &mut B,
 ) -> Option<Result<Option<Bytes>, Refusal>> {
@@ -132,7 +143,7 @@ async fn at_hand<B: Body<Data = Bytes> + Unpin>(
     chunk(body).now_or_never()
 }
 
-/// The next bytes of the body. Trailers end here: they were decided on by nobody.
+/// The next bytes of the body. Trailers are dropped: no check has seen them.
 async fn chunk<B: Body<Data = Bytes> + Unpin>(body: &mut B) -> Result<Option<Bytes>, Refusal> {
     while !body.is_end_stream()
         && let Some(frame) = body.frame().await
@@ -154,12 +165,24 @@ fn content_length(parts: &Parts) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::{PlaceSettings, Share};
 
+    /// Seconds after its beginning when a body is given up, and the limit.
     fn given_up(bytes: usize, rate_min: usize) -> (Duration, Limit) {
-        let bounds = Bounds { bytes_max: 1 << 20, timeout: Duration::from_secs(30), rate_min };
-        let deadline = Deadline { began: Instant::now(), bounds };
-        let (at, limit) = deadline.after(bytes);
-        (at - deadline.began, limit)
+        let metrics = Arc::new(Metrics::new());
+        let settings =
+            PlaceSettings { limit: Limit::BodiesPending, max: 1, per_peer_max: Share::WHOLE };
+        let reader = BodyReader {
+            timeout: Duration::from_secs(30),
+            rate_min,
+            budget: Budget::new(1 << 20, Arc::clone(&metrics)),
+            pending: Places::new(settings, Arc::clone(&metrics)),
+            metrics,
+            peers: None,
+        };
+        let began = Instant::now();
+        let deadline = reader.deadline(began, bytes);
+        (deadline.at - began, deadline.limit)
     }
 
     #[test]

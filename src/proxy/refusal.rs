@@ -1,44 +1,45 @@
 //! Why a request got no operation.
 
-use super::guard::{self, GuardError};
+use serde::Serialize;
+
 use super::identify::IdentifyError;
 use crate::provider::signature::Refused;
 
-/// Why a request got no operation.
+/// Why a request got no operation. [`respond`](super::respond) gives each its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// No route serves this host and path.
     NoRoute,
-    /// The route does not take this method; it takes these.
+    /// The route does not take this method. It takes these.
     MethodNotAllowed(String),
-    /// The request is not one that can be passed on safely.
+    /// The request cannot be forwarded safely.
     Malformed(Malformed),
-    /// It expects something other than 100 (Continue).
+    /// `Expect` names something other than `100-continue`.
     Expectation,
-    /// Its body is longer than the route takes.
+    /// The body is longer than the route allows.
     BodyTooLarge {
-        /// What the route takes.
+        /// The greatest length that the route allows, in bytes.
         bytes_max: usize,
     },
-    /// Its body took too long.
+    /// The body took too long.
     BodyTimeout,
-    /// It is not known to be its sender's.
+    /// The signature does not show that the request is the sender's.
     Signature(Refused),
-    /// It has no key, or one that cannot be used.
+    /// There is no key, or one that cannot be used.
     Key(IdentifyError),
-    /// There is more to do than can be done.
+    /// A limit was reached.
     Overloaded,
     /// The process is about to end.
     Draining,
 }
 
-impl From<GuardError> for Refusal {
-    fn from(error: GuardError) -> Self {
-        match error {
-            GuardError::Malformed(malformed) => Self::Malformed(Malformed::Head(malformed)),
-            GuardError::Expectation => Self::Expectation,
-        }
-    }
+/// A refusal in words, as log, `onceward explain` and the problem document have it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExplainedRefusal {
+    /// The code of the problem that the sender gets.
+    pub code: &'static str,
+    /// The same in a sentence, which repeats nothing of the request.
+    pub detail: String,
 }
 
 impl From<IdentifyError> for Refusal {
@@ -47,28 +48,58 @@ impl From<IdentifyError> for Refusal {
     }
 }
 
-/// What is wrong with a request's form.
+impl From<Refused> for Refusal {
+    fn from(refused: Refused) -> Self {
+        Self::Signature(refused)
+    }
+}
+
+/// Why a request cannot be forwarded safely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Malformed {
-    /// Its head can be read in two ways.
-    #[error(transparent)]
-    Head(guard::Malformed),
-    /// Its target does not parse.
+    /// RFC 9112, 6.1: a list of codings, two lines, or another coding.
+    #[error("`Transfer-Encoding` must be given once, as `chunked`")]
+    TransferEncoding,
+    /// RFC 9112, 6.3.
+    #[error("`Transfer-Encoding` and `Content-Length` exclude each other")]
+    TwoLengths,
+    /// The name of a header differs from one of the framing headers only by an underscore.
+    #[error("a header's name must not pass for `Content-Length` or `Transfer-Encoding`")]
+    FramingAlias,
+    /// RFC 9112, 3.2.
+    #[error("the request names no host")]
+    HostMissing,
+    /// RFC 9112, 3.2: even if the two are equal.
+    #[error("`Host` must be given once")]
+    HostRepeated,
+    /// RFC 9110, 7.2.
+    #[error("the host must be a name, or an IPv4 or IPv6 address, with or without a port")]
+    HostInvalid,
+    /// RFC 9112, 3.2.2: the target would win, but not every server knows that.
+    #[error("`Host` and the request's target name different hosts")]
+    HostDisagrees,
+    /// RFC 9112, 3.2.
+    #[error("the request's target must be a path, or an `http` URL")]
+    TargetForm,
+    /// RFC 9110, 7.6.1: headers that `Connection` names are removed on the way.
+    #[error("`Connection` must not name a header that is meant for the upstream")]
+    ConnectionNames,
+    /// The target does not parse.
     #[error("the request target does not parse")]
     Target,
-    /// With the path of the upstream before its own it is longer than a target may be.
+    /// The target is too long once it is appended to the path of the upstream.
     #[error("with the path of the upstream the target is longer than 65534 bytes")]
     TargetTooLong,
     /// Dot segments lead out of the route.
     #[error("the path leaves its route through dot segments")]
     LeavesRoute,
-    /// Some receiver would take it for another route's.
+    /// Some HTTP servers would read the path as the path of another route.
     #[error("the path can be read as that of another route")]
     OtherRoute,
-    /// Nobody can say how it is meant.
+    /// There are too many readings to compare them with the other routes.
     #[error("the path can be read in too many ways")]
     Readings,
-    /// Its body broke off or is framed wrongly.
+    /// The body broke off or is framed wrongly.
     #[error("the body is incomplete or framed wrongly")]
     Body,
 }

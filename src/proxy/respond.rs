@@ -1,134 +1,115 @@
-//! The answer to the sender: the only place that names a status code.
+//! Respond: the answer to the sender. This is the only place that names a status code.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 
+use super::answer::Answer;
 use super::identify::KeySource;
 use super::problem::{Problem, mark, reused, what_failed};
-use super::refusal::Refusal;
-use super::route::{RefusalBody, RouteSettings};
+use super::refusal::{ExplainedRefusal, Refusal};
+use super::selector::Unread;
+use super::settings::{RefusalBody, RouteSettings};
+use crate::budget::{Budget, Reserved};
 use crate::idempotency::{Disposition, Forwarded};
 use crate::operation::{AnswerBody as StoredBody, OperationId, Reason, StoredAnswer};
 use crate::provider::signature::Refused;
 use crate::telemetry;
 use crate::upstream::AnswerBody;
 
-/// The answer to a request, and what is said of it in log and metrics.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) response: Response<AnswerBody>,
-    pub(super) disposition: telemetry::Disposition,
-    /// The code of the problem, if it is one.
-    pub(super) code: Option<&'static str>,
-    /// Its detail.
-    pub(super) detail: Option<String>,
-    /// Why the upstream gave no answer, if that is it.
-    pub(super) reason: Option<Reason>,
-    /// Which of several upstreams that was.
-    pub(super) step: Option<Arc<str>>,
-    pub(super) operation: Option<OperationId>,
-    pub(super) attempt: Option<u32>,
-}
-
-impl Answer {
-    /// One that is no problem, and of no operation.
-    pub(super) const fn plain(
-        response: Response<AnswerBody>,
-        disposition: telemetry::Disposition,
-    ) -> Self {
-        Self {
-            response,
-            disposition,
-            code: None,
-            detail: None,
-            reason: None,
-            step: None,
-            operation: None,
-            attempt: None,
-        }
-    }
-}
-
 const UPSTREAM_STATUS: HeaderName = HeaderName::from_static("onceward-upstream-status");
 const BODY: HeaderName = HeaderName::from_static("onceward-body");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 impl Refusal {
-    /// Status, code, title and detail of the problem.
-    fn describe(&self) -> (StatusCode, &'static str, &'static str, String) {
+    /// The problem document of this refusal.
+    fn problem(&self) -> Problem {
         use StatusCode as S;
         match self {
             Self::NoRoute => {
-                let detail = "no route serves this host and path".to_owned();
-                (S::NOT_FOUND, "no-route", "no route", detail)
+                let detail = "no route serves this host and path";
+                Problem::new(S::NOT_FOUND, "no-route", "no route", detail)
             }
             Self::MethodNotAllowed(allow) => {
                 let detail = format!("this route takes {allow}");
-                (S::METHOD_NOT_ALLOWED, "method-not-allowed", "method not allowed", detail)
+                Problem::new(
+                    S::METHOD_NOT_ALLOWED,
+                    "method-not-allowed",
+                    "method not allowed",
+                    detail,
+                )
             }
             Self::Malformed(malformed) => {
-                (S::BAD_REQUEST, "malformed", "malformed request", malformed.to_string())
+                let detail = malformed.to_string();
+                Problem::new(S::BAD_REQUEST, "malformed", "malformed request", detail)
             }
             Self::Expectation => {
-                let detail = "only `100-continue` can be expected".to_owned();
-                (S::EXPECTATION_FAILED, "malformed", "expectation failed", detail)
+                let detail = "only `100-continue` can be expected";
+                Problem::new(S::EXPECTATION_FAILED, "malformed", "expectation failed", detail)
             }
             Self::BodyTooLarge { bytes_max } => {
                 let detail = format!("this route takes bodies of up to {bytes_max} bytes");
-                (S::PAYLOAD_TOO_LARGE, "body-too-large", "body too large", detail)
+                Problem::new(S::PAYLOAD_TOO_LARGE, "body-too-large", "body too large", detail)
             }
             Self::BodyTimeout => {
-                let detail = "the body did not come in time; nothing was forwarded".to_owned();
-                (S::REQUEST_TIMEOUT, "body-timeout", "body timeout", detail)
+                let detail = "the body did not come in time; nothing was forwarded";
+                Problem::new(S::REQUEST_TIMEOUT, "body-timeout", "body timeout", detail)
             }
-            Self::Signature(refused) => {
-                let (status, code, title) = match refused {
-                    Refused::Missing(_) | Refused::Empty(_) | Refused::NoEvent => {
-                        (S::UNAUTHORIZED, "signature-missing", "signature missing")
-                    }
-                    Refused::Invalid(_) => {
-                        (S::UNAUTHORIZED, "signature-invalid", "signature invalid")
-                    }
-                    Refused::Stale { .. } => {
-                        (S::UNAUTHORIZED, "signature-stale", "signature stale")
-                    }
-                    Refused::Undecided(_) => {
-                        (S::SERVICE_UNAVAILABLE, "signature-undecided", "signature undecided")
-                    }
-                };
-                (status, code, title, refused.to_string())
-            }
+            Self::Signature(refused) => signature_problem(refused),
             Self::Key(error) => {
-                let title =
-                    if error.code() == "key-missing" { "key missing" } else { "key invalid" };
-                (S::BAD_REQUEST, error.code(), title, error.to_string())
+                let title = match error.why {
+                    Unread::Missing(_) => "key missing",
+                    Unread::Invalid(_) => "key invalid",
+                };
+                Problem::new(S::BAD_REQUEST, error.code(), title, error.to_string())
             }
             Self::Overloaded => {
                 let detail = "there is more to do than can be done now; nothing was forwarded";
-                (S::SERVICE_UNAVAILABLE, "overloaded", "overloaded", detail.to_owned())
+                Problem::new(S::SERVICE_UNAVAILABLE, "overloaded", "overloaded", detail)
             }
             Self::Draining => {
-                let detail = "this process is about to end; nothing was forwarded".to_owned();
-                (S::SERVICE_UNAVAILABLE, "draining", "draining", detail)
+                let detail = "this process is about to end; nothing was forwarded";
+                Problem::new(S::SERVICE_UNAVAILABLE, "draining", "draining", detail)
             }
         }
     }
 
-    /// The code and the detail of the problem, for those who explain it elsewhere.
-    pub(super) fn explained(&self) -> (&'static str, String) {
-        let (_, code, _, detail) = self.describe();
-        (code, detail)
+    /// Code and detail of the problem, for the log and `onceward explain`.
+    pub(super) fn explained(&self) -> ExplainedRefusal {
+        let Problem { code, detail, .. } = self.problem();
+        ExplainedRefusal { code, detail }
+    }
+}
+
+fn signature_problem(refused: &Refused) -> Problem {
+    let detail = refused.to_string();
+    match refused {
+        Refused::Missing(_) | Refused::Empty(_) | Refused::NoEvent => {
+            let code = "signature-missing";
+            Problem::new(StatusCode::UNAUTHORIZED, code, "signature missing", detail)
+        }
+        Refused::Invalid(_) => {
+            let code = "signature-invalid";
+            Problem::new(StatusCode::UNAUTHORIZED, code, "signature invalid", detail)
+        }
+        Refused::Stale { .. } => {
+            let code = "signature-stale";
+            Problem::new(StatusCode::UNAUTHORIZED, code, "signature stale", detail)
+        }
+        // The certificate could not be fetched: the sender should send the event again.
+        Refused::Undecided(_) => {
+            let code = "signature-undecided";
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, "signature undecided", detail)
+        }
     }
 }
 
 /// The answer to a request that got no operation.
 pub(super) fn refused(refusal: &Refusal) -> Answer {
-    let (status, code, title, detail) = refusal.describe();
-    let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(Duration::ZERO);
-    let problem =
-        Problem { status, code, title, detail, retry_after, operation: None, attempt: None };
+    let mut problem = refusal.problem();
+    let status = problem.status;
+    problem.retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(Duration::ZERO);
     let mut answer = problem.answer(telemetry::Disposition::Refused);
     if let Refusal::MethodNotAllowed(allow) = refusal
         && let Ok(allow) = HeaderValue::from_str(allow)
@@ -143,15 +124,15 @@ pub(super) fn refused(refusal: &Refusal) -> Answer {
     answer
 }
 
-/// Takes the body from a refusal of a route whose sender demands it without.
-pub(super) fn bare(answer: &mut Answer, route: &RouteSettings) {
+/// Removes the body of a problem, on a route whose sender accepts no body in a refusal.
+pub(super) fn without_body(answer: &mut Answer, route: &RouteSettings) {
     if route.refusal_body == RefusalBody::None && answer.code.is_some() {
         *answer.response.body_mut() = AnswerBody::whole(bytes::Bytes::new());
         answer.response.headers_mut().remove(header::CONTENT_TYPE);
     }
 }
 
-/// The answer to a request by what happened to it, and by where its key was found, if it has one.
+/// The answer that tells the sender what happened to its request. `from` says where the key was found.
 pub(super) fn with(
     disposition: Disposition,
     route: &RouteSettings,
@@ -160,90 +141,85 @@ pub(super) fn with(
     use telemetry::Disposition as D;
     match disposition {
         Disposition::Executed { operation, attempt, step, end } => {
-            executed(end, D::Executed, route, Some(Of { operation, attempt, step }))
+            let operation = Some(operation);
+            let attempt = Some(attempt);
+            executed(end, D::Executed, route, Executed { operation, attempt, step })
         }
-        Disposition::Passed(end) => executed(end, D::Passed, route, None),
+        Disposition::Passed(end) => executed(end, D::Passed, route, Executed::default()),
         Disposition::Replayed { operation, attempt, answer } => {
             replayed(&answer, operation, attempt)
         }
         Disposition::InFlight { operation, attempt, retry_after, own } => {
             let own_status = || route.in_place_of(StatusCode::GATEWAY_TIMEOUT);
             let status = if own { own_status() } else { route.in_flight_status };
+            let detail = "an attempt of this operation is in flight; send it again later";
             let problem = Problem {
-                status,
-                code: "in-flight",
-                title: "in flight",
-                detail: "an attempt of this operation is in flight; send it again later".to_owned(),
                 retry_after: Some(retry_after),
                 operation: Some(operation),
                 attempt,
+                ..Problem::new(status, "in-flight", "in flight", detail)
             };
             problem.answer(D::InFlight)
         }
         Disposition::Uncertain { operation, attempt, ends_in } => {
+            let detail =
+                "nobody knows whether this operation was done; it is not sent again on a guess";
             let problem = Problem {
-                status: route.uncertain_status,
-                code: "uncertain",
-                title: "uncertain",
-                detail:
-                    "nobody knows whether this operation was done; it is not sent again on a guess"
-                        .to_owned(),
                 retry_after: Some(come_back_for_uncertain(ends_in)),
                 operation: Some(operation),
                 attempt,
+                ..Problem::new(route.uncertain_status, "uncertain", "uncertain", detail)
             };
             problem.answer(D::Uncertain)
         }
         Disposition::Mismatched { operation, attempt } => {
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
             let problem = Problem {
-                status: StatusCode::UNPROCESSABLE_ENTITY,
-                code: "key-reused",
-                title: "key reused",
-                detail: reused(from).to_owned(),
-                retry_after: None,
                 operation: Some(operation),
                 attempt: Some(attempt),
+                ..Problem::new(status, "key-reused", "key reused", reused(from))
             };
             problem.answer(D::Mismatched)
         }
         Disposition::Overloaded => refused(&Refusal::Overloaded),
         Disposition::StoreUnavailable => {
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            let detail = "the operation store is unavailable; nothing was forwarded";
             let problem = Problem {
-                status: StatusCode::SERVICE_UNAVAILABLE,
-                code: "store-unavailable",
-                title: "store unavailable",
-                detail: "the operation store is unavailable; nothing was forwarded".to_owned(),
                 retry_after: Some(Duration::from_secs(5)),
-                operation: None,
-                attempt: None,
+                ..Problem::new(status, "store-unavailable", "store unavailable", detail)
             };
             problem.answer(D::Refused)
         }
     }
 }
 
-/// The time until the upstream can no longer be working on it; once that is over, 30 s.
+/// When a sender should come back for an uncertain operation: when the upstream can no longer be working
+/// on it, or in 30 s if that time has passed.
 fn come_back_for_uncertain(ends_in: Duration) -> Duration {
     if ends_in.is_zero() { Duration::from_secs(30) } else { ends_in }
 }
 
-/// Which attempt of which operation, and at which step it has ended.
-struct Of {
-    operation: OperationId,
-    attempt: u32,
+/// The operation whose attempt ended; a default one for a request that is not deduplicated.
+#[derive(Default)]
+struct Executed {
+    operation: Option<OperationId>,
+    attempt: Option<u32>,
+    /// The step that the attempt ended at.
     step: Option<Arc<str>>,
 }
 
+/// The answer to a request that was forwarded.
 fn executed(
     end: Forwarded,
     disposition: telemetry::Disposition,
     route: &RouteSettings,
-    of: Option<Of>,
+    executed: Executed,
 ) -> Answer {
-    let operation = of.as_ref().map(|of| of.operation);
-    let attempt = of.as_ref().map(|of| of.attempt);
-    let step = of.and_then(|of| of.step);
-    let (status, code, title, reason, retry_after) = match end {
+    let Executed { operation, attempt, step } = executed;
+    let uncertain = |ends_in| Some(come_back_for_uncertain(ends_in));
+    let gateway = StatusCode::BAD_GATEWAY;
+    let (problem, reason) = match end {
         Forwarded::Answered { status, headers, body } => {
             let mut response = Response::new(body);
             *response.status_mut() = status;
@@ -253,37 +229,34 @@ fn executed(
             return Answer { step, operation, attempt, ..Answer::plain(response, disposition) };
         }
         Forwarded::Unreachable { reason } => {
-            (StatusCode::BAD_GATEWAY, "upstream-unreachable", "upstream unreachable", reason, None)
+            (Problem::new(gateway, "upstream-unreachable", "upstream unreachable", ""), reason)
         }
         Forwarded::Broken { reason, ends_in } => {
-            let retry_after = Some(come_back_for_uncertain(ends_in));
-            (StatusCode::BAD_GATEWAY, "upstream-broken", "upstream broken", reason, retry_after)
+            let problem = Problem::new(gateway, "upstream-broken", "upstream broken", "");
+            (Problem { retry_after: uncertain(ends_in), ..problem }, reason)
         }
         Forwarded::TimedOut => {
-            let retry_after = Some(come_back_for_uncertain(Duration::ZERO));
-            let reason = Reason::TimedOut;
-            (
-                StatusCode::GATEWAY_TIMEOUT,
-                "upstream-timeout",
-                "upstream timeout",
-                reason,
-                retry_after,
-            )
+            let status = StatusCode::GATEWAY_TIMEOUT;
+            let problem = Problem::new(status, "upstream-timeout", "upstream timeout", "");
+            let retry_after = uncertain(Duration::ZERO);
+            (Problem { retry_after, ..problem }, Reason::TimedOut)
         }
     };
-    let sent = route.in_place_of(status);
-    let retry_after = retry_after.or_else(|| (sent != status).then_some(Duration::ZERO));
+    let status = route.in_place_of(problem.status);
+    // A sender that gets `retry_status` in place of a final status is asked to come back.
+    let asks_again = (status != problem.status).then_some(Duration::ZERO);
     let failed = what_failed(reason);
     let detail = match &step {
         Some(step) => format!("step `{step}`: {failed}"),
         None => failed.to_owned(),
     };
-    let problem = Problem { status: sent, code, title, detail, retry_after, operation, attempt };
+    let retry_after = problem.retry_after.or(asks_again);
+    let problem = Problem { status, detail, retry_after, operation, attempt, ..problem };
     Answer { reason: Some(reason), step, ..problem.answer(disposition) }
 }
 
-/// Sends `retry_status` in place of a status of the upstream's after which its sender would give the
-/// event up, though it is not done. The body stays.
+/// Replaces a status of the upstream by `retry_status`, if the event is not done and the sender would not
+/// send it again after that status. The body stays.
 fn replace_final(response: &mut Response<AnswerBody>, route: &RouteSettings) {
     let own = response.status();
     let sent = if route.is_done_after(own) { own } else { route.in_place_of(own) };
@@ -317,6 +290,29 @@ fn replayed(answer: &StoredAnswer, operation: OperationId, attempt: u32) -> Answ
     Answer { operation, attempt, ..Answer::plain(response, disposition) }
 }
 
+/// The memory of a replay. Its body stays in memory for as long as its sender takes to read it.
+///
+/// # Errors
+///
+/// [`Refusal::Overloaded`] if the budget has no room for it.
+pub(super) fn memory_of_replay(
+    disposition: &Disposition,
+    budget: &Budget,
+) -> Result<Option<Reserved>, Refusal> {
+    match disposition {
+        Disposition::Replayed { answer, .. } => {
+            budget.reserve(answer.weight()).map(Some).map_err(|_| Refusal::Overloaded)
+        }
+        Disposition::Executed { .. }
+        | Disposition::Passed(_)
+        | Disposition::InFlight { .. }
+        | Disposition::Uncertain { .. }
+        | Disposition::Mismatched { .. }
+        | Disposition::Overloaded
+        | Disposition::StoreUnavailable => Ok(None),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::refusal::Malformed;
@@ -346,7 +342,7 @@ mod tests {
             [(&without_route[..], CODES_WITHOUT_ROUTE), (&of_routes[..], CODES_OF_ROUTES)]
         {
             for refusal in refusals {
-                let (code, _) = refusal.explained();
+                let ExplainedRefusal { code, .. } = refusal.explained();
                 assert!(codes.contains(&code), "{code}");
             }
         }

@@ -1,7 +1,7 @@
-//! Which route: by host first, then by path (exact before longest prefix), then by method.
+//! Select: finds the route of a request, by host first, then by path (exact before longest prefix), then
+//! by method.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
@@ -9,9 +9,11 @@ use http::{Method, header};
 
 use super::guard;
 use super::host::canonical_host;
+use super::identify::SAFE_METHODS;
+use super::path_pattern::PathPattern;
 use super::paths;
-use super::refusal::{Malformed, Refusal};
-use super::route::{PASSING, PathPattern, Route, RouteSettings};
+use super::refusal::{ExplainedRefusal, Malformed, Refusal};
+use super::settings::RouteSettings;
 use crate::upstream;
 
 /// The longest target that `http` takes (`MAX_LEN` in its `src/uri/mod.rs`).
@@ -21,11 +23,12 @@ const TARGET_BYTES_MAX: usize = 65_534;
 #[derive(Debug)]
 pub(super) struct Routes<R> {
     as_written: Tables<R>,
-    /// The same for who makes no difference between upper and lower case.
+    /// The same routes in lower case, for servers that do not distinguish upper and lower case.
     lower_case: Tables<R>,
-    /// Whether it is of no matter which route takes a request: none has what another has not.
+    /// Whether all routes treat a request alike, so that it does not matter which one takes it.
     all_alike: bool,
-    /// Whether a plain path can be read as that of a route that is written otherwise.
+    /// Whether a plain path can be read as the path of a route that is written in another way: some
+    /// route's path has an upper-case letter or ends in a slash.
     plain_differs: bool,
 }
 
@@ -39,19 +42,13 @@ struct Tables<R> {
 struct Table<R> {
     exact: HashMap<String, R>,
     prefixes: HashMap<String, R>,
-    /// How long the prefixes are, so that finding one takes no longer where they are many.
+    /// The lengths of the prefixes. A look-up tries each length once, however many prefixes there are.
     prefix_lengths: BTreeSet<usize>,
 }
 
-/// A route, at work or merely described.
+/// A route: one at work, or only its settings.
 pub(super) trait Described: Clone {
     fn settings(&self) -> &RouteSettings;
-}
-
-impl Described for Arc<Route> {
-    fn settings(&self) -> &RouteSettings {
-        &self.settings
-    }
 }
 
 impl Described for &RouteSettings {
@@ -66,9 +63,9 @@ pub(super) struct Selected<R> {
     pub(super) route: R,
     /// The host that was asked for.
     pub(super) host: Authority,
-    /// What the upstream is asked for.
+    /// The target that the upstream is asked for.
     pub(super) target: PathAndQuery,
-    /// The part of the path that was replaced, if any.
+    /// The part of the path that the path of the upstream replaced, if it did.
     pub(super) prefix: Option<String>,
 }
 
@@ -92,7 +89,7 @@ impl<R: Described> Routes<R> {
         Self { as_written, lower_case, all_alike, plain_differs }
     }
 
-    /// The route whose host and path a request names. What is refused from here on is refused by it.
+    /// The route whose host and path a request names. Metrics and log count later refusals for it.
     pub(super) fn named(&self, head: &Parts) -> Result<R, Refusal> {
         let target = target(head)?;
         let host = host(head);
@@ -100,13 +97,13 @@ impl<R: Described> Routes<R> {
         self.as_written.find(&name, target.path()).cloned().ok_or(Refusal::NoRoute)
     }
 
-    /// Whether the route that a request names takes it, and where it goes from there.
+    /// Whether the route takes the request, and the target for the upstream.
     pub(super) fn select(&self, route: R, head: &Parts) -> Result<Selected<R>, Refusal> {
         let target = target(head)?;
         let (host, path) = (host(head), target.path());
         let name = canonical_host(host.host()).unwrap_or_default();
         let settings = route.settings();
-        if !settings.methods.contains(&head.method) && !PASSING.contains(&head.method) {
+        if !settings.methods.contains(&head.method) && !SAFE_METHODS.contains(&head.method) {
             return Err(Refusal::MethodNotAllowed(allow(&settings.methods)));
         }
         self.read_alike(settings, &name, path).map_err(Refusal::Malformed)?;
@@ -116,7 +113,7 @@ impl<R: Described> Routes<R> {
         Ok(Selected { route, host, target, prefix })
     }
 
-    /// Whoever reads the path, it is one of this route, or of another one that is like it.
+    /// Checks that every reading of the path belongs to this route, or to one that treats it alike.
     fn read_alike(&self, route: &RouteSettings, host: &str, path: &str) -> Result<(), Malformed> {
         if let PathPattern::Prefix(prefix) = &route.path
             && paths::climbs(path.get(prefix.len()..).unwrap_or_default())
@@ -134,8 +131,8 @@ impl<R: Described> Routes<R> {
         Ok(())
     }
 
-    /// The routes that take a reading of a path as it is, without the slash at its end, or with one
-    /// if that is how they are written; in this case or another.
+    /// The routes that take a reading of a path: as it is, without the slash at its end, or with a slash
+    /// for routes that are written with one; each also in lower case.
     fn takers<'r>(&'r self, host: &'r str, reading: &str) -> impl Iterator<Item = &'r R> {
         let path = paths::spelled(reading);
         let bare = path.trim_end_matches('/');
@@ -154,7 +151,8 @@ impl<R: Described> Routes<R> {
     }
 }
 
-/// Most paths: nothing in them that anybody decodes, cuts off or resolves.
+/// Whether a path has only one reading: no server decodes, cuts off or resolves anything of it. Most
+/// paths are so, and need no search.
 fn has_one_reading(path: &str) -> bool {
     let plain =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"/-_.~".contains(&byte);
@@ -165,7 +163,7 @@ fn ends_open(path: &str) -> bool {
     path.len() > 1 && path.ends_with('/')
 }
 
-/// Whether a request comes to the same whichever of the two takes it.
+/// Whether two routes treat a request alike.
 fn alike(one: &RouteSettings, other: &RouteSettings) -> bool {
     std::ptr::eq(one, other)
         || (one.mode == other.mode
@@ -175,7 +173,7 @@ fn alike(one: &RouteSettings, other: &RouteSettings) -> bool {
             && one.secrets == other.secrets)
 }
 
-/// The routes whose own path is read as that of another one, so that they would refuse it.
+/// The routes that would refuse their own path, because it can be read as the path of another route.
 pub fn misread(routes: &[RouteSettings]) -> Vec<&RouteSettings> {
     let all = Routes::new(routes);
     let is_misread = |route: &&RouteSettings| {
@@ -188,11 +186,11 @@ pub fn misread(routes: &[RouteSettings]) -> Vec<&RouteSettings> {
     routes.iter().filter(is_misread).collect()
 }
 
-/// The route that would take a request; else the code and the detail of the refusal.
+/// The route that would take a request, or the code and the detail of the refusal.
 pub fn choose<'r>(
     routes: &'r [RouteSettings],
     parts: &Parts,
-) -> Result<&'r RouteSettings, (&'static str, String)> {
+) -> Result<&'r RouteSettings, ExplainedRefusal> {
     let chosen = || {
         guard::head(parts)?;
         let routes = Routes::new(routes);
@@ -236,17 +234,17 @@ impl<R> Default for Tables<R> {
     }
 }
 
-impl Selected<Arc<Route>> {
-    /// The same, to one of several receivers.
+impl<R: Described> Selected<R> {
+    /// The same request, to the upstream of one step.
     pub(super) fn towards(
         &self,
         head: &Parts,
         upstream: &upstream::Settings,
     ) -> Result<Self, Refusal> {
         let target = target(head)?;
-        let (pattern, path) = (&self.route.settings.path, upstream.target.path.as_deref());
+        let (pattern, path) = (&self.route.settings().path, upstream.target.path.as_deref());
         let (target, prefix) = rewrite(pattern, path, target)?;
-        Ok(Self { route: Arc::clone(&self.route), host: self.host.clone(), target, prefix })
+        Ok(Self { route: self.route.clone(), host: self.host.clone(), target, prefix })
     }
 }
 
@@ -254,7 +252,7 @@ fn target(head: &Parts) -> Result<&PathAndQuery, Refusal> {
     head.uri.path_and_query().ok_or(Refusal::Malformed(Malformed::Target))
 }
 
-/// The host that was asked for. Only HTTP/1.0 may name none; then a route for every host serves it.
+/// The host that was asked for. Only an HTTP/1.0 request may name none; a route for every host serves it.
 fn host(head: &Parts) -> Authority {
     let named = || Authority::try_from(head.headers.get(header::HOST)?.as_bytes()).ok();
     let host = head.uri.authority().cloned().or_else(named);
@@ -281,13 +279,13 @@ impl<R> Table<R> {
 fn allow(methods: &[Method]) -> String {
     let all: Vec<&str> = methods
         .iter()
-        .chain(PASSING.iter().filter(|method| !methods.contains(method)))
+        .chain(SAFE_METHODS.iter().filter(|method| !methods.contains(method)))
         .map(Method::as_str)
         .collect();
     all.join(", ")
 }
 
-/// What the upstream is asked for: the request's own target, or its path behind the upstream's.
+/// The target for the upstream: the request's own, or the rest of its path after the upstream's path.
 fn rewrite(
     pattern: &PathPattern,
     upstream_path: Option<&str>,

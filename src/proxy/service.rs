@@ -1,17 +1,44 @@
-//! The proxy as a service: of the listener, and inside any tower stack.
+//! The proxy as a service: of the listener, and in any tower stack.
 
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, Version, header};
 use http_body::Body;
 
-use super::Proxy;
+use super::log::RequestLog;
+use super::{Proxy, respond};
 use crate::upstream::AnswerBody;
 
 type Answering = Pin<Box<dyn Future<Output = Result<Response<AnswerBody>, Infallible>> + Send>>;
+
+impl Proxy {
+    /// Answers one request.
+    pub async fn handle<B: Body<Data = Bytes> + Unpin>(
+        &self,
+        request: Request<B>,
+    ) -> Response<AnswerBody> {
+        let shared = &*self.0;
+        let (mut head, mut body) = request.into_parts();
+        let mut log = RequestLog::begin(&head, shared.clock.clone());
+        let answered = shared.path(&mut head, &mut body, &mut log).await;
+        let mut answer = answered.unwrap_or_else(|refusal| respond::refused(&refusal));
+        if let Some(route) = &log.route {
+            respond::without_body(&mut answer, &route.settings);
+        }
+        // The rest of a body that was not read would be taken for the next request, so the connection
+        // must end (RFC 9112, 9.3). A chunked body does not say itself that it has ended.
+        let is_read = log.is_received || body.is_end_stream();
+        if !is_read && head.version < Version::HTTP_2 {
+            let close = HeaderValue::from_static("close");
+            answer.response.headers_mut().insert(header::CONNECTION, close);
+        }
+        log.end(&answer, &shared.no_route);
+        answer.response
+    }
+}
 
 impl<B> tower::Service<Request<B>> for Proxy
 where

@@ -1,54 +1,75 @@
-//! Was it the sender? Answered from the raw bytes, before anything is looked up or stored.
+//! Verify: whether a request comes from its sender. Reads the raw bytes, before anything is looked up
+//! or stored.
 
 use std::sync::Arc;
 
 use http::request::Parts;
 use http::{HeaderValue, Method};
 
-use super::identify;
-use super::refusal::Refusal;
-use super::route::RouteSettings;
+use super::identify::is_probe;
+use super::settings::RouteSettings;
 use super::skew::SkewWatch;
 use crate::operation::Timestamp;
 use crate::provider::signature::{
-    Carried, Certificates, Refused, SecretError, Settings, Signed, Verified, Verifier,
+    self, Carried, Certificates, Refused, SecretError, Settings, Signed, Verifier,
 };
 use crate::provider::{Arrived, Provider};
 use crate::telemetry::Metrics;
 
-/// Who sends to a route, and how that is checked.
+/// The kind of sender of one route, and the check of its signatures.
 #[derive(Debug)]
 pub struct Sender {
     provider: Arc<Provider>,
-    /// None: it is not checked.
+    /// None if the signature is not checked.
     verifier: Option<Verifier>,
-    /// None: nobody looks at what its signatures say of the clock.
+    /// None if its signatures have no time, or if nobody collects what they say about our clock.
     skew: Option<SkewWatch>,
-    /// The methods of events.
+    /// The methods that are deduplicated.
     methods: Vec<Method>,
-    /// What the upstream is told.
+    /// The provider's name, for the header `Onceward-Verified`.
     name: HeaderValue,
-    /// How senders see the proxy, where the signature covers that.
+    /// The URL that senders use, where the signature covers it.
     public_url: Option<String>,
 }
 
-/// What is known of a request that may go on.
-#[derive(Debug, Clone, Default)]
-pub struct Opened {
-    /// The provider's name, if its signature was checked.
-    pub verified: Option<HeaderValue>,
-    /// The handshake that it is, and no event: it is forwarded as it is, without key and record.
-    pub handshake: Option<String>,
-    /// What belongs to its signature, for a key that takes it from there.
-    pub carried: Carried,
+/// What is known about who sent a request that may go on. Only this file makes one: from a valid
+/// signature, from an unsigned handshake or probe, or from a route that checks nothing.
+#[derive(Debug)]
+pub struct Verified {
+    provider: Option<HeaderValue>,
+    handshake: Option<String>,
+    carried: Carried,
+}
+
+impl Verified {
+    /// A request whose signature is not checked.
+    pub(super) fn unchecked() -> Self {
+        Self { provider: None, handshake: None, carried: Carried::default() }
+    }
+
+    /// The provider's name, if its signature is valid. None if nothing was checked.
+    pub const fn provider(&self) -> Option<&HeaderValue> {
+        self.provider.as_ref()
+    }
+
+    /// The name of the handshake that the request is. A handshake tells no event: it is forwarded
+    /// without key and record.
+    pub fn handshake(&self) -> Option<&str> {
+        self.handshake.as_deref()
+    }
+
+    /// The values that came with the signature, for keys that are read from there.
+    pub const fn carried(&self) -> &Carried {
+        &self.carried
+    }
 }
 
 impl Sender {
-    /// The sender that a route names, if it names one.
+    /// The sender of a route, if the route names a provider.
     ///
     /// # Errors
     ///
-    /// A secret that cannot be what this sender gives out.
+    /// A secret cannot be one that this provider issues.
     pub fn of(
         route: &RouteSettings,
         certificates: &Certificates,
@@ -59,7 +80,7 @@ impl Sender {
             .map(|settings| Verifier::new(settings, &route.secrets, route.tolerance, certificates));
         let public_url = settings.filter(|settings| settings.needs_public_url());
         let public_url = public_url.and(route.public_url.as_ref());
-        // The name of a table is text that a header can hold, or it is told in part.
+        // A header can hold visible ASCII only, and the name of a table may hold more.
         let name = provider.name.chars().filter(char::is_ascii_graphic).collect::<String>();
         Ok(Some(Self {
             verifier: verifier.transpose()?,
@@ -71,8 +92,8 @@ impl Sender {
         }))
     }
 
-    /// From now on its signatures show in the metrics and in the log whether the clock seems to be
-    /// wrong, if they have a time.
+    /// The same sender, whose signatures from now on show in metrics and log whether our clock seems to
+    /// be wrong.
     pub(super) fn watched(mut self, route: &Arc<str>, metrics: &Metrics) -> Self {
         let signature = self.provider.signature.as_ref().filter(|_| self.verifier.is_some());
         if signature.is_some_and(Settings::has_timestamp) {
@@ -81,14 +102,19 @@ impl Sender {
         self
     }
 
-    /// Checks who sent a request, and whether it is an event. An unsigned handshake has to be the
-    /// described request and nothing more.
+    /// Checks the signature of a request, and whether it is a handshake.
     ///
     /// # Errors
     ///
-    /// Why it is not known to be genuine.
-    pub async fn open(&self, head: &Parts, body: &[u8], now: Timestamp) -> Result<Opened, Refused> {
-        let is_probe = identify::is_passed(&self.methods, &head.method);
+    /// The reason why the request is not known to be its sender's.
+    pub async fn verify(
+        &self,
+        head: &Parts,
+        body: &[u8],
+        now: Timestamp,
+    ) -> Result<Verified, Refused> {
+        let is_probe = is_probe(&self.methods, &head.method);
+        // A probe has no body. Some frameworks read one from a GET, and would take it for an event.
         if self.verifier.is_some() && is_probe && !body.is_empty() {
             return Err(Refused::NoEvent);
         }
@@ -96,35 +122,40 @@ impl Sender {
             Arrived { method: &head.method, query: head.uri.query(), headers: &head.headers, body };
         let found = self.provider.handshake_of(&arrived);
         let handshake = found.map(|handshake| handshake.name.clone());
-        let verifier = match (&self.verifier, found) {
-            (None, _) => {
-                return Ok(Opened { verified: None, handshake, carried: self.carried(head, body) });
-            }
-            (Some(_), Some(unsigned)) if !unsigned.signed => {
-                return Ok(Opened { verified: None, handshake, carried: self.carried(head, body) });
-            }
-            // A probe or a challenge that no preset describes asks for nothing to be done.
-            (Some(_), None) if is_probe => {
-                return Ok(Opened::default());
-            }
-            (Some(verifier), _) => verifier,
+        let Some(verifier) = &self.verifier else {
+            return Ok(Verified { provider: None, handshake, carried: self.carried(head, body) });
         };
+        match found {
+            // Some senders do not sign a handshake. Such a request must match the preset's description
+            // of the handshake and hold nothing more, so that no event passes as one.
+            Some(found) if !found.signed => {
+                return Ok(Verified {
+                    provider: None,
+                    handshake,
+                    carried: self.carried(head, body),
+                });
+            }
+            // A probe that no preset describes asks the upstream for no change.
+            None if is_probe => return Ok(Verified::unchecked()),
+            Some(_) | None => {}
+        }
         let checked = verifier.verify(&self.signed(head, body, now)).await;
         if let Some(skew) = &self.skew {
             skew.saw(&checked, body);
         }
-        let Verified { carried, .. } = checked?;
-        Ok(Opened { verified: Some(self.name.clone()), handshake, carried })
+        let signature::Verified { carried, .. } = checked?;
+        Ok(Verified { provider: Some(self.name.clone()), handshake, carried })
     }
 
-    /// What belongs to the signature of a request that is not known to be genuine.
-    pub fn carried(&self, head: &Parts, body: &[u8]) -> Carried {
+    /// The values that come with a signature that was not checked.
+    fn carried(&self, head: &Parts, body: &[u8]) -> Carried {
         let settings = self.provider.signature.as_ref();
         let signed = self.signed(head, body, Timestamp(0));
         settings.map(|settings| settings.carried(&signed)).unwrap_or_default()
     }
 
-    /// The request as its sender has signed it; never with `Host`, which anybody can write.
+    /// The request as its sender has signed it. The URL is the configured one, never the `Host` header,
+    /// which anybody can write.
     fn signed<'p>(&'p self, head: &'p Parts, body: &'p [u8], now: Timestamp) -> Signed<'p> {
         Signed {
             method: &head.method,
@@ -134,11 +165,5 @@ impl Sender {
             body,
             now,
         }
-    }
-}
-
-impl From<Refused> for Refusal {
-    fn from(refused: Refused) -> Self {
-        Self::Signature(refused)
     }
 }

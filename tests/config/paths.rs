@@ -85,7 +85,7 @@ fn a_request_that_some_receiver_reads_as_another_routes_is_refused() {
         let routes = written.config().unwrap().routes;
         let request = Request::post(target).header("host", host).body(()).unwrap();
         let chosen = proxy::choose(&routes, &request.into_parts().0);
-        chosen.map_or_else(|(code, _)| code.to_owned(), |route| route.name.to_string())
+        chosen.map_or_else(|refusal| refusal.code.to_owned(), |route| route.name.to_string())
     };
     for host in ["h.example", "H.example.", "h.example:8080"] {
         assert_eq!(taken(host, "/caf%C3%A9/a,b"), "shop");

@@ -1,33 +1,26 @@
-//! What a request would be taken for, and how that is told.
+//! What would happen to a request, for people and for programs.
 
 use std::fmt::{self, Write as _};
 
-use http::request::Parts;
 use serde::Serialize;
 
+use super::Request;
 use crate::operation::KeyKind;
-use crate::provider::signature;
-use crate::proxy::{Compared, Identified, Identity, KeySource, Mode, Opened, Passing};
-use crate::proxy::{RequestView, RouteSettings, Rules, identify, scope};
+use crate::provider::signature::{Carried, Refused};
+use crate::proxy::{
+    Compared, Examined, ExplainedRefusal, Identified, Identity, KeySource, Mode, RequestView,
+    Verified, scope,
+};
 use crate::telemetry::Disposition;
 
-/// Why a request would be refused.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(in crate::cli) struct Refused {
-    /// The code of the problem that the sender would get.
-    pub(in crate::cli) code: &'static str,
-    /// The same in a sentence.
-    pub(in crate::cli) detail: String,
-}
-
-/// What a request would be taken for, as far as that does not depend on the store.
+/// What would happen to a request, as far as that does not depend on the store.
 #[derive(Debug, Serialize)]
 pub(super) struct Explanation {
     /// Name of the route.
     route: Option<String>,
     /// Who sends, if the route says so.
     provider: Option<String>,
-    signature: Signature,
+    pub(super) signature: Signature,
     key: Option<ShownKey>,
     operation: Option<String>,
     fingerprint: Option<String>,
@@ -37,7 +30,7 @@ pub(super) struct Explanation {
     #[serde(skip_serializing_if = "Option::is_none")]
     observed: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    refusal: Option<Refused>,
+    refusal: Option<ExplainedRefusal>,
     /// Why it is forwarded without being deduplicated.
     #[serde(skip_serializing_if = "Option::is_none")]
     passed_because: Option<String>,
@@ -86,95 +79,68 @@ impl Signature {
     }
 }
 
-/// What is known of who sent a request.
-#[derive(Debug)]
-pub(super) struct Sent {
-    pub(super) signature: Signature,
-    /// The handshake of its provider that it is.
-    pub(super) handshake: Option<String>,
-    /// What belongs to its signature.
-    pub(super) carried: signature::Carried,
-    /// Why it would be refused.
-    pub(super) refused: Option<Refused>,
-}
+const NOT_CHECKED: &str = "not-checked";
 
-impl Sent {
-    /// By what its sender's check has told.
-    pub(super) fn of(opened: Result<Opened, signature::Refused>) -> Self {
-        match opened {
-            Ok(Opened { verified, handshake, carried }) => {
-                let verdict = if verified.is_some() { "valid" } else { NOT_CHECKED };
-                let signature = Signature::told(verdict, None);
-                Self { signature, handshake, carried, refused: None }
-            }
-            Err(why) => {
-                let (detail, verdict) = (why.to_string(), why.name());
-                let (verdict, code) = match why {
-                    signature::Refused::Missing(_)
-                    | signature::Refused::Empty(_)
-                    | signature::Refused::NoEvent => (verdict, "signature-missing"),
-                    signature::Refused::Invalid(_) => (verdict, "signature-invalid"),
-                    signature::Refused::Stale { .. } => (verdict, "signature-stale"),
-                    signature::Refused::Undecided(_) => (NOT_CHECKED, "signature-undecided"),
-                };
-                let signature = Signature::told(verdict, Some(detail.clone()));
-                let refused = Some(Refused { code, detail });
-                let carried = signature::Carried::default();
-                Self { signature, handshake: None, carried, refused }
-            }
+impl From<&Result<Verified, Refused>> for Signature {
+    fn from(signature: &Result<Verified, Refused>) -> Self {
+        match signature {
+            Ok(verified) if verified.provider().is_some() => Self::told("valid", None),
+            Ok(_) => Self::told(NOT_CHECKED, None),
+            Err(why @ Refused::Undecided(_)) => Self::told(NOT_CHECKED, Some(why.to_string())),
+            Err(why) => Self::told(why.name(), Some(why.to_string())),
         }
     }
 }
 
-const NOT_CHECKED: &str = "not-checked";
-
 impl Explanation {
     /// A request that no route takes.
-    pub(super) fn of_refused(refused: Refused) -> Self {
-        Self { refusal: Some(refused), ..Self::new(Disposition::Refused) }
+    pub(super) fn of_refusal(refusal: ExplainedRefusal) -> Self {
+        Self { refusal: Some(refusal), ..Self::new(Disposition::Refused) }
     }
 
-    /// A request that this route takes, and what is known of who sent it.
-    pub(super) fn of(route: &RouteSettings, sent: Sent, head: &Parts, body: &[u8]) -> Self {
-        let Sent { signature, handshake, carried, refused } = sent;
-        let request = RequestView::of(head, body, &carried);
-        let too_long = too_long(route, body);
-        let goes_on = route.mode == Mode::Observe && too_long.is_none();
-        let found = match (too_long, handshake) {
-            (Some(refused), _) => Err(refused),
-            (None, Some(name)) => Ok(Identity::Passed(Passing::Handshake(name))),
-            (None, None) => taken(route, &request),
-        };
-        let explanation = match found {
-            // Who may not enter is not told what it would have found; who asks here may know.
-            Ok(Identity::Keyed(found)) => Self::of_keyed(route, &found, &request),
-            Ok(Identity::Passed(why)) => {
+    /// A request that a route takes, with what its proxy would find out about it.
+    pub(super) fn of(request: Request<'_>, examined: &Examined) -> Self {
+        let route = request.route;
+        let explanation = match &examined.identity {
+            Some(Identity::Keyed(identified)) => {
+                Self::of_keyed(request, identified, examined.signature.as_ref().ok())
+            }
+            Some(Identity::Passed(why)) => {
                 Self { passed_because: Some(why.to_string()), ..Self::new(Disposition::Passed) }
             }
-            Err(refused) => Self::of_refused(refused),
+            None => Self::new(Disposition::Refused),
         };
-        let explanation = match refused {
-            Some(refused) => Self {
+        let explanation = match &examined.refusal {
+            Some(refusal) => Self {
                 disposition: Disposition::Refused.as_str(),
-                refusal: Some(refused),
+                refusal: Some(refusal.clone()),
                 ..explanation
             },
             None => explanation,
         };
-        let explanation = if goes_on {
-            let (observed, disposition) = (Some(explanation.disposition), Disposition::Passed);
-            Self { disposition: disposition.as_str(), observed, ..explanation }
+        // A route that only observes refuses nothing, except a body that it cannot hold in memory.
+        let is_received = request.body.len() <= route.request_bytes_max;
+        let explanation = if route.mode == Mode::Observe && is_received {
+            let observed = Some(explanation.disposition);
+            Self { disposition: Disposition::Passed.as_str(), observed, ..explanation }
         } else {
             explanation
         };
-        let provider = route.provider.as_ref().map(|provider| provider.name.clone());
-        Self { route: Some(route.name.to_string()), provider, signature, ..explanation }
+        Self {
+            route: Some(route.name.to_string()),
+            provider: route.provider.as_ref().map(|provider| provider.name.clone()),
+            signature: Signature::from(&examined.signature),
+            ..explanation
+        }
     }
 
-    fn of_keyed(route: &RouteSettings, found: &Identified, request: &RequestView<'_>) -> Self {
+    fn of_keyed(request: Request<'_>, found: &Identified, verified: Option<&Verified>) -> Self {
+        let Request { route, head, body } = request;
         let asked = &found.asked;
-        // It was read once already, without fault.
-        let scope = scope(&Rules::from(route), request).unwrap_or_default();
+        let none = Carried::default();
+        let view = RequestView::of(head, body, verified.map_or(&none, Verified::carried));
+        // These parts were read before, when the request was identified: they cannot fail now.
+        let scope = scope(&route.rules(), &view).unwrap_or_default();
         let kind = (found.from == KeySource::UntypedEvent).then_some(&route.key.event.kind);
         let of_scope = scope.iter().filter(|(_, parts)| parts.is_empty()).map(|(at, _)| *at);
         let absent = kind.into_iter().chain(of_scope).map(ToString::to_string).collect();
@@ -215,22 +181,6 @@ impl Explanation {
     pub(super) fn to_json(&self) -> Result<String, serde_json::Error> {
         Ok(serde_json::to_string(self)? + "\n")
     }
-}
-
-fn too_long(route: &RouteSettings, body: &[u8]) -> Option<Refused> {
-    (body.len() > route.request_bytes_max).then(|| {
-        let detail = format!("the body is longer than {} bytes", route.request_bytes_max);
-        Refused { code: "body-too-large", detail }
-    })
-}
-
-/// What the steps before the claim make of it.
-fn taken(route: &RouteSettings, request: &RequestView<'_>) -> Result<Identity, Refused> {
-    if route.mode == Mode::Pass {
-        return Ok(Identity::Passed(Passing::Mode));
-    }
-    let identity = identify(&Rules::from(route), request);
-    identity.map_err(|error| Refused { code: error.code(), detail: error.to_string() })
 }
 
 fn in_words(compared: Compared<'_>) -> (String, String) {

@@ -13,10 +13,10 @@ use super::serve;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::operation::Timestamp;
-use crate::provider::signature::{self, Certificates, CertificatesError, SecretError};
-use crate::proxy::{self, Mode, Opened, RouteSettings, Sender};
+use crate::provider::signature::{Certificates, CertificatesError, SecretError};
+use crate::proxy::{self, Examination, Examined, ExplainedRefusal, RouteSettings, Sender};
 use captured::CapturedError;
-use explanation::{Explanation, Refused, Sent};
+use explanation::Explanation;
 
 /// Show what a captured request would be taken for, and why
 ///
@@ -90,10 +90,7 @@ pub(super) fn run(args: &Args) -> Ended {
         Ok(config) => config,
         Err(problems) => return Ended::misused(format!("error: {problems}\n")),
     };
-    let choose = |parts: &Parts| {
-        proxy::choose(&config.routes, parts).map_err(|(code, detail)| Refused { code, detail })
-    };
-    match explain(args, choose) {
+    match explain(args, |parts| proxy::choose(&config.routes, parts)) {
         Ok(text) => Ended::done(text),
         Err(error) => {
             let ended = Ended { status: 2, ..Ended::failed(&error) };
@@ -114,7 +111,7 @@ pub(super) fn run(args: &Args) -> Ended {
 /// If there is no request to explain. One that would be refused is explained, not an error.
 pub(super) fn explain<'r>(
     args: &Args,
-    choose: impl FnOnce(&Parts) -> Result<&'r RouteSettings, Refused>,
+    choose: impl FnOnce(&Parts) -> Result<&'r RouteSettings, ExplainedRefusal>,
 ) -> Result<String, ExplainError> {
     let unreadable = |error| ExplainError::Unreadable(args.request.clone(), error);
     let captured = std::fs::read(&args.request).map_err(unreadable)?;
@@ -122,16 +119,18 @@ pub(super) fn explain<'r>(
     let (parts, body) = captured::read(&captured).map_err(no_request)?.into_parts();
     let explanation = match choose(&parts) {
         Ok(route) => {
-            let mut sent = Sent::of(opened(args, route, &parts, &body)?);
-            if sent.signature.is_invalid()
-                && let Some(shorter) = without_its_last_newline(&body)
-                && opened(args, route, &parts, shorter)?.is_ok()
+            let whole = Request { route, head: &parts, body: &body };
+            let examined = examine(args, whole)?;
+            let mut explanation = Explanation::of(whole, &examined);
+            if explanation.signature.is_invalid()
+                && let Some(body) = without_its_last_newline(&body)
+                && examine(args, Request { body, ..whole })?.signature.is_ok()
             {
-                sent.signature.hint = Some(OF_AN_EDITOR);
+                explanation.signature.hint = Some(OF_AN_EDITOR);
             }
-            Explanation::of(route, sent, &parts, &body)
+            explanation
         }
-        Err(refused) => Explanation::of_refused(refused),
+        Err(refusal) => Explanation::of_refusal(refusal),
     };
     if args.json { Ok(explanation.to_json()?) } else { Ok(explanation.to_string()) }
 }
@@ -144,17 +143,17 @@ fn without_its_last_newline(body: &[u8]) -> Option<&[u8]> {
     body.strip_suffix(b"\r\n").or_else(|| body.strip_suffix(b"\n"))
 }
 
-/// Checks who sent it, at the time that was asked for.
-fn opened(
-    args: &Args,
-    route: &RouteSettings,
-    head: &Parts,
-    body: &[u8],
-) -> Result<Result<Opened, signature::Refused>, ExplainError> {
-    // What the proxy does not look at is not looked at here.
-    if route.mode == Mode::Pass || body.len() > route.request_bytes_max {
-        return Ok(Ok(Opened::default()));
-    }
+/// A captured request, and the route that would take it.
+#[derive(Clone, Copy)]
+struct Request<'a> {
+    route: &'a RouteSettings,
+    head: &'a Parts,
+    body: &'a [u8],
+}
+
+/// Verifies and identifies a request as the proxy would, at the time that was asked for.
+fn examine(args: &Args, request: Request<'_>) -> Result<Examined, ExplainError> {
+    let Request { route, head, body } = request;
     let clock = Clock::system();
     let read = |(url, file): &(String, PathBuf)| {
         let pem = std::fs::read(file);
@@ -162,12 +161,13 @@ fn opened(
     };
     let trusted: Vec<_> = args.certificate.iter().map(read).collect::<Result<_, ExplainError>>()?;
     let certificates = Certificates::with_trusted(clock.clone(), trusted)?;
-    let Some(sender) = Sender::of(route, &certificates)? else { return Ok(Ok(Opened::default())) };
+    let sender = Sender::of(route, &certificates)?;
     let millis = args.at.map(|at| u64::try_from(at.as_millisecond()).unwrap_or(0));
     let now = millis.map_or_else(|| clock.wall(), Timestamp);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(ExplainError::Runtime)?;
-    Ok(runtime.block_on(sender.open(head, body, now)))
+    let examination = Examination { route, sender: sender.as_ref(), head, body };
+    Ok(runtime.block_on(examination.explain(now)))
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ fn explained_by(route: &RouteSettings, captured: &str, json: bool) -> String {
             return Ok(route);
         }
         let detail = "no route serves this host and path".to_owned();
-        Err(Refused { code: "no-route", detail })
+        Err(ExplainedRefusal { code: "no-route", detail })
     };
     explain(&args, choose).unwrap()
 }
@@ -169,7 +169,7 @@ fn a_refusal_is_explained_and_not_an_error() {
     assert_snapshot!(told_of(&"x".repeat(65)), @"
     route        orders
     signature    not-checked
-    disposition  refused: body-too-large, the body is longer than 64 bytes
+    disposition  refused: body-too-large, this route takes bodies of up to 64 bytes
     ");
     assert_snapshot!(explained("POST /other HTTP/1.1\n\n", false), @"
     route        none

@@ -3,12 +3,10 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::reason::{IdentifyError, Unread};
-use super::view::RequestView;
-use super::{Compared, FingerprintRule, KeySource};
+use super::{Compared, FingerprintRule, IdentifyError, KeySource};
 use crate::json::{self, Pointer};
 use crate::operation::{Fingerprint, FingerprintDigest};
-use crate::proxy::selector::Selector;
+use crate::proxy::selector::{RequestView, Selector, Unread};
 
 /// The fingerprint of a request whose key was found in `from`.
 ///

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName};
 
-use super::reason::InvalidReason;
+use crate::proxy::selector::InvalidReason;
 
 /// The longest key that a sender chooses: it is kept as text, and forwarded in a header.
 const KEY_BYTES_MAX: usize = 255;

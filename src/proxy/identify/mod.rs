@@ -1,90 +1,26 @@
-//! What a request is about: key, operation id, fingerprint.
+//! Identify: what a request is about. Finds its key, operation id and fingerprint.
 
+mod error;
 mod fingerprint;
 mod header_key;
-mod reason;
-mod view;
+mod rules;
 
-pub use reason::{IdentifyError, InvalidReason, MissingReason, Unread};
-pub use view::{RequestView, Rules};
+pub use error::IdentifyError;
+pub use rules::{
+    Compared, EventRule, FingerprintOver, FingerprintRule, KeyRule, Rules, WhenKeyMissing,
+};
+pub(super) use rules::{SAFE_METHODS, is_probe};
 
 use std::sync::Arc;
 
-use http::{HeaderName, Method};
+use http::Method;
 use sha2::{Digest, Sha256};
 
 use super::paths;
-use super::route::{PASSING, WhenKeyMissing};
-use super::selector::Selector;
-use crate::json::Pointer;
+use super::selector::{InvalidReason, MissingReason, RequestView, Selector, Unread};
 use crate::operation::{Key, KeyKind, KeyPart, OperationId, OperationIdParts, OperationRequest};
 
-/// Where the key of an operation is found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyRule {
-    /// Headers that carry a key; looked at first.
-    pub headers: Vec<HeaderName>,
-    /// Else: the event's identity.
-    pub event: EventRule,
-    /// Further parts of the identity: those of the route's preset, then the route's own.
-    pub scope: Vec<Selector>,
-}
-
-/// The identity of an event.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventRule {
-    /// Who the event comes from: a fixed text, by default the route's name.
-    pub source: String,
-    /// The event's id.
-    pub id: Selector,
-    /// The event's type.
-    pub kind: Selector,
-}
-
-/// What a key is bound to, so that it cannot stand for two requests.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FingerprintRule {
-    /// What is compared.
-    pub over: FingerprintOver,
-    /// JSON members that are left out.
-    pub ignore: Vec<Pointer>,
-}
-
-/// What a fingerprint is over.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FingerprintOver {
-    /// The body where the key came from a header, nothing where it came from the event or body.
-    Auto {
-        /// Whether it is also over the body of an event without a type. Of a sender that nobody
-        /// here knows, two events about one thing may have one id.
-        untyped_events: bool,
-    },
-    /// The body.
-    Body,
-    /// These parts; none: nothing is compared.
-    Parts(Vec<Selector>),
-}
-
-impl FingerprintRule {
-    /// What is compared where the key was found in `from`: what `auto` comes to.
-    pub fn compared(&self, from: KeySource) -> Compared<'_> {
-        match (&self.over, from) {
-            (FingerprintOver::Body, _)
-            | (FingerprintOver::Auto { .. }, KeySource::Header)
-            | (FingerprintOver::Auto { untyped_events: true }, KeySource::UntypedEvent) => {
-                Compared::Body { without: &self.ignore }
-            }
-            (
-                FingerprintOver::Auto { .. },
-                KeySource::Event | KeySource::UntypedEvent | KeySource::Body,
-            ) => Compared::Nothing,
-            (FingerprintOver::Parts(parts), _) if parts.is_empty() => Compared::Nothing,
-            (FingerprintOver::Parts(parts), _) => Compared::Parts(parts),
-        }
-    }
-}
-
-/// Where a key was found, as far as it decides what is compared.
+/// Where a key was found. It decides what the fingerprint is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeySource {
     /// In a key header.
@@ -93,7 +29,7 @@ pub enum KeySource {
     Event,
     /// In an event without a type.
     UntypedEvent,
-    /// It is the digest of the body.
+    /// The key is the digest of the body.
     Body,
 }
 
@@ -107,42 +43,28 @@ impl From<KeySource> for KeyKind {
     }
 }
 
-/// What a fingerprint comes to be over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compared<'r> {
-    /// Two requests under one key are never told apart.
-    Nothing,
-    /// The body, without these members if it is JSON.
-    Body {
-        /// They are left out.
-        without: &'r [Pointer],
-    },
-    /// These parts.
-    Parts(&'r [Selector]),
-}
-
-/// What a request turned out to be.
+/// What a request is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identity {
-    /// One operation, to be done once.
+    /// One operation, which is to be done once.
     Keyed(Identified),
-    /// Nothing that is deduplicated: it has no key and gets no record.
+    /// Nothing that is deduplicated. The request has no key and gets no record.
     Passed(Passing),
 }
 
 /// Why a request is forwarded without being deduplicated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Passing {
-    /// Nothing of this route is deduplicated.
+    /// The route deduplicates nothing.
     #[error("the route's `mode` is `pass`")]
     Mode,
-    /// It is no event but a question about the URL.
+    /// It is a handshake: the sender asks whether the URL is ours, and tells no event.
     #[error("it is the handshake `{0}` of the route's provider")]
     Handshake(String),
-    /// Requests of its method ask for nothing to be done.
+    /// Its method asks the upstream for no change.
     #[error("its method is not among the route's `methods`")]
     Method,
-    /// The route forwards what has no key.
+    /// It has no key, and the route forwards such requests.
     #[error("{0}")]
     KeyMissing(IdentifyError),
     /// It would be refused, and the route only observes.
@@ -151,7 +73,7 @@ pub enum Passing {
 }
 
 impl Identity {
-    /// Where its key was found, if it has one.
+    /// Where the key was found, if there is one.
     pub const fn key_source(&self) -> Option<KeySource> {
         match self {
             Self::Keyed(identified) => Some(identified.from),
@@ -163,27 +85,28 @@ impl Identity {
 /// A request whose operation is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identified {
-    /// What it asks to have done, ready for a claim.
+    /// The operation that it asks for.
     pub asked: Arc<OperationRequest>,
-    /// Where its key was found.
+    /// Where the key was found.
     pub from: KeySource,
-    /// The key as one text, as its sender and the upstream know it; empty for the ids of a batch.
+    /// The key as one text, as the sender and the upstream know it. Empty for a batch, whose ids
+    /// together are no text that the upstream would know.
     pub key: String,
-    /// What an upstream that deduplicates itself gets: a header's key without its quotes where that
-    /// alone tells the operations of the route apart, else the operation id. It is always one word of
-    /// visible ASCII.
+    /// The key for an upstream that deduplicates, too: the value of the key header without its quotes
+    /// where that alone tells the operations of the route apart, else the operation id. It is always
+    /// one word of visible ASCII.
     pub forward_key: String,
 }
 
-/// Finds out what a request is about. Looks at nothing but its arguments.
+/// Finds out what a request is about. A pure function of the request and the rules.
 ///
 /// # Errors
 ///
-/// [`Unread::Missing`] if there is no key and the route does without neither by forwarding nor by
-/// the body's digest; [`Unread::Invalid`] if there is one that cannot be used, which no route does
-/// without.
+/// [`Unread::Missing`] if there is no key and the route refuses such requests. [`Unread::Invalid`] if
+/// there is a key that cannot be used; every route refuses that, because a copy of the request would
+/// not be recognised.
 pub fn identify(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identity, IdentifyError> {
-    if is_passed(rules.methods, request.method) {
+    if is_probe(rules.methods, request.method) {
         return Ok(Identity::Passed(Passing::Method));
     }
     match (keyed(rules, request), rules.when_key_missing) {
@@ -194,11 +117,11 @@ pub fn identify(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identity
     }
 }
 
-/// The further parts of a request's identity, each with its selector, for people.
+/// The scope parts of a request's identity, each with its selector, to be shown to people.
 ///
 /// # Errors
 ///
-/// As [`identify`].
+/// Those of [`identify`].
 pub fn scope<'r>(
     rules: &Rules<'r>,
     request: &RequestView<'_>,
@@ -210,10 +133,6 @@ pub fn scope<'r>(
     rules.key.scope.iter().map(shown).collect()
 }
 
-pub(super) fn is_passed(methods: &[Method], method: &Method) -> bool {
-    PASSING.contains(method) && !methods.contains(method)
-}
-
 fn keyed(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identified, IdentifyError> {
     let header = header_key::find(request.headers, &rules.key.headers);
     if let Some(key) = header.map_err(|reason| of_headers(rules, reason))? {
@@ -221,7 +140,7 @@ fn keyed(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identified, Ide
         return identified(rules, request, &found, &key);
     }
     let EventRule { source, id: id_at, kind: kind_at } = &rules.key.event;
-    // Without an id there is no event, whatever `?` says.
+    // The id of an event may never be absent, even if its selector ends in `?`.
     let id = id_at
         .read(request)
         .and_then(|id| if id.is_empty() { Err(MissingReason::Absent.into()) } else { Ok(id) });
@@ -234,19 +153,19 @@ fn keyed(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identified, Ide
     let kind = needed(kind_at, rules, request)?;
     let from = if kind.is_empty() { KeySource::UntypedEvent } else { KeySource::Event };
     let found = FoundKey { from, parts: &[&[source.as_str().into()], &id, &kind] };
-    // The ids of a batch together are no word that an upstream would know.
+    // An upstream knows no single text for the ids of a batch.
     let forwarded = if let [id] = id.as_slice() { id.as_str() } else { "" };
     identified(rules, request, &found, forwarded)
 }
 
-/// What is wrong with the key headers.
+/// The error of the key headers together: it names all of them.
 fn of_headers(rules: &Rules<'_>, reason: InvalidReason) -> IdentifyError {
     let names: Vec<_> = rules.key.headers.iter().map(|name| format!("header:{name}")).collect();
     IdentifyError { at: Some(names.join("|")), places: Vec::new(), why: reason.into() }
 }
 
-/// The parts that a selector names. Under `hash-body` the body's digest takes the place of those
-/// that are absent and may not be.
+/// The parts that a selector reads. Under `hash-body` the digest of the body stands in for parts that
+/// are absent though they are not optional.
 fn needed<'a>(
     selector: &Selector,
     rules: &Rules<'_>,
@@ -269,7 +188,7 @@ fn hashed(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identified, Id
     identified(rules, request, &found, &digest)
 }
 
-/// All empty bodies have the same digest, whatever they are about.
+/// The SHA-256 of the body. All empty bodies have the same digest, so that an empty one is no key.
 fn digest(body: &[u8]) -> Result<String, Unread> {
     if body.is_empty() {
         return Err(MissingReason::EmptyBody.into());
@@ -277,14 +196,14 @@ fn digest(body: &[u8]) -> Result<String, Unread> {
     Ok(hex::encode(Sha256::digest(body)))
 }
 
-/// The parts of a key, grouped by where each was read.
+/// The parts of a key, grouped by the place that each was read from.
 struct FoundKey<'a> {
     from: KeySource,
     parts: &'a [&'a [KeyPart<'a>]],
 }
 
-/// What all parts of an identity may have together. Those of a batch are not counted: they are
-/// bounded by the body, and nothing of them is kept but a digest.
+/// The greatest length of all parts of an identity together, in bytes. The parts of a batch are not
+/// counted: the length of the body bounds them, and only their digest is stored.
 const PARTS_BYTES_MAX: usize = 64 * 1024;
 
 fn check_length(scope: &[Vec<KeyPart<'_>>], key: &FoundKey<'_>) -> Result<(), IdentifyError> {
@@ -328,7 +247,8 @@ fn identified(
         fingerprint: fingerprint::fingerprint(rules.fingerprint, key.from, request)?,
         mode: rules.mode,
     };
-    let is_alone = key.from == KeySource::Header && is_plain(rules, request, path.as_deref());
+    let is_alone =
+        key.from == KeySource::Header && is_header_alone(rules, request, path.as_deref());
     Ok(Identified {
         asked: Arc::new(asked),
         from: key.from,
@@ -337,10 +257,12 @@ fn identified(
     })
 }
 
-/// Whether a key header alone is the identity. An upstream drops the second of two operations that
-/// come with one value, so that the key as it is stands for no more than one of them: the `POST` to
-/// the path that the route itself has.
-fn is_plain(rules: &Rules<'_>, request: &RequestView<'_>, path: Option<&str>) -> bool {
+/// Whether a key header alone is the identity of an operation.
+///
+/// An upstream that deduplicates drops the second of two operations that come with one value. The
+/// value of the header is therefore passed on for one kind of request only: a `POST` to the route's
+/// own path, on a route without scope.
+fn is_header_alone(rules: &Rules<'_>, request: &RequestView<'_>, path: Option<&str>) -> bool {
     let own = rules.prefix.map(|prefix| if prefix.is_empty() { "/" } else { prefix });
     rules.key.scope.is_empty() && request.method == Method::POST && own == path
 }

@@ -1,6 +1,11 @@
 //! Selectors: where in a request a part of its identity stands.
 
 mod read;
+mod unread;
+mod view;
+
+pub use unread::{InvalidReason, MissingReason, Unread};
+pub use view::RequestView;
 
 use std::fmt;
 use std::str::FromStr;

@@ -6,7 +6,7 @@ mod places;
 
 use std::collections::HashSet;
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::*;
 use crate::operation::RequestMode;

@@ -5,7 +5,7 @@ use http::header::CONTENT_TYPE;
 
 use super::{Parts, checked};
 use crate::operation::KeyPart;
-use crate::proxy::identify::{InvalidReason, MissingReason};
+use crate::proxy::selector::{InvalidReason, MissingReason};
 
 /// The values of one field must be equal, blank ones too: first-wins and last-wins readers
 /// disagree about which one is meant.

@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 
 use super::{Parts, checked};
 use crate::operation::KeyPart;
-use crate::proxy::identify::{InvalidReason, MissingReason, Unread};
+use crate::proxy::selector::{InvalidReason, MissingReason, Unread};
 
 /// The headers of `CloudEvents` begin so.
 const CLOUD_EVENT: &str = "ce-";

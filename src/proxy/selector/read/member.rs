@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{Parts, checked};
 use crate::json::{self, Found, Pointer};
 use crate::operation::KeyPart;
-use crate::proxy::identify::{InvalidReason, MissingReason, Unread};
+use crate::proxy::selector::{InvalidReason, MissingReason, Unread};
 
 pub(super) fn parts<'a>(body: &'a [u8], pointer: &Pointer) -> Parts<'a> {
     match json::find(body, pointer) {

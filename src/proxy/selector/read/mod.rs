@@ -10,9 +10,10 @@ use super::{Place, Selector};
 use crate::json;
 use crate::operation::KeyPart;
 use crate::provider::signature::{Carried, CarriedValue, Unusable};
-use crate::proxy::identify::{InvalidReason, MissingReason, RequestView, Unread};
+use crate::proxy::selector::{InvalidReason, MissingReason, RequestView, Unread};
 
-/// The longest part, in bytes of its decoded text: topics, links and ARNs are parts too.
+/// The longest part, in bytes of its decoded text. Event Grid topics, links and SNS ARNs are parts too,
+/// and are longer than 255 bytes.
 const PART_BYTES_MAX: usize = 4 * 1024;
 
 /// The parts at one place.
@@ -35,7 +36,7 @@ impl Selector {
         let mut missing = None;
         for place in &self.places {
             match place.read(request) {
-                Err(Unread::Missing(reason)) if reason.is_excused() => {
+                Err(Unread::Missing(reason)) if reason.is_allowed_if_optional() => {
                     missing.get_or_insert(reason);
                 }
                 found => return found,
@@ -64,7 +65,7 @@ impl Place {
     }
 }
 
-/// All empty bodies have the same digest, whatever they are about.
+/// The SHA-256 of the body. All empty bodies have the same digest, so that an empty one is no part.
 fn digest<'a>(body: &[u8]) -> Parts<'a> {
     if body.is_empty() {
         return Err(MissingReason::EmptyBody.into());

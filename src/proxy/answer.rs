@@ -1,0 +1,50 @@
+//! The answer to the sender, with what log and metrics say of it.
+
+use std::sync::Arc;
+
+use http::Response;
+
+use crate::budget::Held;
+use crate::operation::{OperationId, Reason};
+use crate::telemetry::Disposition;
+use crate::upstream::AnswerBody;
+
+/// The answer to a request, with what log and metrics say of it.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) response: Response<AnswerBody>,
+    pub(super) disposition: Disposition,
+    /// The code of the problem, if the answer is one.
+    pub(super) code: Option<&'static str>,
+    /// The detail of the problem.
+    pub(super) detail: Option<String>,
+    /// Why the upstream gave no answer, if it gave none.
+    pub(super) reason: Option<Reason>,
+    /// The step whose upstream gave no answer, on a route with steps.
+    pub(super) step: Option<Arc<str>>,
+    pub(super) operation: Option<OperationId>,
+    pub(super) attempt: Option<u32>,
+}
+
+impl Answer {
+    /// An answer that is no problem and belongs to no operation.
+    pub(super) const fn plain(response: Response<AnswerBody>, disposition: Disposition) -> Self {
+        Self {
+            response,
+            disposition,
+            code: None,
+            detail: None,
+            reason: None,
+            step: None,
+            operation: None,
+            attempt: None,
+        }
+    }
+
+    /// The same answer, which keeps place and memory of its request until it was sent. A sender that
+    /// reads slowly would else hold memory that no limit counts.
+    pub(super) fn holding(mut self, held: Held) -> Self {
+        self.response = self.response.map(|body| body.holding(held));
+        self
+    }
+}

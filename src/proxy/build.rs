@@ -1,0 +1,101 @@
+//! Makes a proxy from its settings.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::problem;
+use super::receive::BodyReader;
+use super::route::Route;
+use super::select::Routes;
+use super::settings::{Limits, RouteSettings};
+use super::{Proxy, Shared};
+use crate::budget::{Budget, PlaceSettings, Places, Share};
+use crate::clock::Clock;
+use crate::idempotency::Executor;
+use crate::provider::signature::{Certificates, SecretError};
+use crate::telemetry::{Limit, Metrics};
+use crate::upstream::{Dialing, OfThisMachine, TrustStore, TrustedProxies, Upstream};
+
+/// The route label of metrics about requests that no route took.
+const NO_ROUTE: &str = "none";
+
+/// The parts of the process that a proxy works with.
+#[derive(Debug, Clone)]
+pub struct Dependencies {
+    /// Claims and forwards operations.
+    pub executor: Arc<Executor>,
+    /// The memory for bodies.
+    pub budget: Budget,
+    /// Measures how long a request takes.
+    pub clock: Clock,
+    /// Counts requests.
+    pub metrics: Arc<Metrics>,
+    /// The authorities that may have issued an upstream's certificate.
+    pub trust: TrustStore,
+    /// The certificates by which some senders sign.
+    pub certificates: Certificates,
+}
+
+impl Proxy {
+    /// A proxy with these routes.
+    ///
+    /// # Errors
+    ///
+    /// A secret cannot be one that the route's provider issues.
+    pub fn new(
+        routes: Vec<RouteSettings>,
+        limits: Limits,
+        trusted: TrustedProxies,
+        dependencies: Dependencies,
+    ) -> Result<Self, SecretError> {
+        let Dependencies { executor, budget, clock, metrics, trust, certificates } = dependencies;
+        let dialing = Dialing {
+            trust,
+            clock: clock.clone(),
+            names: Arc::new(OfThisMachine),
+            answer_head: limits.answer_head,
+        };
+        let route = |settings| Route::new(settings, &certificates, &dialing, &metrics);
+        let routes: Result<Vec<_>, _> =
+            routes.into_iter().map(|settings| route(settings).map(Arc::new)).collect();
+        let all = routes?;
+        let places = |limit, max| {
+            let settings = PlaceSettings { limit, max, per_peer_max: limits.per_peer_max };
+            Places::new(settings, Arc::clone(&metrics))
+        };
+        let trusted = Arc::new(trusted);
+        let shares_are_limited = limits.per_peer_max != Share::WHOLE;
+        let bodies = BodyReader {
+            timeout: limits.body_timeout,
+            rate_min: limits.body_rate_min,
+            budget: budget.clone(),
+            metrics: Arc::clone(&metrics),
+            pending: places(Limit::BodiesPending, limits.bodies_pending_max),
+            peers: shares_are_limited.then(|| Arc::clone(&trusted)),
+        };
+        Ok(Self(Arc::new(Shared {
+            routes: Routes::new(all.iter().cloned()),
+            all,
+            bodies,
+            in_flight: places(Limit::RequestsInFlight, limits.requests_in_flight_max),
+            executor,
+            trusted,
+            budget,
+            clock,
+            no_route: metrics.route(NO_ROUTE).from_zero(problem::COUNTED_WITHOUT_ROUTE),
+            draining: AtomicBool::new(false),
+        })))
+    }
+
+    /// From now on new requests are refused with 503 `draining`.
+    pub fn drain(&self) {
+        self.0.draining.store(true, Ordering::Release);
+    }
+
+    /// Closes upstream connections that have been idle for too long.
+    pub fn close_idle(&self) {
+        for route in &self.0.all {
+            route.handler.upstreams().for_each(Upstream::close_idle);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Claim, forward, classify and record: hands an admitted request to the executor.
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+use http::request::Parts;
+
+use super::examine::Admitted;
+use super::identify::{Identified, Identity};
+use super::outgoing::{self, Destination, StepTemplate};
+use super::receive::Received;
+use super::refusal::Refusal;
+use super::route::Route;
+use super::select::Selected;
+use crate::idempotency::{Disposition, Executor, KeyedRequest};
+use crate::operation::RequestMode;
+use crate::upstream::{Request, TrustedProxies};
+
+/// One admitted request, ready to be executed.
+#[derive(Debug)]
+pub(super) struct Execution<'a> {
+    pub(super) executor: &'a Arc<Executor>,
+    pub(super) trusted: &'a Arc<TrustedProxies>,
+    pub(super) selected: &'a Selected<Arc<Route>>,
+    pub(super) head: &'a mut Parts,
+    pub(super) received: Received,
+}
+
+impl Execution<'_> {
+    /// Forwards the request, once if it has a key, and says what happened to it.
+    ///
+    /// Dropping the future interrupts nothing that was claimed: the executor works in a task of its own.
+    pub(super) async fn run(self, admitted: Admitted) -> Result<Disposition, Refusal> {
+        let provider = admitted.provider().cloned();
+        match admitted.into_identity() {
+            Identity::Keyed(identified) => self.once(identified, provider).await,
+            Identity::Passed(_) => Ok(self.pass(provider).await),
+        }
+    }
+
+    async fn once(
+        mut self,
+        identified: Identified,
+        provider: Option<HeaderValue>,
+    ) -> Result<Disposition, Refusal> {
+        let route = &*self.selected.route;
+        let Identified { asked, key, forward_key, .. } = identified;
+        // A copy of a success that this process remembers needs no request for the upstream.
+        if asked.mode == RequestMode::Enforce
+            && let Some(known) = self.executor.recall(&asked, &route.handler)
+        {
+            return Ok(known);
+        }
+        let steps = StepTemplate::new(
+            self.head,
+            self.selected,
+            &mut self.received,
+            self.trusted,
+            asked.id,
+        )?;
+        let steps = steps.map(|steps| steps.with_provider(provider.clone()));
+        let request = self.request(provider);
+        let header = route.settings.policy.forward_key.as_ref();
+        let keyed = KeyedRequest {
+            request: outgoing::with_key(request, header, &forward_key),
+            asked,
+            key,
+            steps,
+            arrived: self.received.arrived,
+            memory: self.received.memory,
+        };
+        Ok(match keyed.asked.mode {
+            RequestMode::Enforce => self.executor.execute(keyed, &route.handler).await,
+            RequestMode::Observe { .. } => self.executor.observe(keyed, &route.handler).await,
+        })
+    }
+
+    async fn pass(mut self, provider: Option<HeaderValue>) -> Disposition {
+        let request = self.request(provider);
+        let Received { memory, arrived, .. } = self.received;
+        self.executor.pass(request, memory, arrived, &self.selected.route.handler).await
+    }
+
+    /// The request for the route's upstream.
+    fn request(&mut self, provider: Option<HeaderValue>) -> Request {
+        let upstream = &self.selected.route.settings.upstream;
+        let destination = Destination { selected: self.selected, upstream };
+        let request = outgoing::request(self.head, destination, &self.received.body, self.trusted);
+        outgoing::with_provider(request, provider)
+    }
+}

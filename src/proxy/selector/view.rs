@@ -1,0 +1,40 @@
+//! The parts of a request that selectors may read.
+
+use http::request::Parts;
+use http::{HeaderMap, Method};
+
+use crate::provider::signature::Carried;
+
+/// A request as it was received, before any header is removed or rewritten.
+///
+/// A key header that `Connection` names is still a key header here, because the upstream's own
+/// duplicate check would have seen it. Trailers are not part of the view: no rule reads them.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestView<'a> {
+    /// HTTP method.
+    pub method: &'a Method,
+    /// The path as received, still percent-encoded.
+    pub path: &'a str,
+    /// The text after `?`, if there is one.
+    pub query: Option<&'a str>,
+    /// The headers of the head.
+    pub headers: &'a HeaderMap,
+    /// The whole body.
+    pub body: &'a [u8],
+    /// The values that came with the signature.
+    pub carried: &'a Carried,
+}
+
+impl<'a> RequestView<'a> {
+    /// The view of a request whose head and body were received.
+    pub fn of(head: &'a Parts, body: &'a [u8], carried: &'a Carried) -> Self {
+        Self {
+            method: &head.method,
+            path: head.uri.path(),
+            query: head.uri.query(),
+            headers: &head.headers,
+            body,
+            carried,
+        }
+    }
+}
