@@ -23,6 +23,7 @@ mod decide;
 mod grant;
 mod lapse;
 mod lookup;
+mod renew;
 mod rule;
 mod settle;
 mod steps;
@@ -32,11 +33,12 @@ mod withdraw;
 
 pub use claim::{
     ClaimRequest, Claimed, Grant, IfInFlight, IfSucceeded, IfUncertain, LookUp, OperationState,
-    Renewal, Renewed, recall,
+    recall,
 };
 pub use decide::{Decided, Forgetting, Resolution, Verdict};
 pub use lapse::{Expiry, abandon, lapse};
 pub use lookup::{Conclusion, Finding};
+pub use renew::{Renewal, Renewed};
 pub use rule::{Call, Rule};
 pub use settle::{Ending, Settled, Settlement};
 pub use steps::{Advanced, EventEnd, StepEnd};
