@@ -1,23 +1,21 @@
 //! Onceward: an HTTP reverse proxy that forwards each webhook once.
 //!
+//! A library user needs four types: [`Config`] reads the configuration, [`App`] runs it, [`Proxy`] is
+//! the data plane as a [`tower::Service`], and [`OnceLayer`] puts it in front of handlers in the same
+//! process. All other modules are the inside. Their shape may change with every version.
+//!
 //! # The path of a request
 //!
-//! One straight line of typed steps. Each takes what the one before it gave; only the middle one
-//! knows what "once" means.
-//!
 //! ```text
-//!           +--------------------- proxy ----------------------+ +----------------- idempotency ------------------+ + proxy +
-//! sender -> select -> receive ----------> verify -> identify --> claim ----> forward ----> classify -> record -----> respond -> sender
-//! gives     Selected  Received            Opened    Identity     Claim       Exchange      Outcome     Disposition   Answer
-//! may stop  404 405   400 408 413 503     401 503   400          replay 409  502 504
-//!                                                                422 503
+//!           +------------------- proxy -------------------+ +-------------- idempotency ---------------+ + proxy +
+//! sender -> select -> receive -> verify   ->   identify  ->  claim ---> forward --> classify --> record -> respond -> sender
+//! gives     Selected  Received   Verified      Identity      Claim      Exchange    Ending       Disposition  Answer
+//! may stop  404 405   400 408    401 503       400           replay 409 502 504
+//!                     413 503                                422 503
 //! ```
 //!
-//! Before the first step a request may be turned away: 503 while there is too much to do or the
-//! process ends, 400 or 417 where its head can be read in two ways.
-//!
-//! A step that stops early goes straight to `respond`, the only place that names a status code.
-//! From `claim` on the work runs in a task of its own: a sender that hangs up interrupts nothing.
+//! A step that stops early goes straight to `respond`, the only place that names a status code. From
+//! `claim` on, the work runs in a task of its own: a sender that hangs up interrupts nothing.
 //!
 //! # The states of an operation
 //!
@@ -29,35 +27,94 @@
 //!                        +------ forgotten <-----------------+
 //! ```
 //!
+//! # Words
+//!
+//! Each word means one thing, in types, settings, messages, metrics and documents.
+//!
+//! | word | meaning |
+//! | --- | --- |
+//! | sender | a system that sends webhooks, such as a payment gateway |
+//! | provider, preset | a kind of sender: how its events are told apart and signed; a preset is a built-in one |
+//! | route | a public entry (host, path, methods) with its upstream and settings |
+//! | upstream | the HTTP server behind a route, or behind one of its steps |
+//! | receiver | an upstream together with the rules for its answers |
+//! | step | one of several upstreams that each event of a route goes to |
+//! | event | what a sender tells with a request |
+//! | operation | one event on one route: the thing to be done once |
+//! | idempotency key | what identifies an operation on its route |
+//! | operation id | the name of an operation in every store: `op_` and 32 hex digits |
+//! | fingerprint | a digest of what was asked, so that one key cannot stand for two requests |
+//! | copy | a further request about a known operation |
+//! | attempt | one try at an operation, numbered from 1 |
+//! | claim | taking an operation atomically; its random claim id is what later writes name |
+//! | grant | the store's answer to the one request whose claim succeeds |
+//! | lease, heartbeat | the time-limited right to finish an attempt; what renews it |
+//! | waiter | a copy that waits for the attempt in flight |
+//! | settle | to write how an attempt ended |
+//! | outcome | how an attempt ended: `succeeded`, `failed` or `uncertain` |
+//! | hold | to keep an uncertain operation from being sent again |
+//! | look-up | asking the upstream whether an operation was done |
+//! | decision | what an operator or a look-up said about an operation |
+//! | retention | how long an operation is remembered |
+//! | record, revision | what a store keeps of an operation; the number of one version of it |
+//! | rule | a change of a record: claim, settle, resolve and so on |
+//! | answer, replay | the response of the upstream; a stored answer that is given to a copy |
+//! | disposition | what happened to a request: `executed`, `replayed`, `in-flight`, `uncertain`, `mismatched`, `passed` or `refused` |
+//! | refusal, problem | why a request got no operation; the document that tells the sender so |
+//! | selector | where in a request a value is found, such as `header:NAME` or `json:/id` |
+//! | limit, place, budget | a named bound; the right to be one of so many; the bytes that may be in memory |
+//! | concern | why a process may not be ready, or why a store may lose what it acknowledged |
+//!
 //! # Where to read
 //!
-//! In this order: [`operation::state`] (all that can happen to an operation), [`idempotency`] (what
-//! "once" means), [`proxy`] (the path of a request), [`store`] (the contract of stores). Modules
-//! are declared from the bottom up; each uses only those above it here.
+//! In this order: `operation::state` (all that can happen to an operation), `idempotency` (what "once"
+//! means), `proxy` (the path of a request), `store` (what a store must do). Modules are declared from
+//! the bottom up. Each uses only those above it here.
 #![doc = include_str!("../docs/guarantees.md")]
 
+#[doc(hidden)]
 pub mod operation;
 
+#[doc(hidden)]
 pub mod clock;
+#[doc(hidden)]
 pub mod json;
+#[doc(hidden)]
 pub mod secret;
 
+#[doc(hidden)]
 pub mod telemetry;
 
+#[doc(hidden)]
 pub mod budget;
 
+#[doc(hidden)]
 pub mod provider;
+#[doc(hidden)]
 pub mod listener;
 pub mod store;
+#[doc(hidden)]
 pub mod upstream;
 
+#[doc(hidden)]
 pub mod idempotency;
 
+#[doc(hidden)]
 pub mod admin;
+#[doc(hidden)]
 pub mod proxy;
+
+mod layer;
 
 pub mod config;
 
 pub mod app;
 
+#[doc(hidden)]
 pub mod cli;
+
+pub use app::App;
+pub use config::Config;
+pub use layer::{Once, OnceLayer};
+#[doc(inline)]
+pub use proxy::Proxy;

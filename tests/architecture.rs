@@ -14,6 +14,7 @@ const ROWS: &[&[&str]] = &[
     &["provider", "listener", "store", "upstream"],
     &["idempotency"],
     &["admin", "proxy"],
+    &["layer"],
     &["config"],
     &["app"],
     &["cli"],

@@ -10,7 +10,9 @@ use tokio_util::sync::CancellationToken;
 use super::lease::Lease;
 use crate::budget::Reserved;
 use crate::operation::Reason;
-use crate::upstream::{AnswerStream, Progress, Reading, Request, Sent, Upstream, answer_headers};
+use crate::upstream::{
+    AnswerStream, Handler, Progress, Reading, Request, Sent, Upstream, answer_headers,
+};
 
 /// What one attempt got from the upstream.
 #[derive(Debug)]
@@ -63,6 +65,20 @@ impl Bounds<'_> {
     /// How long the attempt may still take.
     pub(super) fn left(&self) -> Duration {
         self.ends.saturating_duration_since(Instant::now())
+    }
+
+    /// Whether the first byte may be sent now.
+    async fn may_send(&self) -> Result<(), Reason> {
+        if let Some(lease) = self.lease
+            && !lease.has_room().await
+        {
+            return Err(Reason::LeaseLost);
+        }
+        // A request whose sending began now would be cut off.
+        if self.stop.is_cancelled() {
+            return Err(Reason::ShutDown);
+        }
+        Ok(())
     }
 
     /// Waits for `work`; dropping it closes its connection.
@@ -124,19 +140,19 @@ pub(super) async fn send(
     bounds: &Bounds<'_>,
     progress: &Progress,
 ) -> Sent {
+    if let Some(handler) = request.extensions.remove::<Handler>() {
+        return match bounds.may_send().await {
+            Ok(()) => handler.call(request, progress).await,
+            Err(reason) => Sent::NeverSent(reason),
+        };
+    }
     loop {
         let connection = match upstream.connect().await {
             Ok(connection) => connection,
             Err(reason) => return Sent::NeverSent(reason),
         };
-        if let Some(lease) = bounds.lease
-            && !lease.has_room().await
-        {
-            return Sent::NeverSent(Reason::LeaseLost);
-        }
-        // what would be written now would be cut off
-        if bounds.stop.is_cancelled() {
-            return Sent::NeverSent(Reason::ShutDown);
+        if let Err(reason) = bounds.may_send().await {
+            return Sent::NeverSent(reason);
         }
         match connection.send(request, progress).await {
             Sent::HandedBack(unsent) => request = unsent,

@@ -79,6 +79,8 @@ pub enum Reason {
     AnswerBodyMalformed,
     /// The upstream changed to another protocol, which nobody had asked for.
     ProtocolSwitched,
+    /// The handler in this process panicked or ended with an error instead of an answer.
+    HandlerFailed,
 }
 
 impl Reason {
@@ -105,6 +107,7 @@ impl Reason {
             Self::AnswerLengthUnclear => "answer-length-unclear",
             Self::AnswerBodyMalformed => "answer-body-malformed",
             Self::ProtocolSwitched => "protocol-switched",
+            Self::HandlerFailed => "handler-failed",
         }
     }
 }

@@ -49,6 +49,7 @@ pub use select::{choose, misread};
 pub use selector::{
     InvalidReason, MissingReason, Place, RequestView, Selector, SelectorError, Unread,
 };
+pub use service::Answering;
 pub use settings::{Limits, Mode, RefusalBody, RouteSettings};
 pub use verify::{Sender, Verified};
 

@@ -13,7 +13,7 @@ use super::select::Selected;
 use crate::idempotency::StepRequests;
 use crate::listener::{Peer, fields_bytes};
 use crate::operation::OperationId;
-use crate::upstream::{self, Forwarding, Request, TrustedProxies};
+use crate::upstream::{self, Forwarding, Handler, Request, TrustedProxies};
 
 const VERIFIED: HeaderName = HeaderName::from_static("onceward-verified");
 
@@ -62,6 +62,7 @@ pub(super) fn request(
         target: selected.target.clone(),
         headers,
         body: body.clone(),
+        extensions: std::mem::take(&mut head.extensions),
     }
 }
 
@@ -141,6 +142,8 @@ impl StepRequests for StepTemplate {
     fn of(&self, step: usize) -> Option<Request> {
         let step = self.selected.route.settings.steps.as_ref()?.steps.get(step)?;
         let mut head = self.head.clone();
+        // A step has an upstream of its own; a handler stands for the upstream of the route.
+        head.extensions.remove::<Handler>();
         let selected = self.selected.towards(&head, &step.upstream).ok()?;
         let destination = Destination { selected: &selected, upstream: &step.upstream };
         let request = request(&mut head, destination, &self.body, &self.trusted);

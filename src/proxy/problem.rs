@@ -153,6 +153,7 @@ pub(super) const fn what_failed(reason: Reason) -> &'static str {
         Reason::ProtocolSwitched => {
             "the upstream was sent the request, and it went over to another protocol"
         }
+        Reason::HandlerFailed => "the handler was given the request and gave no answer",
         Reason::ConnectionLost => {
             "the upstream was sent the request and closed the connection without a complete answer"
         }

@@ -12,7 +12,8 @@ use super::log::RequestLog;
 use super::{Proxy, respond};
 use crate::upstream::AnswerBody;
 
-type Answering = Pin<Box<dyn Future<Output = Result<Response<AnswerBody>, Infallible>> + Send>>;
+/// The answer to one request, once it is there.
+pub type Answering = Pin<Box<dyn Future<Output = Result<Response<AnswerBody>, Infallible>> + Send>>;
 
 impl Proxy {
     /// Answers one request.

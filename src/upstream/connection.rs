@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::header;
@@ -26,18 +27,30 @@ pub struct Connection {
 /// Whether a byte of a request has been written. It outlives the connection, so that it can be
 /// asked after the connection was closed.
 #[derive(Debug, Default)]
-pub struct Progress(Mutex<Option<(Witness, u64)>>);
+pub struct Progress {
+    watched: Mutex<Option<(Witness, u64)>>,
+    /// Whether the request was handed to a handler of this process.
+    handed_over: AtomicBool,
+}
 
 impl Progress {
     /// Whether a byte has been written since the request was handed over.
     pub fn byte_written(&self) -> bool {
-        let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.handed_over.load(Ordering::Acquire) {
+            return true;
+        }
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         watched.as_ref().is_some_and(|(witness, before)| witness.written() > *before)
+    }
+
+    /// A handler of this process has the request.
+    pub(super) fn handed_over(&self) {
+        self.handed_over.store(true, Ordering::Release);
     }
 
     fn watch(&self, witness: Witness) {
         let before = witness.written();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((witness, before));
+        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = Some((witness, before));
     }
 }
 
@@ -129,7 +142,7 @@ fn answered(response: http::Response<Incoming>, mut wire: Option<Wire>, home: Ho
     if head.headers.contains_key(header::TRANSFER_ENCODING) {
         head.headers.remove(header::CONTENT_LENGTH);
     }
-    let stream = AnswerStream::new(body, wire, Home { stays_open, ..home });
+    let stream = AnswerStream::of_connection(body, wire, Home { stays_open, ..home });
     Sent::Answered(Answer { status: head.status, headers: head.headers, stream })
 }
 

@@ -7,10 +7,11 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use http_body::Body as _;
+use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use super::body::BrokeOff;
+use super::handler::HandlerBody;
 use super::pool::{Pool, Wire};
 use super::standing::Standing;
 use crate::budget::{Buffer, Reserved};
@@ -31,9 +32,19 @@ pub struct Answer {
     pub stream: AnswerStream,
 }
 
-/// The body of an answer. It drives its connection; dropped before its end, it closes it.
+/// The body of an answer. Dropped before its end, it closes its connection or drops its handler's work.
 #[derive(Debug)]
-pub struct AnswerStream {
+pub struct AnswerStream(Source);
+
+#[derive(Debug)]
+enum Source {
+    Connection(Box<ConnectionBody>),
+    Handler(HandlerBody),
+}
+
+/// A body that drives the connection it comes from.
+#[derive(Debug)]
+struct ConnectionBody {
     body: Incoming,
     wire: Option<Wire>,
     home: Home,
@@ -59,13 +70,17 @@ pub enum Reading {
 }
 
 impl AnswerStream {
-    pub(super) const fn new(body: Incoming, wire: Option<Wire>, home: Home) -> Self {
-        Self { body, wire, home }
+    pub(super) fn of_connection(body: Incoming, wire: Option<Wire>, home: Home) -> Self {
+        Self(Source::Connection(Box::new(ConnectionBody { body, wire, home })))
+    }
+
+    pub(super) const fn of_handler(body: HandlerBody) -> Self {
+        Self(Source::Handler(body))
     }
 
     /// Reads the body to its end, or until it is longer than `bytes_max` or than there is memory.
     pub async fn read(&mut self, bytes_max: usize, memory: Reserved) -> Result<Reading, BrokeOff> {
-        let expected = self.body.size_hint().exact().and_then(|bytes| bytes.try_into().ok());
+        let expected = self.size_hint().exact().and_then(|bytes| bytes.try_into().ok());
         let expected = expected.map(|expected: usize| expected.min(bytes_max));
         let mut buffer = Buffer::counted_in(memory, expected);
         while let Some(chunk) = self.chunk().await? {
@@ -85,14 +100,15 @@ impl AnswerStream {
     /// The next piece of the body; none at its end, when the connection is given back.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, BrokeOff> {
         loop {
-            match poll_fn(|cx| self.poll_frame(cx)).await {
+            match poll_fn(|cx| self.poll_frame(cx)).await.transpose()? {
                 None => {
-                    self.give_back();
+                    if let Source::Connection(body) = &mut self.0 {
+                        body.give_back();
+                    }
                     return Ok(None);
                 }
-                Some(Err(error)) => return Err(BrokeOff::of(&error)),
                 // Trailers end here: an answer's are not passed on.
-                Some(Ok(frame)) => {
+                Some(frame) => {
                     if let Ok(data) = frame.into_data()
                         && !data.is_empty()
                     {
@@ -103,12 +119,25 @@ impl AnswerStream {
         }
     }
 
-    fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<Bytes>, hyper::Error>>> {
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Source::Connection(body) => body.body.size_hint(),
+            Source::Handler(body) => body.size_hint(),
+        }
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
+        match &mut self.0 {
+            Source::Connection(body) => body.poll_frame(cx),
+            Source::Handler(body) => body.poll_frame(cx),
+        }
+    }
+}
+
+impl ConnectionBody {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
         self.drive(cx);
-        Pin::new(&mut self.body).poll_frame(cx)
+        Pin::new(&mut self.body).poll_frame(cx).map_err(|error| BrokeOff::of(&error))
     }
 
     /// Lets the connection work. One that has ended is dropped; what it read is in the body.

@@ -9,6 +9,7 @@ mod classify;
 mod connection;
 mod connector;
 mod exchange;
+mod handler;
 mod head;
 mod headers;
 mod names;
@@ -26,6 +27,7 @@ pub use body::{AnswerBody, BrokeOff, Piece};
 pub use classify::outcome;
 pub use connection::{Connection, Progress, Sent};
 pub use exchange::{Answer, AnswerStream, Reading};
+pub use handler::Handler;
 pub use headers::{
     Forwarding, TrustedProxies, answer_headers, may_be_added, request_headers, stored_headers,
 };
@@ -37,7 +39,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, Method};
+use http::{Extensions, HeaderMap, Method};
 
 use crate::clock::Clock;
 use crate::operation::Reason;
@@ -76,6 +78,8 @@ pub struct Request {
     pub headers: HeaderMap,
     /// Its body.
     pub body: Bytes,
+    /// What layers and routers before the proxy know of it. Only a [`Handler`] gets them.
+    pub extensions: Extensions,
 }
 
 impl Upstream {

@@ -129,7 +129,8 @@ fn keyed(number: u8, budget: &Budget) -> KeyedRequest {
         fingerprint: FingerprintDigest::under("body").finish(),
         mode: onceward::operation::RequestMode::Enforce,
     };
-    let request = Request { method, target, headers, body: vec![number].into() };
+    let extensions = http::Extensions::new();
+    let request = Request { method, target, headers, body: vec![number].into(), extensions };
     let (arrived, memory) = (Instant::now(), budget.reserve_none());
     KeyedRequest {
         asked: Arc::new(asked),

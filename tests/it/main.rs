@@ -18,6 +18,7 @@ mod disconnect;
 mod forward;
 mod in_flight;
 mod keys;
+mod layer;
 mod limits;
 mod log;
 mod lookup;

@@ -66,6 +66,7 @@ fn request() -> Request {
         target: "/".parse().unwrap(),
         headers: HeaderMap::new(),
         body: "body".into(),
+        extensions: http::Extensions::new(),
     }
 }
 
