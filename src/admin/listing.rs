@@ -9,7 +9,7 @@ use super::Admin;
 use super::body::MISTAKE_CHARS_MAX;
 use super::problem::Problem;
 use crate::operation::{Key, Operation, OperationId, StateName, Timestamp};
-use crate::store::{Listing, Place};
+use crate::store::{ListPosition, ListQuery};
 
 /// Operations of one page.
 pub(super) const LIMIT_MAX: usize = 500;
@@ -21,7 +21,7 @@ const PART: usize = 25;
 const SHORT_PARTS_MAX: usize = 5;
 
 /// Reads `route=&state=&key=&before=&limit=&cursor=`. A parameter without a value counts as absent.
-pub(super) fn listing(query: &str) -> Result<Listing, Problem> {
+pub(super) fn listing(query: &str) -> Result<ListQuery, Problem> {
     let mut asked = [const { None }; 6];
     let names = ["route", "state", "key", "before", "limit", "cursor"];
     for (name, value) in parse(query.as_bytes()) {
@@ -38,7 +38,7 @@ pub(super) fn listing(query: &str) -> Result<Listing, Problem> {
         asked.map(|given| given.filter(|given| !given.is_empty()));
     let before = before.map(|text| time(&text).map_err(wrong)).transpose()?;
     let after = cursor.map(|text| place(&text).ok_or_else(|| wrong(CURSOR))).transpose()?;
-    Ok(Listing {
+    Ok(ListQuery {
         route: route.map(Arc::from),
         state: state.map(|text| state_of(&text)).transpose()?,
         key: key.map(|text| key_of(&text)).transpose()?,
@@ -88,9 +88,12 @@ pub(super) fn time(text: &str) -> Result<Timestamp, String> {
 }
 
 /// The place where a list begins of what was created before a time, behind an earlier page.
-pub(super) fn behind(before: Option<Timestamp>, after: Option<Place>) -> Option<Place> {
+pub(super) fn behind(
+    before: Option<Timestamp>,
+    after: Option<ListPosition>,
+) -> Option<ListPosition> {
     let lowest = OperationId::from_bytes([0; 16]);
-    let before = before.map(|created_at| Place { created_at, id: lowest });
+    let before = before.map(|created_at| ListPosition { created_at, id: lowest });
     match (before, after) {
         (Some(before), Some(after)) => Some(before.min(after)),
         (before, after) => before.or(after),
@@ -98,29 +101,29 @@ pub(super) fn behind(before: Option<Timestamp>, after: Option<Place>) -> Option<
 }
 
 /// A place as a text that means nothing to others.
-pub(super) fn cursor(place: Place) -> String {
+pub(super) fn cursor(place: ListPosition) -> String {
     let created_at = place.created_at.0.to_be_bytes();
     format!("{}{}", hex::encode(created_at), hex::encode(place.id.as_bytes()))
 }
 
 /// The place that [`cursor`] wrote down.
-pub(super) fn place(cursor: &str) -> Option<Place> {
+pub(super) fn place(cursor: &str) -> Option<ListPosition> {
     let mut bytes = [0; 24];
     hex::decode_to_slice(cursor, &mut bytes).ok()?;
     let (created_at, id) = bytes.split_first_chunk::<8>()?;
     let created_at = Timestamp(u64::from_be_bytes(*created_at));
-    Some(Place { created_at, id: OperationId::from_bytes(id.try_into().ok()?) })
+    Some(ListPosition { created_at, id: OperationId::from_bytes(id.try_into().ok()?) })
 }
 
 /// One page, of each operation only a `T`; and where the list goes on.
 pub(super) async fn page<T: for<'a> From<&'a Operation>>(
     admin: &Admin,
-    listing: &Listing,
-) -> Result<(Vec<T>, Option<Place>), Problem> {
+    listing: &ListQuery,
+) -> Result<(Vec<T>, Option<ListPosition>), Problem> {
     let (mut kept, mut after, mut short_parts) = (Vec::new(), listing.after, 0);
     loop {
         let limit = PART.min(listing.limit - kept.len());
-        let part = Listing { after, limit, ..listing.clone() };
+        let part = ListQuery { after, limit, ..listing.clone() };
         let part = admin.0.store.list(&part).await;
         let part = part.map_err(|error| Problem::of_reading(&error))?;
         kept.extend(part.operations.iter().map(T::from));
@@ -145,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_cursor_reads_back_as_the_place_it_was() {
-        let place = Place {
+        let place = ListPosition {
             created_at: Timestamp(u64::MAX - 7),
             id: OperationId::from_bytes(*b"0123456789abcdef"),
         };
@@ -158,12 +161,12 @@ mod tests {
     #[test]
     fn what_is_left_empty_counts_as_absent() {
         let all =
-            Listing { route: None, state: None, key: None, after: None, limit: LIMIT_DEFAULT };
+            ListQuery { route: None, state: None, key: None, after: None, limit: LIMIT_DEFAULT };
         assert_eq!(listing("").unwrap(), all);
         assert_eq!(listing("route=&state=&key=&limit=&cursor=&before=").unwrap(), all);
         let some = listing("state=in_flight&route=a%20b&limit=500").unwrap();
         let (route, state) = (Some("a b".into()), Some(StateName::InFlight));
-        assert_eq!(some, Listing { route, state, key: None, after: None, limit: 500 });
+        assert_eq!(some, ListQuery { route, state, key: None, after: None, limit: 500 });
     }
 
     #[test]
@@ -190,7 +193,8 @@ mod tests {
 
     #[test]
     fn of_a_time_and_a_cursor_the_older_one_counts() {
-        let place = |at| Place { created_at: Timestamp(at), id: OperationId::from_bytes([7; 16]) };
+        let place =
+            |at| ListPosition { created_at: Timestamp(at), id: OperationId::from_bytes([7; 16]) };
         let earlier = behind(Some(Timestamp(5)), Some(place(9))).unwrap();
         assert!(earlier < place(5) && earlier > place(4));
         assert_eq!(behind(Some(Timestamp(9)), Some(place(5))), Some(place(5)));

@@ -19,7 +19,7 @@ use super::problem::Problem;
 use crate::clock::{Clock, Moment};
 use crate::operation::state::{Decided, Resolution, Verdict};
 use crate::operation::{Operation, OperationId, StateName, Timestamp};
-use crate::store::{Listing, Store};
+use crate::store::{ListQuery, Store};
 
 /// Calls to the store that are under way at a time.
 const AT_ONCE: usize = 16;
@@ -101,10 +101,10 @@ impl From<&Operation> for Found {
 }
 
 impl ManyJson {
-    fn listing(&self, before: Timestamp) -> Result<Listing, Problem> {
+    fn listing(&self, before: Timestamp) -> Result<ListQuery, Problem> {
         let after = self.cursor.as_deref();
         let after = after.map(|text| place(text).ok_or_else(|| mistake("`cursor` is none")));
-        Ok(Listing {
+        Ok(ListQuery {
             key: None,
             route: Some(Arc::from(&*self.route)),
             state: Some(self.state.into()),
@@ -222,7 +222,7 @@ struct Looked {
 
 async fn look(
     admin: &Admin,
-    listing: &Listing,
+    listing: &ListQuery,
     before: Timestamp,
     seen: &[SeenJson],
     deadline: &Deadline,

@@ -67,7 +67,7 @@ impl Problem {
             | store::Error::TooFewReplicas { .. }
             | store::Error::Failed(_)
             | store::Error::Emptied
-            | store::Error::Met(_) => Self::StoreUnavailable,
+            | store::Error::AttemptExists(_) => Self::StoreUnavailable,
         }
     }
 

@@ -190,7 +190,7 @@ impl Executor {
         reply: PendingReply,
     ) {
         let id = keyed.asked.id;
-        let may_pass = error.says_nothing();
+        let may_pass = error.leaves_state_unknown();
         let error = chain(error);
         match handler.policy.when_store_fails {
             WhenStoreFails::Forward if may_pass => {

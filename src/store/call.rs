@@ -15,7 +15,7 @@ use crate::operation::{Operation, OperationId, Timestamp};
 /// A rule without the type of its answer.
 pub trait RuleCall: fmt::Debug + Send + Sync {
     /// Which call it is.
-    fn call(&self) -> Call;
+    fn kind(&self) -> Call;
 
     /// The operation that it changes.
     fn operation(&self) -> OperationId;
@@ -60,7 +60,7 @@ impl<R: Rule> TypedCall<R> {
 }
 
 impl<R: Rule> RuleCall for TypedCall<R> {
-    fn call(&self) -> Call {
+    fn kind(&self) -> Call {
         R::CALL
     }
 

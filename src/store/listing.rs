@@ -13,7 +13,7 @@ pub const SCANNED_MAX: usize = 10_000;
 
 /// Which operations to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listing {
+pub struct ListQuery {
     /// Those of this route only.
     pub route: Option<Arc<str>>,
     /// Those in this state only.
@@ -21,7 +21,7 @@ pub struct Listing {
     /// Those with this key or event id only, see [`Key::searched`].
     pub key: Option<Arc<str>>,
     /// Those behind this place only.
-    pub after: Option<Place>,
+    pub after: Option<ListPosition>,
     /// At most so many.
     pub limit: usize,
 }
@@ -29,7 +29,7 @@ pub struct Listing {
 /// A place in a list: newer operations are before it. Operations of one millisecond stand in the
 /// order of their ids, the highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct ListPosition {
     /// When the operation there was created.
     pub created_at: Timestamp,
     /// Which one it is.
@@ -38,14 +38,14 @@ pub struct Place {
 
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListPage {
     /// Newest first, each as it stands now.
     pub operations: Vec<Operation>,
     /// Where the list goes on; none at its end.
-    pub next: Option<Place>,
+    pub next: Option<ListPosition>,
 }
 
-impl Listing {
+impl ListQuery {
     /// Whether an operation, as it stands now, is asked for. Those of probes never are.
     pub fn wants(&self, operation: &Operation) -> bool {
         !probe::is_throw_away(operation)
@@ -78,7 +78,7 @@ impl KeyDigest {
     }
 }
 
-impl Place {
+impl ListPosition {
     /// No operation is older.
     pub(super) const FIRST: Self =
         Self { created_at: Timestamp(0), id: OperationId::from_bytes([0; 16]) };

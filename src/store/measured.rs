@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Concern, Error, Listed, Listing, RuleCall, Store, Swept, Watch};
+use super::{Concern, Error, ListPage, ListQuery, RuleCall, Store, SweepReport, Watch};
 use crate::clock::Clock;
 use crate::operation::state::OperationState;
 use crate::operation::{Operation, OperationId, OperationRequest};
@@ -35,7 +35,7 @@ impl Measured {
 #[async_trait]
 impl Store for Measured {
     async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error> {
-        self.timed(call.call().into(), self.store.call(call)).await
+        self.timed(call.kind().into(), self.store.call(call)).await
     }
 
     fn recall(&self, asked: &OperationRequest) -> Option<OperationState> {
@@ -57,11 +57,11 @@ impl Store for Measured {
         self.store.uncertain().await
     }
 
-    async fn list(&self, listing: &Listing) -> Result<Listed, Error> {
+    async fn list(&self, listing: &ListQuery) -> Result<ListPage, Error> {
         self.timed(StoreCall::List, self.store.list(listing)).await
     }
 
-    async fn sweep(&self, limit: usize) -> Result<Swept, Error> {
+    async fn sweep(&self, limit: usize) -> Result<SweepReport, Error> {
         self.timed(StoreCall::Sweep, self.store.sweep(limit)).await
     }
 

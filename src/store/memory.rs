@@ -10,7 +10,7 @@ use super::call::{RuleCall, TypedCall};
 use super::endings::Endings;
 use super::holds::HoldsEnded;
 use super::listing::{KeyDigest, SCANNED_MAX};
-use super::{Error, Listed, Listing, Place, Store, Swept, Watch, probe};
+use super::{Error, ListPage, ListPosition, ListQuery, Store, SweepReport, Watch, probe};
 use crate::clock::{Clock, KeptClock};
 use crate::operation::state::{self, Change, Expiry};
 use crate::operation::{Operation, OperationId, State, Timestamp};
@@ -29,9 +29,9 @@ pub struct Memory {
 struct Records {
     operations: HashMap<OperationId, Operation>,
     due: BTreeSet<(Timestamp, OperationId)>,
-    created: BTreeSet<Place>,
+    created: BTreeSet<ListPosition>,
     /// The same by key.
-    keys: BTreeSet<(KeyDigest, Place)>,
+    keys: BTreeSet<(KeyDigest, ListPosition)>,
     uncertain: u64,
 }
 
@@ -70,8 +70,8 @@ impl Records {
     fn take(&mut self, id: OperationId) -> Option<Operation> {
         let found = self.operations.remove(&id)?;
         self.due.remove(&(found.state.changes_at(), id));
-        self.created.remove(&Place::of(&found));
-        self.keys.remove(&(KeyDigest::of(&found.asked.key), Place::of(&found)));
+        self.created.remove(&ListPosition::of(&found));
+        self.keys.remove(&(KeyDigest::of(&found.asked.key), ListPosition::of(&found)));
         self.uncertain -= u64::from(matches!(found.state, State::Uncertain(_)));
         Some(found)
     }
@@ -79,31 +79,31 @@ impl Records {
     fn put(&mut self, id: OperationId, operation: Option<Operation>) {
         let Some(operation) = operation else { return };
         self.due.insert((operation.state.changes_at(), id));
-        self.created.insert(Place::of(&operation));
-        self.keys.insert((KeyDigest::of(&operation.asked.key), Place::of(&operation)));
+        self.created.insert(ListPosition::of(&operation));
+        self.keys.insert((KeyDigest::of(&operation.asked.key), ListPosition::of(&operation)));
         self.uncertain += u64::from(matches!(operation.state, State::Uncertain(_)));
         self.operations.insert(id, operation);
     }
 
     /// One page, newest first, as of `now`.
-    fn page(&self, listing: &Listing, now: Timestamp) -> Listed {
+    fn page(&self, listing: &ListQuery, now: Timestamp) -> ListPage {
         let mut operations = Vec::new();
         let mut next = None;
         for (scanned, place) in self.places(listing).enumerate() {
             if operations.len() == listing.limit || scanned == SCANNED_MAX {
-                return Listed { operations, next };
+                return ListPage { operations, next };
             }
             let stands = state::lapse(self.operations.get(&place.id).cloned(), now).operation;
             operations.extend(stands.filter(|found| listing.wants(found)));
             next = Some(place);
         }
-        Listed { operations, next: None }
+        ListPage { operations, next: None }
     }
 
     /// Where a list has to look, newest first.
-    fn places(&self, listing: &Listing) -> Box<dyn Iterator<Item = Place> + '_> {
-        let first = Place::FIRST;
-        let last = listing.after.unwrap_or(Place::BEHIND_ALL);
+    fn places(&self, listing: &ListQuery) -> Box<dyn Iterator<Item = ListPosition> + '_> {
+        let first = ListPosition::FIRST;
+        let last = listing.after.unwrap_or(ListPosition::BEHIND_ALL);
         match listing.key_digest() {
             Some(key) => {
                 let places = self.keys.range((key, first)..(key, last));
@@ -144,11 +144,11 @@ impl Store for Memory {
         Ok(records.uncertain + leases_that_ran_out.count() as u64)
     }
 
-    async fn list(&self, listing: &Listing) -> Result<Listed, Error> {
+    async fn list(&self, listing: &ListQuery) -> Result<ListPage, Error> {
         Ok(self.records.lock().page(listing, self.clock.now()))
     }
 
-    async fn sweep(&self, limit: usize) -> Result<Swept, Error> {
+    async fn sweep(&self, limit: usize) -> Result<SweepReport, Error> {
         let due: Vec<_> = self.records.lock().due(self.clock.now()).take(limit).collect();
         let mut removed = 0;
         for operation in due {
@@ -157,7 +157,7 @@ impl Store for Memory {
             removed += usize::from(expiry.answer()?);
         }
         let more = self.records.lock().due(self.clock.now()).next().is_some();
-        Ok(Swept { removed, holds_ended: self.holds_ended.take(), more })
+        Ok(SweepReport { removed, holds_ended: self.holds_ended.take(), more })
     }
 
     async fn probe(&self) -> Result<(), Error> {

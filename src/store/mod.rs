@@ -43,7 +43,7 @@ pub use codec::Corrupt;
 pub use concern::Concern;
 pub use endings::Watch;
 pub use epoch::WhenEmptied;
-pub use listing::{Listed, Listing, Place};
+pub use listing::{ListPage, ListPosition, ListQuery};
 pub use measured::Measured;
 
 use std::sync::Arc;
@@ -94,10 +94,10 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     async fn uncertain(&self) -> Result<u64, Error>;
 
     /// A page of the operations that are remembered. Writes nothing.
-    async fn list(&self, listing: &Listing) -> Result<Listed, Error>;
+    async fn list(&self, listing: &ListQuery) -> Result<ListPage, Error>;
 
     /// One pass of expiry over at most `limit` records that are due.
-    async fn sweep(&self, limit: usize) -> Result<Swept, Error>;
+    async fn sweep(&self, limit: usize) -> Result<SweepReport, Error>;
 
     /// Claims, renews, settles and forgets a throw-away operation.
     async fn probe(&self) -> Result<(), Error>;
@@ -119,7 +119,7 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
 
 /// What one pass of expiry did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweepReport {
     /// Records that are gone.
     pub removed: usize,
     /// Operations that were given up since the last pass, because they were uncertain until
@@ -157,7 +157,7 @@ pub enum Error {
     Emptied,
     /// An attempt at this operation was met, in flight or uncertain; then the call failed.
     #[error("an attempt at the operation was met before the call failed")]
-    Met(#[source] Box<Self>),
+    AttemptExists(#[source] Box<Self>),
 }
 
 impl Error {
@@ -166,19 +166,19 @@ impl Error {
         match self {
             Self::NoReply(_) | Self::TooFewReplicas { .. } | Self::Failed(_) => true,
             Self::Unavailable(_) | Self::Unreadable(..) | Self::Emptied => false,
-            Self::Met(error) => error.may_have_applied(),
+            Self::AttemptExists(error) => error.may_have_applied(),
         }
     }
 
     /// Whether it says nothing of the operation: no attempt at it was met, and the store has lost
     /// nothing that it was told.
-    pub const fn says_nothing(&self) -> bool {
+    pub const fn leaves_state_unknown(&self) -> bool {
         match self {
             Self::Unavailable(_)
             | Self::NoReply(_)
             | Self::TooFewReplicas { .. }
             | Self::Failed(_) => true,
-            Self::Unreadable(..) | Self::Emptied | Self::Met(_) => false,
+            Self::Unreadable(..) | Self::Emptied | Self::AttemptExists(_) => false,
         }
     }
 }

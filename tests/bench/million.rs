@@ -21,7 +21,7 @@ use onceward::operation::{
     OperationRequest, StoredAnswer, Terms,
 };
 use onceward::store::embedded::{self, Durability, IfDamaged, Settings};
-use onceward::store::{Listing, Store, StoreExt as _};
+use onceward::store::{ListQuery, Store, StoreExt as _};
 use tokio::task::JoinSet;
 
 const OPERATIONS: usize = 1_000_000;
@@ -78,7 +78,7 @@ async fn main() {
 
 /// How many operations all pages of a list hold together.
 async fn listed(store: &dyn Store) -> usize {
-    let mut listing = Listing { route: None, state: None, key: None, after: None, limit: 500 };
+    let mut listing = ListQuery { route: None, state: None, key: None, after: None, limit: 500 };
     let mut count = 0;
     loop {
         let page = store.list(&listing).await.unwrap();

@@ -18,7 +18,7 @@ use onceward::operation::{
     StoredAnswer, Terms, Timestamp,
 };
 use onceward::store::{
-    Error, Listed, Listing, RuleCall, Store, StoreExt as _, Swept, Watch, memory::Memory,
+    Error, ListPage, ListQuery, RuleCall, Store, StoreExt as _, SweepReport, Watch, memory::Memory,
 };
 use onceward::telemetry::Metrics;
 use onceward::upstream::{
@@ -40,13 +40,13 @@ struct Faulty {
 #[async_trait]
 impl Store for Faulty {
     async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error> {
-        if call.call() == Call::Claim {
+        if call.kind() == Call::Claim {
             let left = |left: usize| left.checked_sub(1);
             if self.claims.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_err() {
                 return Err(Error::Unavailable("this is a test"));
             }
         }
-        if call.call() == Call::Settle {
+        if call.kind() == Call::Settle {
             assert!(self.panicked.swap(true, Ordering::SeqCst), "the panic of this test");
         }
         self.store.call(call).await
@@ -64,11 +64,11 @@ impl Store for Faulty {
         self.store.uncertain().await
     }
 
-    async fn list(&self, listing: &Listing) -> Result<Listed, Error> {
+    async fn list(&self, listing: &ListQuery) -> Result<ListPage, Error> {
         self.store.list(listing).await
     }
 
-    async fn sweep(&self, limit: usize) -> Result<Swept, Error> {
+    async fn sweep(&self, limit: usize) -> Result<SweepReport, Error> {
         self.store.sweep(limit).await
     }
 

@@ -38,7 +38,7 @@ use self::writer::Writer;
 use super::endings::Endings;
 use super::holds::HoldsEnded;
 use super::listing::SCANNED_MAX;
-use super::{Error, IfUnwritten, Listed, Listing, RuleCall, Store, Swept, Watch, probe};
+use super::{Error, IfUnwritten, ListPage, ListQuery, RuleCall, Store, SweepReport, Watch, probe};
 use crate::clock::{Clock, KeptClock};
 use crate::operation::state::{self, OperationState};
 use crate::operation::{Operation, OperationId, OperationRequest};
@@ -197,8 +197,8 @@ impl Store for Embedded {
         self.ask(|reply| Command::Uncertain { reply }).await
     }
 
-    async fn list(&self, listing: &Listing) -> Result<Listed, Error> {
-        let mut listed = Listed { operations: Vec::new(), next: None };
+    async fn list(&self, listing: &ListQuery) -> Result<ListPage, Error> {
+        let mut listed = ListPage { operations: Vec::new(), next: None };
         let mut scanned = 0;
         let mut rest = listing.clone();
         // In parts, so that the writer comes to others in between.
@@ -216,7 +216,7 @@ impl Store for Embedded {
         }
     }
 
-    async fn sweep(&self, limit: usize) -> Result<Swept, Error> {
+    async fn sweep(&self, limit: usize) -> Result<SweepReport, Error> {
         self.ask(|reply| Command::Sweep { limit, reply }).await
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Error, Listed, Listing, RuleCall, Swept};
+use super::{Error, ListPage, ListQuery, RuleCall, SweepReport};
 use crate::operation::{Operation, OperationId};
 
 /// Where an answer goes. Closed when the caller has stopped waiting.
@@ -17,11 +17,11 @@ pub(super) enum Command {
     /// Reads a record.
     Get { id: OperationId, reply: Reply<Option<Operation>> },
     /// A part of a list.
-    Page { listing: Listing, reply: Reply<Listed> },
+    Page { listing: ListQuery, reply: Reply<ListPage> },
     /// Counts what is uncertain.
     Uncertain { reply: Reply<u64> },
     /// One pass of expiry.
-    Sweep { limit: usize, reply: Reply<Swept> },
+    Sweep { limit: usize, reply: Reply<SweepReport> },
     /// Does what has queued before, lets go of the database, and ends.
     Close { reply: oneshot::Sender<()> },
 }

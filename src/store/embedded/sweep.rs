@@ -4,7 +4,7 @@ use super::group::Group;
 use super::queue::Reply;
 use super::tables::{Dated, Standing, failed};
 use super::writer::{BROKEN, Writer};
-use super::{Error, Swept};
+use super::{Error, SweepReport};
 use crate::operation::state::{Change, Expiry, Rule as _};
 use crate::operation::{OperationId, Timestamp};
 use crate::telemetry::chain;
@@ -18,7 +18,7 @@ struct Expired {
 
 impl Writer {
     /// Expires at most `limit` records that are due, in a group of their own.
-    pub(super) fn sweep(&mut self, limit: usize, reply: Reply<Swept>) {
+    pub(super) fn sweep(&mut self, limit: usize, reply: Reply<SweepReport>) {
         let mut group = Group::default();
         let done = if self.broken {
             Err(Error::Unavailable(BROKEN))
@@ -33,7 +33,7 @@ impl Writer {
                         // the next pass tells of the holds
                         return;
                     }
-                    let swept = |()| Swept { removed, holds_ended: holds_ended.take(), more };
+                    let swept = |()| SweepReport { removed, holds_ended: holds_ended.take(), more };
                     let _unsent = reply.send(written.map(swept));
                 }));
                 self.commit(group);

@@ -7,17 +7,17 @@ use super::records::{Postgres, get, id_of};
 use super::row::{millis, text, timestamp};
 use crate::operation::{Key, KeyKind, StateName};
 use crate::store::Error;
-use crate::store::listing::{Listing, Place};
+use crate::store::listing::{ListPosition, ListQuery};
 use crate::store::shared::Page;
 
 impl Postgres {
     /// As many records as are asked for, from where the list goes on.
-    pub(super) async fn page_of(&self, listing: &Listing) -> Result<Page, Error> {
+    pub(super) async fn page_of(&self, listing: &ListQuery) -> Result<Page, Error> {
         let route = listing.route.as_deref();
         let after = listing
             .after
             .as_ref()
-            .map(|Place { created_at, id }| (millis(*created_at), id.to_string()));
+            .map(|ListPosition { created_at, id }| (millis(*created_at), id.to_string()));
         let (at, id) = after.unzip();
         let most = i64::try_from(listing.limit).unwrap_or(i64::MAX);
         let mut parameters: Vec<(&(dyn ToSql + Sync), Type)> = vec![(&most, Type::INT8)];
@@ -37,7 +37,7 @@ impl Postgres {
 }
 
 /// The statement of a page. It names only what is asked for, so that the server finds the index.
-fn page_statement(listing: &Listing) -> String {
+fn page_statement(listing: &ListQuery) -> String {
     let mut number = 1;
     let mut next = || {
         number += 1;
@@ -97,7 +97,7 @@ fn page(rows: &[Row], limit: usize) -> Result<Page, Error> {
         page.at = timestamp(get(row, 3)?).max(page.at);
         page.records.push((id, get(row, 2)?));
         if page.records.len() == limit {
-            page.next = Some(Place { created_at: timestamp(get(row, 1)?), id });
+            page.next = Some(ListPosition { created_at: timestamp(get(row, 1)?), id });
         }
     }
     Ok(page)

@@ -15,7 +15,7 @@ use super::row::{Columns, millis, timestamp};
 use super::share_millis;
 use crate::operation::OperationId;
 use crate::store::epoch::Epoch;
-use crate::store::listing::Listing;
+use crate::store::listing::ListQuery;
 use crate::store::shared::{
     Expected, Expired, Page, Purpose, Put, Records, Revision, Seen, Stored, Swap, Swapped,
 };
@@ -236,7 +236,7 @@ impl Records for Postgres {
         self.acknowledge_loss().await
     }
 
-    async fn page(&self, listing: &Listing) -> Result<Page, Error> {
+    async fn page(&self, listing: &ListQuery) -> Result<Page, Error> {
         self.page_of(listing).await
     }
 

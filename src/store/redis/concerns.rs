@@ -321,7 +321,7 @@ fn unless_forbidden<T>(error: Error) -> Result<Option<T>, Error> {
         | Error::TooFewReplicas { .. }
         | Error::Unreadable(..)
         | Error::Emptied
-        | Error::Met(_)) => Err(error),
+        | Error::AttemptExists(_)) => Err(error),
     }
 }
 

@@ -14,7 +14,7 @@ use super::records::Redis;
 use super::reply::{bytes, number, parts, text};
 use crate::operation::{OperationId, StateName, Timestamp};
 use crate::store::Error;
-use crate::store::listing::{KeyDigest, Listing, Place, SCANNED_MAX};
+use crate::store::listing::{KeyDigest, ListPosition, ListQuery, SCANNED_MAX};
 use crate::store::shared::Page;
 
 /// Records that are read at a time: an answer may be large.
@@ -22,7 +22,7 @@ const READ_TOGETHER: usize = 64;
 
 impl Redis {
     /// One page.
-    pub(super) async fn page_of(&self, listing: &Listing) -> Result<Page, Error> {
+    pub(super) async fn page_of(&self, listing: &ListQuery) -> Result<Page, Error> {
         let at = self.time(Shard::first()).await?;
         if let Some(key) = listing.key_digest() {
             let (found, next) = self.keyed(listing, key, at).await?;
@@ -64,10 +64,10 @@ impl Redis {
     /// [`SCANNED_MAX`] with one key, some are not found.
     async fn keyed(
         &self,
-        listing: &Listing,
+        listing: &ListQuery,
         key: KeyDigest,
         at: Timestamp,
-    ) -> Result<(Vec<OperationId>, Option<Place>), Error> {
+    ) -> Result<(Vec<OperationId>, Option<ListPosition>), Error> {
         let score = score_of(key).to_string();
         let limit = (SCANNED_MAX / SHARDS).to_string();
         let members = Shard::all().map(|shard| {
@@ -84,7 +84,7 @@ impl Redis {
             let read = some.iter().zip(read);
             places.extend(read.filter_map(|(id, fields)| {
                 let created_at = Timestamp(number(fields?.first()?)?);
-                Some(Place { created_at, id: *id })
+                Some(ListPosition { created_at, id: *id })
             }));
         }
         places.retain(|place| listing.after.is_none_or(|after| *place < after));
@@ -112,9 +112,9 @@ impl Redis {
     /// whether there is more.
     async fn places(
         &self,
-        after: Option<Place>,
+        after: Option<ListPosition>,
         batch: usize,
-    ) -> Result<(Vec<Place>, bool), Error> {
+    ) -> Result<(Vec<ListPosition>, bool), Error> {
         let from = after.map_or_else(|| "+inf".to_owned(), |after| after.created_at.0.to_string());
         let batches = Shard::all().map(|shard| {
             let key = self.keys.index(shard, Index::Created);
@@ -137,8 +137,8 @@ impl Redis {
     /// Which of these operations the listing asks for.
     async fn wanted(
         &self,
-        listing: &Listing,
-        places: &[Place],
+        listing: &ListQuery,
+        places: &[ListPosition],
         at: Timestamp,
     ) -> Result<Vec<bool>, Error> {
         if !listing.is_filtered() {
@@ -179,21 +179,21 @@ impl Redis {
     }
 }
 
-impl Listing {
+impl ListQuery {
     const fn is_filtered(&self) -> bool {
         self.route.is_some() || self.state.is_some()
     }
 }
 
 /// Makes a list no longer than `length`. Says whether it was.
-fn cut(places: &mut Vec<Place>, length: usize) -> bool {
+fn cut(places: &mut Vec<ListPosition>, length: usize) -> bool {
     let was_longer = places.len() > length;
     places.truncate(length);
     was_longer
 }
 
 /// Whether an operation is asked for as it stands now, as far as its fields say.
-fn may_be_wanted(listing: &Listing, fields: &[Value], at: Timestamp) -> bool {
+fn may_be_wanted(listing: &ListQuery, fields: &[Value], at: Timestamp) -> bool {
     let [state, changes_at, route] = fields else { return true };
     if fields.iter().all(|field| *field == Value::Nil) {
         return false;
@@ -212,13 +212,13 @@ fn may_be_wanted(listing: &Listing, fields: &[Value], at: Timestamp) -> bool {
 }
 
 /// An index's members and their scores.
-fn places(value: Value) -> Result<Vec<Place>, Error> {
+fn places(value: Value) -> Result<Vec<ListPosition>, Error> {
     let parts = parts(value).ok_or_else(shape)?;
     let places = parts.chunks(2).map(|pair| {
         let [member, created_at] = pair else { return Err(shape()) };
         let id = bytes(member.clone()).and_then(|member| operation_of(&member));
         let (id, created_at) = id.zip(number(created_at)).ok_or_else(shape)?;
-        Ok(Place { created_at: Timestamp(created_at), id })
+        Ok(ListPosition { created_at: Timestamp(created_at), id })
     });
     places.collect()
 }

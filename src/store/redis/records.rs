@@ -20,7 +20,7 @@ use crate::store::shared::{
     Conditions, Expected, Expired, Page, Purpose, Put, Records, Revision, Seen, Stored, Swap,
     Swapped,
 };
-use crate::store::{Concern, Corrupt, Error, Listing};
+use crate::store::{Concern, Corrupt, Error, ListQuery};
 
 /// Records on Redis.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl Records for Redis {
         self.acknowledge_loss().await
     }
 
-    async fn page(&self, listing: &Listing) -> Result<Page, Error> {
+    async fn page(&self, listing: &ListQuery) -> Result<Page, Error> {
         self.page_of(listing).await
     }
 

@@ -34,8 +34,8 @@ use self::window::earliest;
 use super::call::{IfUnwritten, RuleCall, TypedCall};
 use super::endings::Endings;
 use super::holds::HoldsEnded;
-use super::listing::{Listed, Listing};
-use super::{Concern, Corrupt, Error, Store, Swept, Watch, codec, probe};
+use super::listing::{ListPage, ListQuery};
+use super::{Concern, Corrupt, Error, Store, SweepReport, Watch, codec, probe};
 use crate::clock::Clock;
 use crate::operation::state::{self, Call, Change, Expiry, Transition};
 use crate::operation::{Operation, OperationId, State, Timestamp};
@@ -133,7 +133,11 @@ impl<R: Records> Shared<R> {
         let claimed = self.within(self.step(&noting)).await;
         let met = noting.met.load(Ordering::Relaxed);
         claimed.map_err(|error| {
-            if met && error.says_nothing() { Error::Met(Box::new(error)) } else { error }
+            if met && error.leaves_state_unknown() {
+                Error::AttemptExists(Box::new(error))
+            } else {
+                error
+            }
         })
     }
 
@@ -146,7 +150,7 @@ impl<R: Records> Shared<R> {
     ) -> Result<Option<Seen>, Error> {
         let id = call.operation();
         let waits = call.waits();
-        let purpose = purpose(call.call());
+        let purpose = purpose(call.kind());
         if done.change == Change::None {
             // The server must confirm it before anybody is told.
             let look = Swap { waits, purpose, ..Swap::look(id) };
@@ -229,8 +233,8 @@ struct NotingMet<'a> {
 }
 
 impl RuleCall for NotingMet<'_> {
-    fn call(&self) -> Call {
-        self.call.call()
+    fn kind(&self) -> Call {
+        self.call.kind()
     }
 
     fn operation(&self) -> OperationId {
@@ -309,7 +313,7 @@ fn random() -> Result<u64, Error> {
 #[async_trait]
 impl<R: Records> Store for Shared<R> {
     async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error> {
-        match call.call() {
+        match call.kind() {
             Call::Claim => self.claim(&*call).await,
             Call::Renew
             | Call::Settle
@@ -338,7 +342,7 @@ impl<R: Records> Store for Shared<R> {
         self.within(self.records.uncertain()).await
     }
 
-    async fn list(&self, listing: &Listing) -> Result<Listed, Error> {
+    async fn list(&self, listing: &ListQuery) -> Result<ListPage, Error> {
         let page = self.within(self.records.page(listing)).await?;
         let mut operations = Vec::with_capacity(page.records.len());
         for (id, bytes) in page.records {
@@ -351,10 +355,10 @@ impl<R: Records> Store for Shared<R> {
                 Err(corrupt) => self.keep(id, &Error::Unreadable(id, corrupt)),
             }
         }
-        Ok(Listed { operations, next: page.next })
+        Ok(ListPage { operations, next: page.next })
     }
 
-    async fn sweep(&self, limit: usize) -> Result<Swept, Error> {
+    async fn sweep(&self, limit: usize) -> Result<SweepReport, Error> {
         let Expired { mut removed, lapsed, more } = self.within(self.records.expire(limit)).await?;
         let mut progress = removed > 0;
         for operation in lapsed {
@@ -368,7 +372,7 @@ impl<R: Records> Store for Shared<R> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Swept { removed, holds_ended: self.holds_ended.take(), more: more && progress })
+        Ok(SweepReport { removed, holds_ended: self.holds_ended.take(), more: more && progress })
     }
 
     async fn concerns(&self) -> Result<Vec<Concern>, Error> {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::operation::{Operation, OperationId, Timestamp};
-use crate::store::listing::{Listing, Place};
+use crate::store::listing::{ListPosition, ListQuery};
 use crate::store::{Concern, Error, probe};
 
 /// The records of a server, and the atomic steps on them.
@@ -21,7 +21,7 @@ pub(crate) trait Records: Send + Sync + std::fmt::Debug + 'static {
     async fn uncertain(&self) -> Result<u64, Error>;
 
     /// Records in the order of a list. It may hold some that the listing does not ask for.
-    async fn page(&self, listing: &Listing) -> Result<Page, Error>;
+    async fn page(&self, listing: &ListQuery) -> Result<Page, Error>;
 
     /// What makes the server unsafe.
     async fn concerns(&self) -> Result<Vec<Concern>, Error>;
@@ -189,5 +189,5 @@ pub(crate) struct Page {
     /// The records.
     pub(crate) records: Vec<(OperationId, Vec<u8>)>,
     /// Where the list goes on, if it does.
-    pub(crate) next: Option<Place>,
+    pub(crate) next: Option<ListPosition>,
 }

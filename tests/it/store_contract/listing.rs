@@ -8,20 +8,20 @@ use onceward::operation::{
     Key, KeyKind, KeyPart, OperationId, OperationIdParts, OperationRequest, Outcome, State,
     StateName,
 };
-use onceward::store::{Listed, Listing, Store, StoreExt as _};
+use onceward::store::{ListPage, ListQuery, Store, StoreExt as _};
 
 use super::Harness;
 use super::support::{LEASE, MILLISECOND, RETENTION, attempted, granted, id_of, order, sweep_all};
 
-pub(super) const ALL: Listing =
-    Listing { route: None, state: None, key: None, after: None, limit: 100 };
+pub(super) const ALL: ListQuery =
+    ListQuery { route: None, state: None, key: None, after: None, limit: 100 };
 
 /// All pages of a list, of which no page holds more than `limit`.
-async fn pages(store: &dyn Store, listing: &Listing, limit: NonZeroUsize) -> Vec<OperationId> {
-    let mut listing = Listing { limit: limit.get(), ..listing.clone() };
+async fn pages(store: &dyn Store, listing: &ListQuery, limit: NonZeroUsize) -> Vec<OperationId> {
+    let mut listing = ListQuery { limit: limit.get(), ..listing.clone() };
     let mut ids = Vec::new();
     loop {
-        let Listed { operations, next } = store.list(&listing).await.unwrap();
+        let ListPage { operations, next } = store.list(&listing).await.unwrap();
         assert!(operations.len() <= limit.get(), "{} on a page", operations.len());
         ids.extend(operations.iter().map(|operation| operation.asked.id));
         listing.after = next;
@@ -31,7 +31,7 @@ async fn pages(store: &dyn Store, listing: &Listing, limit: NonZeroUsize) -> Vec
     }
 }
 
-async fn ids(store: &dyn Store, listing: &Listing) -> Vec<OperationId> {
+async fn ids(store: &dyn Store, listing: &ListQuery) -> Vec<OperationId> {
     pages(store, listing, NonZeroUsize::new(100).unwrap()).await
 }
 
@@ -51,7 +51,7 @@ fn on_route(route: &str, key: &str) -> Arc<OperationRequest> {
 
 pub(super) async fn a_list_is_newest_first(harness: &impl Harness) {
     let store = harness.store();
-    assert_eq!(store.list(&ALL).await.unwrap(), Listed { operations: Vec::new(), next: None });
+    assert_eq!(store.list(&ALL).await.unwrap(), ListPage { operations: Vec::new(), next: None });
     let mut created = Vec::new();
     for n in 0..20 {
         let order = order(&n.to_string());
@@ -60,7 +60,7 @@ pub(super) async fn a_list_is_newest_first(harness: &impl Harness) {
         harness.pass(MILLISECOND).await;
     }
     assert_eq!(ids(&*store, &ALL).await, created);
-    let newest = store.list(&Listing { limit: 3, ..ALL }).await.unwrap();
+    let newest = store.list(&ListQuery { limit: 3, ..ALL }).await.unwrap();
     assert_eq!(newest.operations, {
         let mut operations = Vec::new();
         for id in &created[..3] {
@@ -102,10 +102,10 @@ pub(super) async fn a_list_of_one_route_holds_no_other(harness: &impl Harness) {
         wanted.insert(0, invoice.id);
         harness.pass(MILLISECOND).await;
     }
-    let listing = Listing { route: Some("invoices".into()), ..ALL };
+    let listing = ListQuery { route: Some("invoices".into()), ..ALL };
     assert_eq!(ids(&*store, &listing).await, wanted);
     assert_eq!(pages(&*store, &listing, NonZeroUsize::new(3).unwrap()).await, wanted);
-    let nobody = Listing { route: Some("invoice".into()), ..ALL };
+    let nobody = ListQuery { route: Some("invoice".into()), ..ALL };
     assert_eq!(ids(&*store, &nobody).await, []);
 }
 
@@ -136,11 +136,11 @@ pub(super) async fn a_list_of_one_state_counts_what_time_has_done(harness: &impl
         (StateName::Failed, vec![failed.id]),
         (StateName::Forgotten, vec![forgotten.id]),
     ] {
-        let listing = Listing { state: Some(state), ..ALL };
+        let listing = ListQuery { state: Some(state), ..ALL };
         assert_eq!(ids(&*store, &listing).await, wanted, "{state:?}");
     }
     // each is given as it stands, not as it was written
-    let uncertain = Listing { state: Some(StateName::Uncertain), ..ALL };
+    let uncertain = ListQuery { state: Some(StateName::Uncertain), ..ALL };
     for operation in store.list(&uncertain).await.unwrap().operations {
         assert!(matches!(operation.state, State::Uncertain(_)), "{:?}", operation.state);
     }
@@ -172,7 +172,7 @@ fn event(id: KeyPart<'_>, kind: &str) -> Arc<OperationRequest> {
 
 /// The operations with this key.
 async fn keyed(store: &dyn Store, key: &str) -> Vec<OperationId> {
-    let listing = Listing { key: Some(key.into()), ..ALL };
+    let listing = ListQuery { key: Some(key.into()), ..ALL };
     let found = ids(store, &listing).await;
     assert_eq!(pages(store, &listing, NonZeroUsize::MIN).await, found, "one to a page");
     found
@@ -206,10 +206,10 @@ pub(super) async fn an_operation_is_found_by_its_whole_key_or_event_id(harness: 
     for nobody in ["", "e", "evt", "EVT_6", "evt_6 ", "evt%", "evt_*", "shop", "paid", &long[1..]] {
         assert_eq!(keyed(&*store, nobody).await, [], "{nobody}");
     }
-    let listing = Listing { key: Some("evt_6".into()), route: Some("invoices".into()), ..ALL };
+    let listing = ListQuery { key: Some("evt_6".into()), route: Some("invoices".into()), ..ALL };
     assert_eq!(ids(&*store, &listing).await, [elsewhere.id]);
     let state = Some(StateName::Succeeded);
-    let listing = Listing { key: Some("evt_6".into()), state, ..ALL };
+    let listing = ListQuery { key: Some("evt_6".into()), state, ..ALL };
     assert_eq!(ids(&*store, &listing).await, []);
 }
 

@@ -222,10 +222,13 @@ async fn what_was_met_before_a_server_went_away_is_said() {
     attempted(&*store, &order("free"), Outcome::Failed).await;
     server.pauses();
     let told = store.apply(claim_on(&order("in flight"))).await.unwrap_err();
-    assert!(matches!(&told, Error::Met(why) if matches!(**why, Error::NoReply(_))), "{told:?}");
+    assert!(
+        matches!(&told, Error::AttemptExists(why) if matches!(**why, Error::NoReply(_))),
+        "{told:?}"
+    );
     for unmet in ["free", "new"] {
         let told = store.apply(claim_on(&order(unmet))).await.unwrap_err();
-        assert!(told.says_nothing(), "{unmet}: {told:?}");
+        assert!(told.leaves_state_unknown(), "{unmet}: {told:?}");
     }
 }
 

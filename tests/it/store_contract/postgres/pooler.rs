@@ -9,7 +9,7 @@ use onceward::operation::state::{
 };
 use onceward::secret::Secret;
 use onceward::store::postgres::Settings;
-use onceward::store::{Listing, Store, StoreExt as _};
+use onceward::store::{ListQuery, Store, StoreExt as _};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tokio_postgres::NoTls;
@@ -62,7 +62,7 @@ async fn every_call_works_behind_a_pooler_and_leaves_its_sessions_as_they_were()
     assert_eq!(renewed, Renewed::Renewed);
     another.apply(end_of(&request, attempt, Outcome::Uncertain)).await.unwrap();
     assert_eq!(store.uncertain().await.unwrap(), 1);
-    let listing = Listing { route: None, state: None, key: None, after: None, limit: 10 };
+    let listing = ListQuery { route: None, state: None, key: None, after: None, limit: 10 };
     assert_eq!(store.list(&listing).await.unwrap().operations.len(), 2);
     assert_eq!(sweep_all(&*store, 10).await, (0, 0));
     assert_eq!(store.concerns().await.unwrap(), []);

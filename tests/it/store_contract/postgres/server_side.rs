@@ -7,7 +7,7 @@ use onceward::operation::Outcome;
 use onceward::operation::state::{
     ClaimRequest, Claimed, Forgetting, IfInFlight, OperationState, Renewal,
 };
-use onceward::store::{Listing, Store, StoreExt as _};
+use onceward::store::{ListQuery, Store, StoreExt as _};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
@@ -141,13 +141,13 @@ async fn lists_counts_and_expiry_use_indexes() {
     let served = Served::with(&explains).await;
     has_a_past(&served).await;
     let another = served.another();
-    let all = Listing { route: None, state: None, key: None, after: None, limit: 50 };
+    let all = ListQuery { route: None, state: None, key: None, after: None, limit: 50 };
     let state = Some(onceward::operation::StateName::Failed);
     let after = another.list(&all).await.unwrap().next;
     assert!(after.is_some());
-    another.list(&Listing { after, ..all.clone() }).await.unwrap();
-    another.list(&Listing { route: Some("route 7".into()), ..all.clone() }).await.unwrap();
-    another.list(&Listing { state, ..all }).await.unwrap();
+    another.list(&ListQuery { after, ..all.clone() }).await.unwrap();
+    another.list(&ListQuery { route: Some("route 7".into()), ..all.clone() }).await.unwrap();
+    another.list(&ListQuery { state, ..all }).await.unwrap();
     another.uncertain().await.unwrap();
     another.sweep(100).await.unwrap();
     copy_of(&*another, &order("new")).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use onceward::operation::state::Forgetting;
 use onceward::operation::{Key, KeyKind, OperationRequest, Outcome};
 use onceward::store::postgres::Settings;
-use onceward::store::{Error, Listing, StoreExt as _};
+use onceward::store::{Error, ListQuery, StoreExt as _};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
@@ -107,7 +107,7 @@ async fn a_damaged_record_is_an_error_and_hides_no_other_one() {
             .await
             .unwrap_err()
     ));
-    let listing = Listing { route: None, state: None, key: None, after: None, limit: 10 };
+    let listing = ListQuery { route: None, state: None, key: None, after: None, limit: 10 };
     let listed = store.list(&listing).await.unwrap().operations;
     assert!(listed.iter().any(|listed| listed.asked == whole));
     store.sweep(10).await.unwrap();
