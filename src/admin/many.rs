@@ -242,7 +242,7 @@ async fn look(
         }
         match admin.find(id).await {
             Ok(stands) => {
-                let asked_for = listing.wants(&stands) && stands.created_at < before;
+                let asked_for = listing.matches(&stands) && stands.created_at < before;
                 let found = Found::from(&stands);
                 Ok(Some(Some(found).filter(|found| asked_for && found.attempt == attempt)))
             }

@@ -1,7 +1,7 @@
-//! Carries a rule to a store, and its answer back.
+//! Carries a rule to a store, and its answer back to the caller.
 //!
-//! A [`Store`] is used as a trait object, so it cannot have a method for each type of answer. It
-//! applies a [`RuleCall`], which keeps the answer; whoever made the call takes it out.
+//! A [`Store`] is used as a trait object, so it cannot have a method that is generic over the type of
+//! the answer. It applies a [`RuleCall`], which keeps the answer until the caller takes it out.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,36 +14,37 @@ use crate::operation::{Operation, OperationId, Timestamp};
 
 /// A rule without the type of its answer.
 pub trait RuleCall: fmt::Debug + Send + Sync {
-    /// Which call it is.
+    /// The rule's name.
     fn kind(&self) -> Call;
 
     /// The operation that it changes.
     fn operation(&self) -> OperationId;
 
-    /// Whether the caller waits for the end of the attempt if one is in flight.
+    /// Whether the caller will wait for the end of the attempt if one is in flight.
     fn waits(&self) -> bool;
 
-    /// Applies the rule. The answer is kept in place of that of an earlier application.
+    /// Applies the rule, and keeps its answer. A store may apply it several times, to one record after
+    /// another that it finds: only the last answer counts.
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<IfUnwritten>;
 }
 
-/// What becomes of an answer whose change cannot be written.
+/// What to do with an answer when the change that belongs to it cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfUnwritten {
     /// The call fails.
     Fails,
-    /// The answer is right all the same: it only turns the caller away.
+    /// The answer is given all the same, because it only turns the caller away.
     Stands,
 }
 
-/// A rule, and the answer of its latest application.
+/// A rule, with the answer of its latest application.
 #[derive(Debug)]
 pub(super) struct TypedCall<R: Rule> {
     rule: R,
     answer: Mutex<Option<R::Answer>>,
 }
 
-/// A store that has not applied the rule that it was given.
+/// A store reported success without having applied the rule.
 #[derive(Debug, thiserror::Error)]
 #[error("it did nothing")]
 struct NotApplied;
@@ -74,6 +75,7 @@ impl<R: Rule> RuleCall for TypedCall<R> {
 
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<IfUnwritten> {
         let Transition { operation, change, hold_ended, result } = self.rule.apply(found, now);
+        // The store decides what to do about a failed write, and does not know the type of the answer.
         let stands = R::stands_unwritten(&result);
         *self.answer.lock() = Some(result);
         let result = if stands { IfUnwritten::Stands } else { IfUnwritten::Fails };
@@ -81,14 +83,15 @@ impl<R: Rule> RuleCall for TypedCall<R> {
     }
 }
 
-/// What callers use of a [`Store`].
+/// How callers apply rules to a [`Store`].
 pub trait StoreExt: Store {
-    /// Applies a rule to its operation in one atomic step. The answer comes once the change is as
-    /// durable as it must be.
+    /// Applies a rule to its operation in one atomic step, and returns its answer once the change is
+    /// as durable as the rule asks.
+    ///
+    /// Not cancel safe: if the future is dropped, the change may have been made or may still be made.
     ///
     /// # Errors
-    /// [`Error::may_have_applied`] says whether the change may have been made all the same. A call that
-    /// is dropped before it ends may still take effect, too.
+    /// [`Error::may_have_applied`] says whether the change may have been made although the call failed.
     fn apply<R: Rule>(&self, rule: R) -> impl Future<Output = Result<R::Answer, Error>> + Send {
         let call = Arc::new(TypedCall::new(rule));
         async move {

@@ -1,4 +1,4 @@
-//! Times every call to a store.
+//! Measures how long the calls to a store take.
 
 use std::sync::Arc;
 
@@ -38,17 +38,20 @@ impl Store for Measured {
         self.timed(call.kind().into(), self.store.call(call)).await
     }
 
-    fn recall(&self, asked: &OperationRequest) -> Option<OperationState> {
+    fn recall(&self, request: &OperationRequest) -> Option<OperationState> {
         let start = self.clock.moment();
-        let told = self.store.recall(asked)?;
+        let known = self.store.recall(request)?;
+        // It took the place of a claim. One that knows nothing is followed by a real claim, which
+        // is counted then.
         self.metrics.store_call(StoreCall::Claim, start.until(self.clock.moment()));
-        Some(told)
+        Some(known)
     }
 
     async fn get(&self, id: OperationId) -> Result<Option<Operation>, Error> {
         self.timed(StoreCall::Get, self.store.get(id)).await
     }
 
+    // Not a call that asks the server, so its time says nothing.
     async fn watch(&self, id: OperationId) -> Result<Watch, Error> {
         self.store.watch(id).await
     }
@@ -57,8 +60,8 @@ impl Store for Measured {
         self.store.uncertain().await
     }
 
-    async fn list(&self, listing: &ListQuery) -> Result<ListPage, Error> {
-        self.timed(StoreCall::List, self.store.list(listing)).await
+    async fn list(&self, query: &ListQuery) -> Result<ListPage, Error> {
+        self.timed(StoreCall::List, self.store.list(query)).await
     }
 
     async fn sweep(&self, limit: usize) -> Result<SweepReport, Error> {

@@ -1,4 +1,4 @@
-//! In-process: the reference that the other stores are compared with. For tests and trials.
+//! A store in the memory of the process: the simplest one, for tests and trials.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -7,31 +7,34 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use super::call::{RuleCall, TypedCall};
-use super::endings::Endings;
-use super::holds::HoldsEnded;
-use super::listing::{KeyDigest, SCANNED_MAX};
+use super::list::{KeyDigest, SCANNED_MAX};
+use super::sweep::HoldsEnded;
+use super::watch::Watchers;
 use super::{Error, ListPage, ListPosition, ListQuery, Store, SweepReport, Watch, probe};
 use crate::clock::{Clock, KeptClock};
 use crate::operation::state::{self, Change, Expiry};
 use crate::operation::{Operation, OperationId, State, Timestamp};
 
-/// A store that lasts as long as the process.
+/// A store that is gone with the process.
 #[derive(Debug)]
 pub struct Memory {
     clock: KeptClock,
     records: Mutex<Records>,
-    endings: Endings,
+    watchers: Watchers,
     holds_ended: HoldsEnded,
 }
 
-/// The records, and the same by when they change by themselves and by when they were created.
+/// The records and their indexes.
 #[derive(Debug, Default)]
 struct Records {
     operations: HashMap<OperationId, Operation>,
+    /// By the time at which a record changes by itself.
     due: BTreeSet<(Timestamp, OperationId)>,
+    /// By the time of creation.
     created: BTreeSet<ListPosition>,
-    /// The same by key.
+    /// By the digest of the key.
     keys: BTreeSet<(KeyDigest, ListPosition)>,
+    /// The number of records that are written as uncertain.
     uncertain: u64,
 }
 
@@ -41,7 +44,7 @@ impl Memory {
         Self {
             clock: KeptClock::start(clock, Timestamp::default()),
             records: Mutex::default(),
-            endings: Endings::default(),
+            watchers: Watchers::default(),
             holds_ended: HoldsEnded::default(),
         }
     }
@@ -50,23 +53,27 @@ impl Memory {
     fn apply(&self, call: &dyn RuleCall) {
         let id = call.operation();
         let mut records = self.records.lock();
-        // The time is read under the lock, so that steps happen in the order of their times.
+        // The time is read under the lock: a step that is applied later must not have an earlier
+        // time, or a lease could be renewed after another claim saw it run out.
         let now = self.clock.now();
         let done = call.apply(records.take(id), now);
         let state = done.operation.as_ref().map(|found| &found.state);
+        // A durable change that does not leave an attempt in flight has ended one, or a look-up.
         let ended = done.change == Change::Durable && !matches!(state, Some(State::InFlight(_)));
         records.put(id, done.operation);
+        // Waiters ask the store as soon as they wake.
         drop(records);
         if done.hold_ended {
             self.holds_ended.note(id);
         }
         if ended {
-            self.endings.announce(id);
+            self.watchers.announce(id);
         }
     }
 }
 
 impl Records {
+    /// Takes a record out of the map and all indexes.
     fn take(&mut self, id: OperationId) -> Option<Operation> {
         let found = self.operations.remove(&id)?;
         self.due.remove(&(found.state.changes_at(), id));
@@ -76,6 +83,7 @@ impl Records {
         Some(found)
     }
 
+    /// Puts a record into the map and all indexes.
     fn put(&mut self, id: OperationId, operation: Option<Operation>) {
         let Some(operation) = operation else { return };
         self.due.insert((operation.state.changes_at(), id));
@@ -86,34 +94,35 @@ impl Records {
     }
 
     /// One page, newest first, as of `now`.
-    fn page(&self, listing: &ListQuery, now: Timestamp) -> ListPage {
+    fn page(&self, query: &ListQuery, now: Timestamp) -> ListPage {
         let mut operations = Vec::new();
         let mut next = None;
-        for (scanned, place) in self.places(listing).enumerate() {
-            if operations.len() == listing.limit || scanned == SCANNED_MAX {
+        for (scanned, position) in self.positions(query).enumerate() {
+            if operations.len() == query.limit || scanned == SCANNED_MAX {
                 return ListPage { operations, next };
             }
-            let stands = state::lapse(self.operations.get(&place.id).cloned(), now).operation;
-            operations.extend(stands.filter(|found| listing.wants(found)));
-            next = Some(place);
+            let found = self.operations.get(&position.id).cloned();
+            let current = state::lapse(found, now).operation;
+            operations.extend(current.filter(|found| query.matches(found)));
+            next = Some(position);
         }
         ListPage { operations, next: None }
     }
 
-    /// Where a list has to look, newest first.
-    fn places(&self, listing: &ListQuery) -> Box<dyn Iterator<Item = ListPosition> + '_> {
-        let first = ListPosition::FIRST;
-        let last = listing.after.unwrap_or(ListPosition::BEHIND_ALL);
-        match listing.key_digest() {
+    /// The positions that a query has to look at, newest first.
+    fn positions(&self, query: &ListQuery) -> Box<dyn Iterator<Item = ListPosition> + '_> {
+        let oldest = ListPosition::OLDEST;
+        let newest = query.after.unwrap_or(ListPosition::NEWEST);
+        match query.key_digest() {
             Some(key) => {
-                let places = self.keys.range((key, first)..(key, last));
-                Box::new(places.rev().map(|(_, place)| *place))
+                let positions = self.keys.range((key, oldest)..(key, newest));
+                Box::new(positions.rev().map(|(_, position)| *position))
             }
-            None => Box::new(self.created.range(first..last).rev().copied()),
+            None => Box::new(self.created.range(oldest..newest).rev().copied()),
         }
     }
 
-    /// What has changed by itself until `now`.
+    /// The operations that have changed by themselves until `now`.
     fn due(&self, now: Timestamp) -> impl Iterator<Item = OperationId> {
         self.due.iter().take_while(move |(at, _)| *at <= now).map(|(_, id)| *id)
     }
@@ -132,11 +141,12 @@ impl Store for Memory {
     }
 
     async fn watch(&self, id: OperationId) -> Result<Watch, Error> {
-        Ok(self.endings.watch(id))
+        Ok(self.watchers.watch(id))
     }
 
     async fn uncertain(&self) -> Result<u64, Error> {
         let records = self.records.lock();
+        // A lease that ran out makes its operation uncertain before anybody has written it.
         let leases_that_ran_out = records.due(self.clock.now()).filter(|id| {
             let found = records.operations.get(id).map(|found| &found.state);
             matches!(found, Some(State::InFlight(_)))
@@ -144,8 +154,8 @@ impl Store for Memory {
         Ok(records.uncertain + leases_that_ran_out.count() as u64)
     }
 
-    async fn list(&self, listing: &ListQuery) -> Result<ListPage, Error> {
-        Ok(self.records.lock().page(listing, self.clock.now()))
+    async fn list(&self, query: &ListQuery) -> Result<ListPage, Error> {
+        Ok(self.records.lock().page(query, self.clock.now()))
     }
 
     async fn sweep(&self, limit: usize) -> Result<SweepReport, Error> {

@@ -1,102 +1,105 @@
-//! Where operations live.
+//! Where operations are remembered: the contract that every store keeps.
 //!
-//! One contract for all stores. `tests/it/store_contract/` holds each of them to it.
+//! A store has one record for each operation, and changes it only by the rules of
+//! [`crate::operation::state`]. [`Store::call`] applies one rule to one record. A call is:
 //!
-//! * **S1** *Claim* is one atomic step that grants, or reports the state: succeeded (with the
-//!   answer), in flight, uncertain, mismatched.
-//! * **S2** *Renew* and *settle* need the current claim id; anything else changes nothing and says
-//!   `superseded`. Every call may be repeated safely with the same claim id.
-//! * **S3** Attempt numbers grow for as long as the operation is remembered, across processes and
-//!   restarts; claim ids never repeat.
-//! * **S4** Time is the store's own clock.
-//! * **S5** A lease that ran out is seen as uncertain by the next reader, with no background job.
-//! * **S6** An unreadable record is an error, never a free key. Records carry a version and a
-//!   checksum; every version ever written stays readable.
-//! * **S7** Nothing past its retention is ever seen; expiry never removes an operation in flight,
-//!   nor an uncertain one before its hold has ended.
-//! * **S8** A granted claim, a settle, a resolve and a forget are durable before anybody acts on
-//!   them or reads them. Renewals need not be.
-//! * **S9** Contention is a normal answer, not an error; every call has a deadline.
-//! * **S10** A waiter learns of the end by notification.
-//! * **S11** Two processes on one embedded directory: the second refuses to start. Opening it makes
-//!   what an earlier process had in flight uncertain at once.
+//! * **Atomic.** It finds the record, applies the rule and writes the result in one step. No other
+//!   call sees or changes the record in between, whichever process makes it.
+//! * **On the store's clock.** The rule is given the time of the store, not of the caller, so that
+//!   machines whose clocks differ agree on the end of a lease.
+//! * **As durable as its `Change` says.** `Durable`: it returns once the record has survived what
+//!   the store promises to survive. `Lazy`: it may return before. `None`: nothing is written, and
+//!   the answer rests only on records that are durable.
+//! * **Repeatable.** A call that is sent twice with one claim id takes effect once.
+//! * **Bounded.** It ends within a time limit. Contention is a normal answer, not an error.
+//!
+//! And every store promises: a lease that ran out is seen as uncertain by the next reader, without a
+//! background job. Nothing past its retention is ever seen. Expiry never removes an operation in
+//! flight, nor an uncertain one whose hold goes on. Every version of a record stays readable.
+//!
+//! # What may fail
+//!
+//! | [`Error`] | means | took effect |
+//! | --- | --- | --- |
+//! | `Unavailable` | the store turned the call away | no |
+//! | `NoReply` | no reply came within the time limit | perhaps |
+//! | `TooFewReplicas` | it is written, but a failover may lose it | yes |
+//! | `Failed` | the connection, the server or the disk failed | perhaps |
+//! | `Unreadable` | the record is damaged; it is never taken for a free key | no |
+//! | `Emptied` | the server lost its records; see [`WhenEmptied`] | no |
+//! | `AttemptExists` | a claim failed after it saw an attempt that may still succeed | as its cause |
+//!
+//! A claim without a reply is no grant: nothing is sent upstream, and the caller withdraws the claim.
+//!
+//! # The stores
+//!
+//! | store | for | keeps a record as | the atomic step |
+//! | --- | --- | --- | --- |
+//! | [`memory`] | tests and trials | an entry of a map | `memory.rs`, under one lock |
+//! | [`embedded`] | one machine (the default) | a row of a database on disk | `embedded/writer.rs`, on one thread |
+//! | [`redis`] | several machines | a hash on the server | `redis/swap.lua`, in one script |
+//! | [`postgres`] | several machines | a row of a table | `postgres/0002_swap.sql`, in one function |
+//!
+//! The last two share `shared/`, which applies the rules in this process and swaps whole records on
+//! the server. One suite, `tests/it/store_contract/`, holds all four to the contract.
 
 mod call;
-mod certificates;
 mod codec;
 mod concern;
 pub mod embedded;
-mod endings;
-mod epoch;
-mod holds;
-pub mod listing;
+mod error;
+mod list;
 mod measured;
 pub mod memory;
 pub mod postgres;
 mod probe;
 pub mod redis;
+mod settings;
 mod shared;
+mod sweep;
+mod watch;
 
 pub use call::{IfUnwritten, RuleCall, StoreExt};
-pub use certificates::{Certificates, SetupError};
 pub use codec::Corrupt;
 pub use concern::Concern;
-pub use endings::Watch;
-pub use epoch::WhenEmptied;
-pub use listing::{ListPage, ListPosition, ListQuery};
+pub use error::Error;
+pub use list::{ListPage, ListPosition, ListQuery};
 pub use measured::Measured;
+pub use settings::Settings;
+pub use shared::{Certificates, SetupError, WhenEmptied};
+pub use sweep::SweepReport;
+pub use watch::Watch;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::operation::state::OperationState;
-use crate::operation::{Operation, OperationId, OperationRequest};
-
-/// Which store is used, and how.
-#[derive(Debug, Clone)]
-pub enum Settings {
-    /// On disk, for one machine.
-    Embedded(embedded::Settings),
-    /// On a Redis or Valkey server, for several machines.
-    Redis(redis::Settings),
-    /// In a PostgreSQL database, for several machines.
-    Postgres(postgres::Settings),
-    /// In the process, for tests and trials.
-    Memory,
-}
+use crate::operation::{Operation, OperationId, OperationRequest, state::OperationState};
 
 /// The operations that are remembered.
-///
-/// They change by rules alone, each applied in one atomic step: see [`StoreExt::apply`].
 #[async_trait]
 pub trait Store: Send + Sync + std::fmt::Debug + 'static {
-    /// Applies a rule to its operation in one atomic step, and returns once the change is as durable
-    /// as it must be. Callers use [`StoreExt::apply`], which has the type of the answer.
+    /// Applies a rule to its operation. Callers use [`StoreExt::apply`], which returns the answer.
     async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error>;
 
-    /// What a copy of a success is told, where that is known without asking anybody: a claim would
-    /// say the same.
-    fn recall(&self, _asked: &OperationRequest) -> Option<OperationState> {
+    /// What a claim would answer about a success, if this process can tell without waiting.
+    fn recall(&self, _request: &OperationRequest) -> Option<OperationState> {
         None
     }
 
-    /// Reads an operation, as it stands now. Writes nothing.
+    /// Reads an operation as it is now. Writes nothing.
     async fn get(&self, id: OperationId) -> Result<Option<Operation>, Error>;
 
-    /// Hears of the end of an operation's attempt, from this call on. A lease that runs out is not
-    /// announced: a waiter claims again when the rest of the lease that it was told has passed.
+    /// Waits for the end of an operation's attempt, from this call on.
     async fn watch(&self, id: OperationId) -> Result<Watch, Error>;
 
-    /// How many operations are uncertain. One whose hold has ended counts until a claim or a sweep
-    /// comes upon it.
+    /// The number of uncertain operations, those whose lease ran out included.
     async fn uncertain(&self) -> Result<u64, Error>;
 
-    /// A page of the operations that are remembered. Writes nothing.
-    async fn list(&self, listing: &ListQuery) -> Result<ListPage, Error>;
+    /// One page of the operations that are remembered, newest first. Writes nothing.
+    async fn list(&self, query: &ListQuery) -> Result<ListPage, Error>;
 
-    /// One pass of expiry over at most `limit` records that are due.
+    /// Expires at most `limit` records that are due.
     async fn sweep(&self, limit: usize) -> Result<SweepReport, Error>;
 
     /// Claims, renews, settles and forgets a throw-away operation.
@@ -107,78 +110,11 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
         Ok(Vec::new())
     }
 
-    /// A person knows that the store came back without what it was told: claims are granted again.
-    /// False if there was nothing to acknowledge.
+    /// A person knows of a loss of records: claims are granted again. False if there was no loss.
     async fn acknowledge(&self) -> Result<bool, Error> {
         Ok(false)
     }
 
-    /// Waits until everything that was answered is on disk, and lets go of the store.
+    /// Waits until everything that was answered is on disk, and closes the store.
     async fn close(&self);
-}
-
-/// What one pass of expiry did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SweepReport {
-    /// Records that are gone.
-    pub removed: usize,
-    /// Operations that were given up since the last pass, because they were uncertain until
-    /// `hold_for` had passed; by this pass, or by a claim that came first.
-    pub holds_ended: usize,
-    /// Whether more are due.
-    pub more: bool,
-}
-
-/// A store could not do what it was asked for.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The call was turned away before it took effect.
-    #[error("the store is unavailable: {0}")]
-    Unavailable(&'static str),
-    /// No reply came in time. The call may have taken effect, or may yet.
-    #[error("the store did not answer within {0:?}")]
-    NoReply(Duration),
-    /// It is done, and too few replicas have said that they have it: a failover may lose it.
-    #[error("{had} of the {wanted} replicas that must have it have said so in time")]
-    TooFewReplicas {
-        /// As many as are set.
-        wanted: usize,
-        /// As many as have said so.
-        had: usize,
-    },
-    /// The store's own machinery failed. The call may have taken effect.
-    #[error("the store failed")]
-    Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The record of this operation cannot be read; it is not taken for a free key.
-    #[error("the record of `{0}` is unreadable")]
-    Unreadable(OperationId, #[source] Corrupt),
-    /// The store came back without what it was told, and nobody has acknowledged it.
-    #[error("the store came back empty: see `onceward store acknowledge`")]
-    Emptied,
-    /// An attempt at this operation was met, in flight or uncertain; then the call failed.
-    #[error("an attempt at the operation was met before the call failed")]
-    AttemptExists(#[source] Box<Self>),
-}
-
-impl Error {
-    /// Whether the call may have taken effect all the same.
-    pub fn may_have_applied(&self) -> bool {
-        match self {
-            Self::NoReply(_) | Self::TooFewReplicas { .. } | Self::Failed(_) => true,
-            Self::Unavailable(_) | Self::Unreadable(..) | Self::Emptied => false,
-            Self::AttemptExists(error) => error.may_have_applied(),
-        }
-    }
-
-    /// Whether it says nothing of the operation: no attempt at it was met, and the store has lost
-    /// nothing that it was told.
-    pub const fn leaves_state_unknown(&self) -> bool {
-        match self {
-            Self::Unavailable(_)
-            | Self::NoReply(_)
-            | Self::TooFewReplicas { .. }
-            | Self::Failed(_) => true,
-            Self::Unreadable(..) | Self::Emptied | Self::AttemptExists(_) => false,
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! Tries a store with a throw-away operation.
+//! Tries a store by taking a throw-away operation through its life.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::operation::{
     RequestMode, Terms,
 };
 
-/// No route can have this name: names of routes hold no colon.
+/// The route of throw-away operations. The name of a real route has no colon.
 const ROUTE: &str = "onceward:probe";
 
-/// Durations of the throw-away operation. It is gone soon, however far the probe got.
+/// Durations of a throw-away operation: short, so that it is gone soon if a probe stops half-way.
 const TERMS: Terms = Terms {
     lease: Duration::from_secs(10),
     attempt_timeout: Duration::from_secs(10),
@@ -24,17 +24,17 @@ const TERMS: Terms = Terms {
     hold_for: Duration::ZERO,
 };
 
-/// The store answered, but not as it promises.
+/// The store answered a call of the probe, but not as it promises.
 #[derive(Debug, thiserror::Error)]
 #[error("a probe's {0} was not answered as the store promises")]
 struct Unsound(&'static str);
 
-/// Claims, renews, settles and forgets it.
+/// Claims, renews, settles and forgets a throw-away operation.
 pub(super) async fn probe(store: &dyn Store) -> Result<(), Error> {
     probe_as(store, random()?).await
 }
 
-/// The same with one of this id.
+/// As [`probe`], with the operation of this id.
 pub(super) async fn probe_as(store: &dyn Store, id: [u8; 16]) -> Result<(), Error> {
     let asked = Arc::new(throw_away(id));
     let claim_id = ClaimId::from_random(random()?);
@@ -48,6 +48,7 @@ pub(super) async fn probe_as(store: &dyn Store, id: [u8; 16]) -> Result<(), Erro
     if store.apply(renewal).await? != Renewed::Renewed {
         return Err(unsound("renewal"));
     }
+    // The only ending that is true: nothing was sent to an upstream.
     let ending = Ending::NeverSent { reason: Reason::NothingWritten };
     let settlement = Settlement { asked, claim_id, attempt, holder, terms: TERMS, ending };
     if !matches!(store.apply(settlement).await?, Settled::Recorded { .. }) {
@@ -61,12 +62,12 @@ pub(super) async fn probe_as(store: &dyn Store, id: [u8; 16]) -> Result<(), Erro
     }
 }
 
-/// Whether an operation is one of these.
+/// Whether an operation was made by a probe.
 pub(super) fn is_throw_away(operation: &Operation) -> bool {
     &*operation.asked.route == ROUTE
 }
 
-/// An operation that nobody else asks for.
+/// A request that no client sends.
 fn throw_away(bits: [u8; 16]) -> OperationRequest {
     let id = OperationId::from_bytes(bits);
     let key = Key { from: KeyKind::Header, parts: vec![hex::encode(bits)] };
@@ -84,7 +85,7 @@ fn throw_away(bits: [u8; 16]) -> OperationRequest {
     }
 }
 
-/// An id that is like no other.
+/// The bytes of an id that nobody else has.
 pub(super) fn random() -> Result<[u8; 16], Error> {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).map_err(|error| Error::Failed(Box::new(error)))?;

@@ -1,10 +1,13 @@
-//! The bytes of an operation in a store: a version, a checksum, the record.
+//! Encodes an operation as the bytes of a record: a version, a checksum, the content.
 //!
 //! ```text
-//! byte 0      version of what follows
+//! byte 0      version of the content
 //! bytes 1..5  CRC-32 of bytes 5.., big-endian
-//! bytes 5..   the record; version 3: postcard of `Operation`; 1 and 2: of what it was before
+//! bytes 5..   content; version 3: `Operation` in postcard, versions 1 and 2: what it was then
 //! ```
+//!
+//! Every version that was ever written stays readable: an operation may be remembered for months, and
+//! a program that cannot read it would have to refuse the event.
 
 mod v1;
 mod v2;
@@ -13,31 +16,32 @@ use serde::de::DeserializeOwned;
 
 use crate::operation::Operation;
 
-/// The version that is written.
+/// The version that this program writes.
 const VERSION: u8 = 3;
+/// Bytes before the content: the version and the checksum.
 const HEAD: usize = 5;
 
-/// A record cannot be read.
+/// Why a record cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Corrupt {
-    /// It is shorter than its head.
+    /// The record is shorter than its head.
     #[error("the record is cut off")]
     CutOff,
-    /// It was written by a version that this one does not know.
+    /// A newer version of this program wrote the record.
     #[error("the record has version {0}, which this program does not know")]
     UnknownVersion(u8),
-    /// Its bytes are not those that were written.
+    /// The bytes are not those that were written.
     #[error("the record's checksum does not match")]
     Checksum,
-    /// What stands in its place was not written as a record.
+    /// Something else is stored in the place of the record.
     #[error("what stands in the record's place is not a record")]
     Foreign,
-    /// Its checksum is right but its content is not an operation.
+    /// The checksum is right, but the content is not an operation.
     #[error("the record's content does not parse")]
     Content(#[source] postcard::Error),
 }
 
-/// The bytes of an operation.
+/// Encodes an operation in the current version.
 pub(super) fn encode(operation: &Operation) -> Result<Vec<u8>, Corrupt> {
     let mut bytes = vec![VERSION, 0, 0, 0, 0];
     bytes = postcard::to_extend(operation, bytes).map_err(Corrupt::Content)?;
@@ -48,7 +52,7 @@ pub(super) fn encode(operation: &Operation) -> Result<Vec<u8>, Corrupt> {
     Ok(bytes)
 }
 
-/// The operation that the bytes stand for.
+/// Decodes a record of any version.
 pub(super) fn decode(bytes: &[u8]) -> Result<Operation, Corrupt> {
     let (head, record) = bytes.split_at_checked(HEAD).ok_or(Corrupt::CutOff)?;
     let [version, checksum @ ..] = head else {
@@ -60,13 +64,14 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Operation, Corrupt> {
         VERSION => parse::<Operation>,
         unknown => return Err(Corrupt::UnknownVersion(unknown)),
     };
+    // The version is looked at first: another version might have another checksum.
     if *checksum != crc32fast::hash(record).to_be_bytes() {
         return Err(Corrupt::Checksum);
     }
     read(record).map_err(Corrupt::Content)
 }
 
-/// The whole record is read: what is left over was not written by this program.
+/// Parses the whole content. Bytes that are left over mean that this program did not write it.
 fn parse<T: DeserializeOwned>(record: &[u8]) -> Result<T, postcard::Error> {
     match postcard::take_from_bytes(record)? {
         (parsed, []) => Ok(parsed),

@@ -1,6 +1,7 @@
-//! Records of version 1, as they were written before there were steps, look-ups and references.
+//! Records of version 1, which had no steps, look-ups and references.
 //!
-//! Mirrors of the types that have changed since. Nothing here may change.
+//! The types are copies of those that version 1 wrote. postcard writes no names of fields, only their
+//! values in order, so nothing here may change.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,13 +9,13 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::v2::Asked;
+use super::v2::Request;
 use crate::operation::state::{self, Failure, Lease, Success};
 use crate::operation::{AttemptLog, ClaimId, Decision, Outcome, Reason, StoredAnswer, Timestamp};
 
 #[derive(Deserialize)]
 pub(super) struct Operation {
-    asked: Asked,
+    asked: Request,
     created_at: Timestamp,
     state: State,
     attempts: Attempts,

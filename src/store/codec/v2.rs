@@ -1,7 +1,8 @@
-//! Records of version 2, as they were written before dropped attempts were counted by how they
-//! ended, and before it was said what their route did.
+//! Records of version 2, which did not count dropped attempts by outcome and did not say whether the
+//! route enforced or only observed.
 //!
-//! Mirrors of the types that have changed since. Nothing here may change.
+//! The types are copies of those that version 2 wrote. postcard writes no names of fields, only their
+//! values in order, so nothing here may change.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::operation::{
 
 #[derive(Deserialize)]
 pub(super) struct Operation {
-    asked: Asked,
+    asked: Request,
     created_at: Timestamp,
     state: State,
     attempts: Attempts,
@@ -24,7 +25,7 @@ pub(super) struct Operation {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Asked {
+pub(super) struct Request {
     id: OperationId,
     route: Arc<str>,
     method: String,
@@ -33,9 +34,9 @@ pub(super) struct Asked {
     fingerprint: Fingerprint,
 }
 
-impl From<Asked> for crate::operation::OperationRequest {
-    fn from(old: Asked) -> Self {
-        let Asked { id, route, method, path, key, fingerprint } = old;
+impl From<Request> for crate::operation::OperationRequest {
+    fn from(old: Request) -> Self {
+        let Request { id, route, method, path, key, fingerprint } = old;
         Self { id, route, method, path, key, fingerprint, mode: RequestMode::Enforce }
     }
 }

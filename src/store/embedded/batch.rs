@@ -1,13 +1,13 @@
-//! Changes of the tables that are written together: a group of the journal.
+//! Changes of the tables that are written together, as one group of the journal.
 
 use std::collections::BTreeSet;
 
 use fjall::{Keyspace, PersistMode, Slice};
 
-use super::Durability;
-use super::journal::{LABEL_KEY, Label};
+use super::journal::group::{LABEL_KEY, Label};
+use super::settings::Durability;
 use super::stuffing::stuff;
-use super::tables::{Dated, Mark, Standing, Tables};
+use super::tables::{IndexEntries, Tables, TimeKey, Unsettled};
 use crate::operation::{Operation, OperationId, Timestamp};
 use crate::store::codec::{self, Corrupt};
 
@@ -15,14 +15,14 @@ use crate::store::codec::{self, Corrupt};
 pub(super) struct Batch<'a> {
     tables: &'a Tables,
     rows: Vec<Row<'a>>,
-    /// How many records it changes.
+    /// The number of records that it changes.
     changes: u32,
-    /// Rows of `due`. One that is both added and removed is there.
-    added: BTreeSet<Dated>,
-    removed: BTreeSet<Dated>,
+    /// Rows of `due`. One that is both added and removed will be there.
+    added: BTreeSet<TimeKey>,
+    removed: BTreeSet<TimeKey>,
 }
 
-/// A row of a table as it will be; without a value, it will be gone.
+/// A row of a table as it will be. Without a value it is removed.
 struct Row<'a> {
     table: &'a Keyspace,
     key: Slice,
@@ -44,7 +44,7 @@ impl<'a> Batch<'a> {
         self.rows.push(Row { table, key: key.into(), value: None });
     }
 
-    /// The earliest row that it adds to `due`.
+    /// The time of the earliest row that it adds to `due`.
     pub(super) fn earliest_due(&self) -> Option<Timestamp> {
         self.added.first().map(|row| row.at)
     }
@@ -53,15 +53,15 @@ impl<'a> Batch<'a> {
         self.rows.is_empty() && self.added.is_empty() && self.removed.is_empty()
     }
 
-    /// Writes a record, and what the other tables tell of it. `before` is where it stood.
+    /// Writes a record and its rows in the other tables, given those that it has on disk.
     pub(super) fn write(
         &mut self,
         id: OperationId,
-        before: Standing,
+        before: IndexEntries,
         operation: Option<&Operation>,
     ) -> Result<(), Corrupt> {
         let tables = self.tables;
-        let after = Standing::of(operation);
+        let after = IndexEntries::of(operation);
         let key = id.as_bytes();
         match operation {
             Some(operation) => {
@@ -70,22 +70,22 @@ impl<'a> Batch<'a> {
             None => self.remove(&tables.operations, key),
         }
         self.changes = self.changes.saturating_add(1);
-        if before.mark() != after.mark() {
-            self.mark(id, after.mark());
+        if before.unsettled() != after.unsettled() {
+            self.set_unsettled(id, after.unsettled());
         }
         if before.found_by() != after.found_by() {
             if let Some((at, key)) = before.found_by() {
-                let row = Dated { at, id };
+                let row = TimeKey { at, id };
                 self.remove(&tables.created, &row.to_bytes());
                 self.remove(&tables.keys, &row.keyed(key));
             }
             if let Some((at, key)) = after.found_by() {
-                let row = Dated { at, id };
+                let row = TimeKey { at, id };
                 self.insert(&tables.created, &row.to_bytes(), "");
                 self.insert(&tables.keys, &row.keyed(key), "");
             }
         }
-        // a later end needs no row: the row that it has leads to the record
+        // A later end needs no row: the earlier row leads to the record, which has the end.
         let has_row = match (before.due(), after.due()) {
             (Some(before), Some(after)) => before <= after,
             (_, None) => true,
@@ -94,32 +94,32 @@ impl<'a> Batch<'a> {
         if let Some(at) = after.due()
             && !has_row
         {
-            self.add_due(Dated { at, id });
+            self.add_due(TimeKey { at, id });
         }
         Ok(())
     }
 
-    /// Says of an operation that it is not settled, or that it is.
-    pub(super) fn mark(&mut self, id: OperationId, mark: Option<Mark>) {
+    /// Notes how an operation is not settled, or that it is.
+    pub(super) fn set_unsettled(&mut self, id: OperationId, unsettled: Option<Unsettled>) {
         let key = id.as_bytes();
         let table = &self.tables.unsettled;
-        match mark {
-            Some(Mark::InFlight) => self.insert(table, key, "f"),
-            Some(Mark::Uncertain) => self.insert(table, key, "u"),
+        match unsettled {
+            Some(Unsettled::InFlight) => self.insert(table, key, "f"),
+            Some(Unsettled::Uncertain) => self.insert(table, key, "u"),
             None => self.remove(table, key),
         }
     }
 
-    pub(super) fn add_due(&mut self, due: Dated) {
+    pub(super) fn add_due(&mut self, due: TimeKey) {
         self.added.insert(due);
     }
 
-    pub(super) fn remove_due(&mut self, due: Dated) {
+    pub(super) fn remove_due(&mut self, due: TimeKey) {
         self.removed.insert(due);
     }
 
-    /// Writes all of it, with the current time. Returns when it is as durable as the settings ask:
-    /// the next group is written only then, so a loss of power leaves at most one group unsynced.
+    /// Writes all changes, with the current time. Returns once they are as durable as the settings ask.
+    /// The next group is written only then, so a loss of power leaves at most one group unsynced.
     pub(super) fn commit(self, now: Timestamp) -> Result<(), fjall::Error> {
         let Self { tables, rows, changes, added, removed } = self;
         let mode = match tables.durability {
@@ -133,6 +133,7 @@ impl<'a> Batch<'a> {
             is_synced: tables.durability == Durability::Sync,
         };
         let mut writes = tables.database.batch().durability(Some(mode));
+        // The label is the first row, where a reader of a damaged journal can still find it.
         writes.insert(&tables.meta, LABEL_KEY, label.to_bytes());
         for Row { table, key, value } in rows {
             match value {
@@ -140,6 +141,7 @@ impl<'a> Batch<'a> {
                 None => writes.remove(table, key),
             }
         }
+        // A batch has one sequence number, so a removal and an addition of one row have no order in it.
         for row in removed.difference(&added) {
             writes.remove(&tables.due, row.to_bytes());
         }

@@ -1,8 +1,8 @@
-//! Successes that were asked for lately: they answer copies without the writer.
+//! Caches the successes that were read lately, so that copies are answered without the writer.
 //!
-//! Only the writer changes it, and only to what is durable: a success is put in after its sync, and
-//! taken out after the sync of its end but before that is answered. So whoever has been told that a
-//! success was forgotten will not see it again.
+//! Only the writer changes the cache, and only to what is durable: a success is put in after its sync,
+//! and taken out after the sync of its end but before that is answered. So nobody who has been told that
+//! a success was forgotten will see it again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use quick_cache::sync::Cache;
 
 use crate::operation::{Operation, OperationId, State};
 
-/// Bytes that it may take, about.
+/// Bytes that the cache may take, about.
 const BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// What most operations weigh at least: for a first guess at their number.
+/// Bytes that most operations take at least: for a first guess at their number.
 const WEIGHT_MIN: u64 = 1024;
 
-pub(super) struct Successes(Cache<OperationId, Arc<Operation>, Weight>);
+pub(super) struct SuccessCache(Cache<OperationId, Arc<Operation>, Weight>);
 
-impl Successes {
+impl SuccessCache {
     pub(super) fn new() -> Self {
         let items = usize::try_from(BYTES_MAX / WEIGHT_MIN).unwrap_or(usize::MAX);
         Self(Cache::with_weighter(items, BYTES_MAX, Weight))
@@ -30,8 +30,8 @@ impl Successes {
         self.0.get(&id)
     }
 
-    /// Makes it agree with a record that is durable.
-    pub(super) fn note(&self, id: OperationId, operation: Option<&Operation>) {
+    /// Makes the cache agree with a record that is durable.
+    pub(super) fn update(&self, id: OperationId, operation: Option<&Operation>) {
         match operation {
             Some(operation) if matches!(operation.state, State::Succeeded(_)) => {
                 self.0.insert(id, Arc::new(operation.clone()));
@@ -43,9 +43,9 @@ impl Successes {
     }
 }
 
-impl fmt::Debug for Successes {
+impl fmt::Debug for SuccessCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Successes").field("len", &self.0.len()).finish_non_exhaustive()
+        f.debug_struct("SuccessCache").field("len", &self.0.len()).finish_non_exhaustive()
     }
 }
 

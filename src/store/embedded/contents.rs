@@ -1,27 +1,26 @@
-//! What a database must contain: the file `contents` in its directory.
+//! Lists what a database must contain: the file `contents` in its directory.
 //!
-//! The database makes anew whatever it misses, be it a journal or a table, and deletes tables whose
-//! names it cannot find. Without a list of our own, a store of which a part is gone would open as an
-//! empty one, and forward again what it had recorded.
+//! The database makes anew whatever is missing, a journal or a table, and deletes tables whose names it
+//! cannot find. Without a list of our own, a store that lost a part would open as an empty one, and
+//! forward again what it had recorded.
 //!
 //! The database begins and removes journals by itself (`src/worker_pool.rs` and
 //! `src/journal/manager.rs` of fjall-rs/fjall):
 //!
-//! * A crash may leave a new journal that is not noted yet. The newest one that is noted is there,
-//!   and holds a group that was synced, unless it is noted as empty.
-//! * It removes the oldest journal when the tables have all that it held. A crash right after that
-//!   leaves what a person leaves who removes the file while it is needed. So a journal that is full
-//!   gets a second name, `N.full`, until we have noted that the database has removed it. A start
-//!   that finds the second name alone puts the journal back: to read it once more changes nothing.
-//!   One that finds neither name has lost the journal.
+//! * A crash may leave a new journal that is not listed yet. The newest journal that is listed exists,
+//!   and holds a group that was synced, unless it is listed as empty.
+//! * The database removes the oldest journal when the tables have everything that it held. After a crash
+//!   at that moment, nobody could tell this from a journal that a person removed while it was needed. So
+//!   a full journal gets a second name, `N.full`, until the list says that the database has removed it. A
+//!   start that finds only the second name puts the journal back: reading it once more changes nothing. A
+//!   start that finds neither name has lost the journal.
 //!
-//! A new journal is noted with the first group behind its beginning. If the process is killed before
-//! that, the journal before it is either there or was removed by the database, and a person who
-//! removes it then is not noticed. That takes a journal that is full, no further group, a kill, and
-//! a person's hand, in this order. On a file system without second names a full journal is not
-//! missed either.
+//! A new journal is listed with the first group that is written after it was begun. If the process is
+//! killed before that, the removal of the journal before it is not noticed. It would take a full journal,
+//! no further group, a kill, and a person who removes the file, in this order. On a file system without
+//! hard links a missing full journal is not noticed either.
 //!
-//! A store of an older version has no list until it is opened, or one that lacks the later fields.
+//! A store of an older version has no list until it is opened, or one without the later fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -30,22 +29,23 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::directory::sync_directory;
-use super::journal;
+use super::filesystem::sync_directory;
+use super::journal::files;
 
 const NAME: &str = "contents";
 
-/// The journal that the database begins with.
+/// The number of a database's first journal.
 pub(super) const FIRST_JOURNAL: u64 = 0;
 
-/// The folder of the tables, and what every table has in its own.
+/// The folder of the tables.
 const TABLES: &str = "keyspaces";
+/// A file that every table has in its own folder.
 const CURRENT: &str = "current";
 
-/// What tells the database that there is one.
+/// The file by which the database knows that there is one.
 const VERSION: &str = "version";
 
-/// Tables that the oldest version made, and the one in which the database keeps their names.
+/// The tables that the oldest version made, and the one in which the database keeps their names.
 const OLDEST_TABLES: std::ops::RangeInclusive<u64> = 0..=4;
 
 /// What a database contains.
@@ -53,18 +53,18 @@ const OLDEST_TABLES: std::ops::RangeInclusive<u64> = 0..=4;
 pub(super) struct Contents {
     tables: BTreeSet<u64>,
     newest_journal: u64,
-    /// Journals that held no group when they were last looked at.
+    /// Journals that held no group when the list was written.
     empty_journals: BTreeSet<u64>,
-    /// Journals that have a second name, and the sequence number of a group that each one reaches.
+    /// Journals that have a second name, with the sequence number of a group that each one reaches.
     #[serde(default)]
     full_journals: BTreeMap<u64, u64>,
-    /// Whether the file is there that says how far the journals were synced.
+    /// Whether the file `synced` exists, which says how far the journals were synced.
     #[serde(default)]
     notes_synced: bool,
 }
 
 impl Contents {
-    /// What is written down.
+    /// Reads the list; none if there is no list.
     pub(super) fn read(records: &Path) -> io::Result<Option<Self>> {
         let path = records.join(NAME);
         match fs::read(&path) {
@@ -80,13 +80,13 @@ impl Contents {
         }
     }
 
-    /// Whether there is a list in this directory. It is what is written last when a database is made.
+    /// Whether a folder has a list. It is the last file that is written when a database is made.
     pub(super) fn exists(records: &Path) -> io::Result<bool> {
         records.join(NAME).try_exists()
     }
 
-    /// What is there. `used` are the journals that hold a group, and the sequence number of their
-    /// last one; a journal that was begun since does not.
+    /// Lists what there is. `used` are the journals that hold a group, with the sequence number of its last
+    /// one. A journal that was begun since then holds none.
     pub(super) fn of(records: &Path, used: &BTreeMap<u64, u64>) -> io::Result<Self> {
         let folder = records.join(TABLES);
         let mut tables = BTreeSet::new();
@@ -94,9 +94,9 @@ impl Contents {
             let name = entry?.file_name();
             tables.extend(name.to_str().and_then(|name| name.parse::<u64>().ok()));
         }
-        // the database does not sync it when it makes a table
+        // The database does not sync this folder when it makes a table.
         sync_directory(&folder)?;
-        let journals = journal::numbers(records)?;
+        let journals = files::numbers(records)?;
         let newest_journal = journals.last().copied().unwrap_or(FIRST_JOURNAL);
         let empty_journals = journals.into_iter().filter(|number| !used.contains_key(number));
         let mut contents = Self {
@@ -112,7 +112,7 @@ impl Contents {
         Ok(contents)
     }
 
-    /// Writes it down, durably.
+    /// Writes the list durably.
     pub(super) fn write(&self, records: &Path) -> io::Result<()> {
         let unfinished = records.join(format!("{NAME}.new"));
         let mut file = File::create(&unfinished)?;
@@ -120,14 +120,14 @@ impl Contents {
         file.sync_all()?;
         fs::rename(&unfinished, records.join(NAME))?;
         sync_directory(records)?;
-        // not needed any more by what is written down
+        // The second names that the list no longer needs.
         second_names(records)?
             .into_iter()
             .filter(|number| !self.full_journals.contains_key(number))
             .try_for_each(|number| fs::remove_file(second_name(records, number)))
     }
 
-    /// A file or folder without which the database would begin anew, wholly or with a table.
+    /// A file or folder that is missing, without which the database would begin anew or lose a table.
     pub(super) fn missing(contents: Option<&Self>, records: &Path) -> io::Result<Option<PathBuf>> {
         let folder = records.join(TABLES);
         let mut needed = vec![records.join(VERSION), folder.clone()];
@@ -153,25 +153,25 @@ impl Contents {
         self.notes_synced
     }
 
-    /// Whether a journal is noted as empty.
+    /// Whether a journal is listed as empty.
     pub(super) fn is_empty(&self, journal: u64) -> bool {
         self.empty_journals.contains(&journal)
     }
 
-    /// The sequence number of a group that a full journal reaches.
+    /// The sequence number that a full journal reaches.
     pub(super) fn reaches(&self, journal: u64) -> Option<u64> {
         self.full_journals.get(&journal).copied()
     }
 
-    /// The oldest journal that must be there.
+    /// The oldest journal that must exist.
     pub(super) fn oldest_full_journal(&self) -> Option<u64> {
         self.full_journals.first_key_value().map(|(number, _)| *number)
     }
 
-    /// Puts full journals back of which only the second name is left.
+    /// Restores the full journals of which only the second name is left.
     pub(super) fn put_back(&self, records: &Path) -> io::Result<()> {
         for number in self.full_journals.keys() {
-            let journal = journal::path(records, *number);
+            let journal = files::path(records, *number);
             let second = second_name(records, *number);
             if !journal.try_exists()? && second.try_exists()? {
                 fs::hard_link(second, &journal)?;
@@ -181,28 +181,28 @@ impl Contents {
         Ok(())
     }
 
-    /// Notes that a group has just been written, and that `synced` was the one before it. Gives back
-    /// whether there is anything new.
+    /// Updates the list after a group was written; `synced` is the number of the group before it. Returns
+    /// whether the list has changed.
     pub(super) fn note_group(&mut self, records: &Path, synced: u64) -> io::Result<bool> {
         let noted = self.newest_journal;
         let mut is_new = self.empty_journals.remove(&noted);
         loop {
             let next = self.newest_journal.saturating_add(1);
-            let path = journal::path(records, next);
+            let path = files::path(records, next);
             if !path.try_exists()? {
                 break;
             }
             self.note_full(records, self.newest_journal, synced);
             self.newest_journal = next;
-            // the group is in this one or in the one before it
-            if !journal::is_begun(&path)? {
+            // The group may be in this journal or in the one before it.
+            if !files::is_begun(&path)? {
                 self.empty_journals.insert(next);
             }
             is_new = true;
         }
         let mut removed = Vec::new();
         for number in self.full_journals.keys() {
-            if !journal::path(records, *number).try_exists()? {
+            if !files::path(records, *number).try_exists()? {
                 removed.push(*number);
             }
         }
@@ -215,10 +215,10 @@ impl Contents {
 
     /// Gives a full journal its second name, if the database has not removed it meanwhile.
     fn note_full(&mut self, records: &Path, number: u64, reaches: u64) {
-        let journal = journal::path(records, number);
+        let journal = files::path(records, number);
         let is_kept = match fs::hard_link(journal, second_name(records, number)) {
             Ok(()) => true,
-            // it has got it before the database was opened
+            // It got its second name when the store was opened.
             Err(error) => error.kind() == io::ErrorKind::AlreadyExists,
         };
         if is_kept {
@@ -229,25 +229,25 @@ impl Contents {
 
 /// The second name of a full journal.
 fn second_name(records: &Path, number: u64) -> PathBuf {
-    journal::path(records, number).with_extension(SECOND)
+    files::path(records, number).with_extension(SECOND)
 }
 
-/// How second names end.
+/// The extension of second names.
 const SECOND: &str = "full";
 
 /// The journals that have a second name.
 fn second_names(records: &Path) -> io::Result<Vec<u64>> {
-    journal::numbers_of(records, SECOND)
+    files::numbers_of(records, SECOND)
 }
 
-/// Gives these full journals their second names anew: they may have been mended since.
+/// Gives these full journals their second names anew: mending a journal replaced its file.
 pub(super) fn name_again(records: &Path, full: impl Iterator<Item = u64>) -> io::Result<()> {
     for number in second_names(records)? {
         fs::remove_file(second_name(records, number))?;
     }
     for number in full {
-        // without it, on a file system that knows no second names, the journal is not missed
-        let _second = fs::hard_link(journal::path(records, number), second_name(records, number));
+        // On a file system without hard links this fails, and a missing journal is not noticed.
+        let _second = fs::hard_link(files::path(records, number), second_name(records, number));
     }
     sync_directory(records)
 }

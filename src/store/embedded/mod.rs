@@ -1,108 +1,85 @@
-//! On disk, for one machine: survives kill -9 and power loss.
+//! A store on disk, for one machine. It survives kill -9 and a loss of power.
 //!
-//! One thread of the operating system, the writer, owns the database and makes every change. Calls
-//! queue up for it; what queued while it synced is decided, written and synced together, and then
-//! answered. A copy of a success is answered from memory, without the writer.
+//! One thread of the operating system, the writer, owns the database and makes every change. Calls queue
+//! for it. The calls that came while it synced are decided, written and synced together, and answered
+//! after that, so that many calls share the cost of one sync. A copy of a success is answered from
+//! memory, without the writer.
+//!
+//! | files | do |
+//! | --- | --- |
+//! | `writer`, `queue`, `group`, `cache` | apply rules and reply |
+//! | `page`, `sweep`, `recovery` | lists, expiry, and what an earlier process had in flight |
+//! | `batch`, `tables`, `database`, `stuffing` | the rows on disk |
+//! | `directory`, `contents`, `journal/`, `synced` | open the store, and find out whether it is damaged |
 
 mod batch;
 mod cache;
 mod contents;
+mod database;
 mod directory;
+mod filesystem;
 mod group;
 mod journal;
+mod open_error;
 mod page;
 mod queue;
 mod recovery;
+mod settings;
+mod shared_state;
 mod stuffing;
 mod sweep;
 mod synced;
 mod tables;
 mod writer;
 
-pub use directory::OpenError;
+pub use open_error::OpenError;
+pub use settings::{Durability, IfDamaged, Settings};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
-use self::cache::Successes;
+use self::cache::SuccessCache;
 use self::directory::Directory;
 use self::journal::Journals;
 use self::queue::{Command, Reply};
+use self::shared_state::SharedState;
 use self::tables::Tables;
 use self::writer::Writer;
-use super::endings::Endings;
-use super::holds::HoldsEnded;
-use super::listing::SCANNED_MAX;
-use super::{Error, IfUnwritten, ListPage, ListQuery, RuleCall, Store, SweepReport, Watch, probe};
+use super::list::SCANNED_MAX;
+use super::sweep::HoldsEnded;
+use super::watch::Watchers;
+use super::{Error, ListPage, ListQuery, RuleCall, Store, SweepReport, Watch, probe};
 use crate::clock::{Clock, KeptClock};
 use crate::operation::state::{self, OperationState};
 use crate::operation::{Operation, OperationId, OperationRequest};
 
-/// Where and how durably the embedded store keeps its records.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// The directory. It is made if it does not exist.
-    pub path: PathBuf,
-    /// What a record has survived before it is acted on.
-    pub durability: Durability,
-    /// What is done about records that are damaged.
-    pub if_damaged: IfDamaged,
-}
-
-/// What is done where a journal is damaged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IfDamaged {
-    /// The store does not open.
-    Refuse,
-    /// It opens without what is damaged, and says what that was.
-    Accept,
-}
-
-/// What a record has survived before it is acted on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// A crash of the machine: it is synced to disk.
-    Sync,
-    /// A crash of the process: it is with the operating system.
-    Os,
-}
-
-/// Longest that a call waits for the writer.
+/// The longest that a call waits for the writer.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// Longest that [`Store::close`] waits for the writer.
+/// The longest that [`Store::close`] waits for the writer.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Calls that may wait for the writer: twice as many as requests may be in flight by default.
+/// The most calls that wait for the writer: twice as many as requests may be in flight by default.
 const QUEUE_MAX: usize = 8192;
 
-/// A store on disk. Dropping it lets the writer finish in its own time; [`Store::close`] waits.
+/// A store on disk. If it is dropped, the writer ends in its own time; [`Store::close`] waits for that.
 #[derive(Debug)]
 pub struct Embedded {
     commands: mpsc::Sender<Command>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
-/// What the writer and its callers both use.
-#[derive(Debug)]
-struct Shared {
-    clock: KeptClock,
-    successes: Successes,
-    endings: Endings,
-    holds_ended: HoldsEnded,
-}
-
-/// Opens the store, or makes an empty one. What an earlier process had in flight becomes uncertain.
-/// Blocks the thread.
+/// Opens a store, or makes an empty one. What an earlier process had in flight becomes uncertain. Blocks
+/// the thread.
 ///
 /// # Errors
 ///
-/// If another process has it open, the directory belongs to something else, or the disk fails.
+/// If another process has it open, the directory belongs to something else, records are damaged, or the
+/// disk fails.
 pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     let directory = Directory::take(&settings.path, settings.if_damaged)?;
     let failed =
@@ -112,22 +89,24 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     let contents = directory.contents(*if_damaged)?;
     let contents = contents.as_ref();
     let records = directory.records();
+    // Before the database opens them: it would cut off what it cannot read.
     let journals = Journals::check(path, &records, contents, *durability, *if_damaged)?;
-    // The database asserts what it reads: bytes that it did not write may end it in a panic.
+    // The database panics on some bytes that it did not write. A damaged file is an error here.
     let opened = catch_unwind(AssertUnwindSafe(|| Tables::open(directory, *durability, &journals)));
     let tables = opened.map_err(|_| OpenError::Database {
         path: settings.path.clone(),
         source: Box::new(Unreadable),
     })?;
     let tables = tables.map_err(failed)?;
+    // The check above found every group whole, so a journal that is shorter now has lost some.
     if let Some(journal) = journals.cut_off().map_err(io)? {
         return Err(tables.directory().mark_damaged(journal));
     }
     let kept = tables.kept_time().map_err(failed)?;
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(SharedState {
         clock: KeptClock::start(clock, kept),
-        successes: Successes::new(),
-        endings: Endings::default(),
+        successes: SuccessCache::new(),
+        watchers: Watchers::default(),
         holds_ended: HoldsEnded::default(),
     });
     let abandoned = recovery::abandon_all(&tables, shared.clock.now());
@@ -137,6 +116,7 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     })?;
     let (commands, queue) = mpsc::channel(QUEUE_MAX);
     let writer = Writer::new(tables, queue, Arc::clone(&shared), uncertain);
+    // A thread of its own: a sync blocks for milliseconds, which would hold up other tasks.
     std::thread::Builder::new()
         .name("onceward-store".to_owned())
         .spawn(move || writer.run())
@@ -144,21 +124,23 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     Ok(Embedded { commands, shared })
 }
 
-/// The database holds what it cannot have written.
+/// The database panicked on bytes that it cannot have written.
 #[derive(Debug, thiserror::Error)]
 #[error("it holds what it cannot have written; restore it, or remove the directory to begin anew")]
 struct Unreadable;
 
-/// The writer ended without an answer.
+/// The writer ended without a reply.
 #[derive(Debug, thiserror::Error)]
 #[error("its writer has ended")]
 struct WriterEnded;
 
 impl Embedded {
-    /// Has the writer do something, and waits for its answer. If the caller is gone before the
-    /// writer gets to it, it is not done.
+    /// Has the writer do something, and waits for its reply. If the future is dropped before the writer
+    /// comes to it, it is not done.
     async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
+        // A full queue turns the call away at once. If it waited for room, requests would pile up behind a
+        // slow disk, and their senders would give up on them one by one.
         self.commands.try_send(command(reply)).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => Error::Unavailable("its queue is full"),
             mpsc::error::TrySendError::Closed(_) => Error::Unavailable("it is closed"),
@@ -177,12 +159,13 @@ impl Store for Embedded {
         self.ask(|reply| Command::Change { call, reply }).await
     }
 
-    fn recall(&self, asked: &OperationRequest) -> Option<OperationState> {
+    fn recall(&self, request: &OperationRequest) -> Option<OperationState> {
+        // A store that is closed must not seem to work.
         if self.commands.is_closed() {
             return None;
         }
-        let remembered = self.shared.successes.get(asked.id)?;
-        state::recall(&remembered, asked, self.shared.clock.now())
+        let remembered = self.shared.successes.get(request.id)?;
+        state::recall(&remembered, request, self.shared.clock.now())
     }
 
     async fn get(&self, id: OperationId) -> Result<Option<Operation>, Error> {
@@ -190,21 +173,21 @@ impl Store for Embedded {
     }
 
     async fn watch(&self, id: OperationId) -> Result<Watch, Error> {
-        Ok(self.shared.endings.watch(id))
+        Ok(self.shared.watchers.watch(id))
     }
 
     async fn uncertain(&self) -> Result<u64, Error> {
         self.ask(|reply| Command::Uncertain { reply }).await
     }
 
-    async fn list(&self, listing: &ListQuery) -> Result<ListPage, Error> {
+    async fn list(&self, query: &ListQuery) -> Result<ListPage, Error> {
         let mut listed = ListPage { operations: Vec::new(), next: None };
         let mut scanned = 0;
-        let mut rest = listing.clone();
-        // In parts, so that the writer comes to others in between.
+        let mut rest = query.clone();
+        // In parts, so that the writer does other calls in between.
         loop {
             let part = rest.clone();
-            let part = self.ask(|reply| Command::Page { listing: part, reply }).await?;
+            let part = self.ask(|reply| Command::Page { query: part, reply }).await?;
             scanned += page::PART;
             rest.limit = rest.limit.saturating_sub(part.operations.len());
             listed.operations.extend(part.operations);
@@ -227,7 +210,7 @@ impl Store for Embedded {
     async fn close(&self) {
         let (reply, closed) = oneshot::channel();
         let close = async {
-            // an error means that it is closed already
+            // An error means that the store is closed already.
             if self.commands.send(Command::Close { reply }).await.is_ok() {
                 let _ended = closed.await;
             }

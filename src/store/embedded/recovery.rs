@@ -1,22 +1,25 @@
-//! What an earlier process had in flight becomes uncertain.
+//! Makes the operations uncertain that an earlier process had in flight.
+//!
+//! Only one process may have the store open, so the earlier one has ended. It may have sent the requests
+//! and cannot record the answers any more: nobody knows what became of them.
 
-use super::Error;
-use super::tables::{Mark, Standing, Tables, failed};
+use super::batch::Batch;
+use super::tables::{IndexEntries, Tables, Unsettled, failed};
 use crate::operation::{Operation, OperationId, State, Timestamp, state};
-use crate::store::probe;
+use crate::store::{Error, probe};
 use crate::telemetry::chain;
 
-/// Records that are written at a time.
+/// The most records that are written in one group.
 const BATCH_MAX: usize = 1024;
 
-/// Abandons everything that is in flight, durably. Gives back how many operations are uncertain.
+/// Abandons everything that is in flight, durably. Returns how many operations are uncertain then.
 pub(super) fn abandon_all(tables: &Tables, now: Timestamp) -> Result<u64, Error> {
     let mut uncertain = 0;
     let mut in_flight = Vec::new();
     for row in tables.unsettled() {
         match row.map_err(failed)? {
-            (_, Mark::Uncertain) => uncertain += 1,
-            (id, Mark::InFlight) => in_flight.push(id),
+            (_, Unsettled::Uncertain) => uncertain += 1,
+            (id, Unsettled::InFlight) => in_flight.push(id),
         }
     }
     let mut abandoned = 0;
@@ -30,14 +33,14 @@ pub(super) fn abandon_all(tables: &Tables, now: Timestamp) -> Result<u64, Error>
     Ok(uncertain + abandoned)
 }
 
-/// Abandons these, and gives back how many of them are uncertain now.
+/// Abandons these operations. Returns how many of them are uncertain then.
 fn abandon(tables: &Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, Error> {
     let mut uncertain = 0;
-    let mut batch = tables.batch();
+    let mut batch = Batch::new(tables);
     for &id in ids {
         let found = match tables.read(id) {
             Ok(found) => found,
-            // it is told to whoever asks for it, and is no reason to refuse all others
+            // A claim of this operation will fail. That is no reason to refuse all others.
             Err(error @ Error::Unreadable(..)) => {
                 tracing::error!(operation.id = %id, error = %chain(&error), "a record is kept");
                 continue;
@@ -45,16 +48,16 @@ fn abandon(tables: &Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, 
             Err(error) => return Err(error),
         };
         if let Some(operation @ Operation { state: State::InFlight(_), .. }) = found {
-            let before = Standing::of(Some(&operation));
-            // nobody waits for what became of a probe
+            let before = IndexEntries::of(Some(&operation));
+            // A probe sent nothing, so its operation is removed.
             let kept = !probe::is_throw_away(&operation);
             let abandoned = kept.then(|| state::abandon(operation, now));
             let written = batch.write(id, before, abandoned.as_ref());
             written.map_err(|corrupt| Error::Unreadable(id, corrupt))?;
             uncertain += u64::from(kept);
         } else {
-            // not reached while records and marks are written together
-            batch.mark(id, Standing::of(found.as_ref()).mark());
+            // Records and their rows are written together, so this does not occur; the record decides.
+            batch.set_unsettled(id, IndexEntries::of(found.as_ref()).unsettled());
         }
     }
     batch.commit(now).map_err(failed)?;

@@ -1,33 +1,34 @@
-//! Keeps the journal's marks and long runs of zeros out of the values in it.
+//! Keeps the journal's marks and long runs of zeros out of the records in it, by byte stuffing.
 //!
-//! A record has bodies of others in it, which may hold anything. So that a body is never mistaken
-//! for the end of a group, nor for a sector that was not written, a record with [`ZEROS_MAX`] zeros
-//! in a row, or with a mark of the journal, is kept with bytes stuffed in between:
+//! A record holds the body of an answer, which may be any bytes. A body must not be mistaken for the end
+//! of a group, nor for a sector that was never written: `journal` decides by these what may be dropped.
+//! So a record with [`ZEROS_MAX`] zeros in a row, or with a mark of the journal, is kept with bytes
+//! stuffed in between:
 //!
 //! ```text
 //! byte 0  0xff, which is no version of a record
-//! rest    the record, with 0xff behind every 64 zeros in a row and behind every `FJL`
+//! rest    the record, with 0xff after every 64 zeros in a row and after every `FJL`
 //! ```
 
 use std::borrow::Cow;
 
 use memchr::memmem;
 
-use super::journal::END_MARK;
+use super::journal::group::END_MARK;
 use crate::store::codec::Corrupt;
 
-/// Zeros in a row that a value may have.
+/// The most zeros in a row that a kept record has.
 pub(super) const ZEROS_MAX: usize = 64;
 const STUFFED: u8 = 0xff;
-/// What every mark begins with.
+/// The beginning of every mark.
 const MARK: &[u8] = b"FJL";
 
-/// A record as it is kept.
+/// Stuffs a record, if it needs that.
 pub(super) fn stuff(record: Vec<u8>) -> Vec<u8> {
     let zeros = [0; ZEROS_MAX];
     let is_plain = memmem::find(&record, END_MARK).is_none()
         && memmem::find(&record, &zeros).is_none()
-        // the next byte of the journal may end the mark
+        // The next byte in the journal may complete the mark.
         && !record.ends_with(MARK);
     if is_plain {
         return record;
@@ -44,7 +45,7 @@ pub(super) fn stuff(record: Vec<u8>) -> Vec<u8> {
     kept
 }
 
-/// The record that was kept.
+/// Undoes [`stuff`].
 pub(super) fn unstuff(kept: &[u8]) -> Result<Cow<'_, [u8]>, Corrupt> {
     let Some((&STUFFED, stuffed)) = kept.split_first() else {
         return Ok(Cow::Borrowed(kept));
@@ -61,7 +62,7 @@ pub(super) fn unstuff(kept: &[u8]) -> Result<Cow<'_, [u8]>, Corrupt> {
     Ok(Cow::Owned(record))
 }
 
-/// How long the current run of zeros is, and how much of a mark has come.
+/// The length of the current run of zeros, and of the part of a mark that has come.
 #[derive(Default)]
 struct Run {
     zeros: usize,
@@ -69,7 +70,7 @@ struct Run {
 }
 
 impl Run {
-    /// Whether something has to come between this byte and the next one.
+    /// Whether a byte has to be stuffed in after this one.
     fn is_full(&mut self, byte: u8) -> bool {
         self.zeros = if byte == 0 { self.zeros + 1 } else { 0 };
         self.mark = match MARK.get(self.mark) {

@@ -1,23 +1,24 @@
-//! One pass of expiry.
+//! Expires the records that are due.
 
 use super::group::Group;
 use super::queue::Reply;
-use super::tables::{Dated, Standing, failed};
+use super::tables::{IndexEntries, TimeKey, failed};
 use super::writer::{BROKEN, Writer};
-use super::{Error, SweepReport};
 use crate::operation::state::{Change, Expiry, Rule as _};
 use crate::operation::{OperationId, Timestamp};
+use crate::store::{Error, SweepReport};
 use crate::telemetry::chain;
 
-/// What has become of a record.
-struct Expired {
-    /// It was there, and is not any more.
-    is_gone: bool,
-    after: Standing,
+/// What became of a record.
+struct ExpiryResult {
+    /// Whether it was there and is removed.
+    is_removed: bool,
+    /// The rows that it has now.
+    after: IndexEntries,
 }
 
 impl Writer {
-    /// Expires at most `limit` records that are due, in a group of their own.
+    /// Expires at most `limit` records that are due, in a group of its own.
     pub(super) fn sweep(&mut self, limit: usize, reply: Reply<SweepReport>) {
         let mut group = Group::default();
         let done = if self.broken {
@@ -28,9 +29,9 @@ impl Writer {
         match done {
             Ok((removed, more)) => {
                 let holds_ended = self.shared.holds_ended.clone();
-                group.answer_last(Box::new(move |written| {
+                group.reply_last(Box::new(move |written| {
                     if reply.is_closed() {
-                        // the next pass tells of the holds
+                        // Nobody reads this report. The holds stay counted for the next one.
                         return;
                     }
                     let swept = |()| SweepReport { removed, holds_ended: holds_ended.take(), more };
@@ -44,14 +45,15 @@ impl Writer {
         }
     }
 
-    /// How many records are gone, and whether more are due.
+    /// Returns how many records were removed, and whether more are due.
     fn expire_due(&self, limit: usize, group: &mut Group) -> Result<(usize, bool), Error> {
         let now = self.shared.clock.now();
         let mut removed = 0;
+        // Leases end without a row in `due`: the operations in flight are all in memory.
         let ran_out = self.in_flight.iter().filter(|(_, found)| found.state.changes_at() <= now);
         let ran_out: Vec<_> = ran_out.map(|(id, _)| *id).collect();
         for id in ran_out.iter().take(limit) {
-            removed += usize::from(self.expire(*id, now, group)?.is_gone);
+            removed += usize::from(self.expire(*id, now, group)?.is_removed);
         }
         let mut rows = self.tables.due(self.due_from, now);
         for row in rows.by_ref().take(limit.saturating_sub(ran_out.len())) {
@@ -61,43 +63,49 @@ impl Writer {
         Ok((removed, ran_out.len() > limit || rows.next().is_some()))
     }
 
-    /// Expires the record that a row leads to. Says whether it is gone by that.
-    fn expire_row(&self, row: Dated, now: Timestamp, group: &mut Group) -> Result<bool, Error> {
+    /// Expires the record that a row of `due` leads to. Whether that removed it.
+    fn expire_row(&self, row: TimeKey, now: Timestamp, group: &mut Group) -> Result<bool, Error> {
+        // The row goes even if the record stays: a record that ends later gets a new one.
         group.swept.push(row);
         let expired = match self.expire(row.id, now, group) {
             Ok(expired) => expired,
             Err(error @ Error::Unreadable(..)) => {
-                // it stays, for as long as nobody can say what it is
+                // It is never removed: nobody can say whether its operation was done.
                 tracing::error!(operation.id = %row.id, error = %chain(&error), "a record is kept");
                 return Ok(false);
             }
             Err(error) => return Err(error),
         };
         if let Some(at) = expired.after.due() {
-            group.moved.push(Dated { at, id: row.id });
+            group.moved.push(TimeKey { at, id: row.id });
         }
-        Ok(expired.is_gone)
+        Ok(expired.is_removed)
     }
 
-    /// What time alone does to a record.
-    fn expire(&self, id: OperationId, now: Timestamp, group: &mut Group) -> Result<Expired, Error> {
+    /// Applies to a record what the time alone does.
+    fn expire(
+        &self,
+        id: OperationId,
+        now: Timestamp,
+        group: &mut Group,
+    ) -> Result<ExpiryResult, Error> {
         let found = self.find(id, group)?;
-        let before = Self::standing(id, found.as_ref(), group);
+        let before = Self::entries_on_disk(id, found.as_ref(), group);
         let seen = Expiry { operation: id }.apply(found, now);
         if seen.hold_ended {
             group.note_hold_ended(id);
         }
-        let after = Standing::of(seen.operation.as_ref());
+        let after = IndexEntries::of(seen.operation.as_ref());
         match seen.change {
             Change::None => {}
-            // a record that is past its end is seen by nobody, whether or not it is on disk
-            Change::Lazy | Change::Durable if after == Standing::Absent => {
+            // A record past its end is seen by nobody, so its removal need not survive a crash.
+            Change::Lazy | Change::Durable if after == IndexEntries::Absent => {
                 group.put(id, before, None, Change::Lazy);
             }
             change @ (Change::Lazy | Change::Durable) => {
                 group.put(id, before, seen.operation, change);
             }
         }
-        Ok(Expired { is_gone: seen.result, after })
+        Ok(ExpiryResult { is_removed: seen.result, after })
     }
 }

@@ -1,20 +1,21 @@
-//! How far the journals were synced: the file `synced` in the directory of the database.
+//! Notes how far the journals were synced: the file `synced` in the directory of the database.
 //!
-//! A journal that was cut off between two groups looks whole, and one that was cut off inside a
-//! group looks as if that group had just been written. So the number of the last group that was
-//! synced is kept outside the journals. It is written after the group was synced and before anybody
-//! is told of it, so a journal that does not reach it has lost what was acknowledged.
+//! A journal that was cut off between two groups looks whole, and one that was cut off inside a group
+//! looks as if the process had died while it wrote that group. So the number of the last group that was
+//! synced is kept outside the journals. It is written after the group was synced and before any of its
+//! calls is answered. A journal that does not reach it has lost what was acknowledged.
 //!
-//! The file itself is synced at a start, when a journal is full, and at an orderly end, but not for
-//! each group: the end of the process does not lose what was written, and after a loss of power an
-//! older number is true as well. With `durability = "os"` groups are not synced, so then it is only
-//! written when the file is.
+//! The file itself is synced at a start, when a journal is full, and at an orderly end, but not for each
+//! group: the end of the process loses nothing of it, and after a loss of power an older number is true
+//! as well. With `durability = "os"` groups are not synced, so the number is written only when the file
+//! is synced.
 //!
 //! ```text
 //! sequence number: u64   xxh3 of its bytes: u64      big-endian
 //! ```
 //!
-//! It is one part of a sector, and always at the same place, so it is never half written.
+//! The 16 bytes are inside one sector of the disk and always at the same place, so they are never half
+//! written.
 
 use std::fs::{self, File};
 use std::io;
@@ -27,15 +28,15 @@ const BYTES: usize = 16;
 
 /// The file, open for writing.
 #[derive(Debug)]
-pub(super) struct Synced(File);
+pub(super) struct SyncedNote(File);
 
-/// Where it is.
+/// The path of the file.
 pub(super) fn path(records: &Path) -> PathBuf {
     records.join("synced")
 }
 
-impl Synced {
-    /// The sequence number of a group that was synced, as were all before it.
+impl SyncedNote {
+    /// Reads the sequence number up to which all groups were synced.
     pub(super) fn read(records: &Path) -> io::Result<u64> {
         let path = path(records);
         let bytes = fs::read(&path)?;
@@ -47,7 +48,7 @@ impl Synced {
         })
     }
 
-    /// Makes the file, or takes it over, and writes a number to it, durably.
+    /// Opens the file, or makes it, and writes a number to it durably.
     pub(super) fn begin(records: &Path, sequence: u64) -> io::Result<Self> {
         let file = File::options().create(true).truncate(false).write(true).open(path(records))?;
         let synced = Self(file);
@@ -57,12 +58,12 @@ impl Synced {
         Ok(synced)
     }
 
-    /// Says that a group was synced.
+    /// Notes that a group was synced.
     pub(super) fn note(&self, sequence: u64) -> io::Result<()> {
         self.0.write_all_at(&to_bytes(sequence), 0)
     }
 
-    /// What was noted survives a loss of power.
+    /// Makes the note survive a loss of power.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
     }

@@ -1,88 +1,73 @@
-//! The tables of the database, and their bytes.
+//! The tables of the database, and the bytes of their rows.
 //!
 //! ```text
-//! operations  operation id                          -> the record, see `codec`
-//! unsettled   operation id                          -> `f` in flight, `u` uncertain
-//! due         time of its end, big-endian ++ id     -> nothing
-//! created     time of its claim, big-endian ++ id   -> nothing
+//! operations  operation id                             -> the record, see `codec` and `stuffing`
+//! unsettled   operation id                             -> `f` in flight, `u` uncertain
+//! due         time of its end, big-endian ++ id        -> nothing
+//! created     time of its first claim, big-endian ++ id -> nothing
 //! keys        digest of its key ++ its row in `created` -> nothing
-//! meta        `time`                                -> the label of the latest group: the latest
-//!                                                      time of the store's clock, see `journal`
+//! meta        `time`                                   -> the label of the latest group, see `journal`
 //! ```
 //!
-//! Every record that is not in flight has a row in `due` at its end or before. A row may be older
-//! than that: the record decides. `unsettled` says at start what is not settled without reading
-//! every record. Records are kept as `stuffing` says.
+//! Every record that is not in flight has a row in `due`, at its end or earlier. The record decides
+//! when it really ends. That way an end that moves to later needs no new row. `unsettled` tells at a
+//! start which operations are not settled, without reading every record.
 
 use std::cell::{Cell, RefCell};
-use std::path::Path;
 
-use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{Database, Keyspace, PersistMode};
 
-use super::batch::Batch;
 use super::contents::Contents;
+use super::database;
 use super::directory::Directory;
-use super::journal::{Journals, LABEL_KEY};
+use super::journal::Journals;
+use super::journal::group::LABEL_KEY;
+use super::settings::Durability;
 use super::stuffing::unstuff;
-use super::synced::Synced;
-use super::{Durability, Error};
+use super::synced::SyncedNote;
 use crate::operation::{Operation, OperationId, State, Timestamp};
-use crate::store::codec;
-use crate::store::listing::KeyDigest;
+use crate::store::list::KeyDigest;
+use crate::store::{Error, codec};
 
-/// Bytes of blocks of the database that are kept in memory.
-const BLOCK_CACHE_BYTES: u64 = 32 * 1024 * 1024;
-
-/// Bytes of journals; bounds how much is read again at start.
-const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
-/// Bytes of a table that are collected in memory before they are sorted into files. There may be a
-/// few of these per table at a time.
-const OPERATIONS_MEMORY_BYTES: u64 = 16 * 1024 * 1024;
-const INDEX_MEMORY_BYTES: u64 = 4 * 1024 * 1024;
-
-/// Threads that sort and merge files.
-const WORKERS: usize = 2;
-
-/// Files that are kept open.
-const FILES_MAX: usize = 128;
-
-/// Where a record stands, as far as the other tables tell.
+/// What the other tables than `operations` hold about a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum IndexEntries {
+    /// Nothing: there is no record.
     Absent,
     Present {
+        /// Its row in `created`.
         created_at: Timestamp,
-        /// That of its key: with `created_at`, its row in `keys`.
+        /// The digest of its key: with `created_at`, its row in `keys`.
         key: KeyDigest,
         /// Its row in `unsettled`.
-        mark: Option<Mark>,
-        /// Its row in `due`, or where one leads to that stands earlier.
+        unsettled: Option<Unsettled>,
+        /// Its row in `due`. The table may have an earlier one instead.
         due: Option<Timestamp>,
     },
 }
 
-impl Standing {
+impl IndexEntries {
     pub(super) fn of(operation: Option<&Operation>) -> Self {
         let Some(operation) = operation else {
             return Self::Absent;
         };
         let changes_at = operation.state.changes_at();
-        let (mark, due) = match &operation.state {
-            State::InFlight(_) => (Some(Mark::InFlight), None),
-            State::Uncertain(_) => (Some(Mark::Uncertain), Some(changes_at)),
+        let (unsettled, due) = match &operation.state {
+            // The writer keeps operations in flight in memory, so no table needs their end.
+            State::InFlight(_) => (Some(Unsettled::InFlight), None),
+            State::Uncertain(_) => (Some(Unsettled::Uncertain), Some(changes_at)),
             State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => {
                 (None, Some(changes_at))
             }
         };
         let key = KeyDigest::of(&operation.asked.key);
-        Self::Present { created_at: operation.created_at, key, mark, due }
+        Self::Present { created_at: operation.created_at, key, unsettled, due }
     }
 
-    pub(super) fn mark(self) -> Option<Mark> {
+    pub(super) fn unsettled(self) -> Option<Unsettled> {
         match self {
             Self::Absent => None,
-            Self::Present { mark, .. } => mark,
+            Self::Present { unsettled, .. } => unsettled,
         }
     }
 
@@ -93,7 +78,7 @@ impl Standing {
         }
     }
 
-    /// What its rows in `created` and `keys` tell.
+    /// Its rows in `created` and `keys`.
     pub(super) fn found_by(self) -> Option<(Timestamp, KeyDigest)> {
         match self {
             Self::Absent => None,
@@ -102,21 +87,21 @@ impl Standing {
     }
 }
 
-/// What `unsettled` says of an operation.
+/// How an operation is not settled: a row of `unsettled`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(super) enum Unsettled {
     InFlight,
     Uncertain,
 }
 
-/// A row of `due`, or of `created`.
+/// A row of `due` or of `created`: a time and the id of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Dated {
+pub(super) struct TimeKey {
     pub(super) at: Timestamp,
     pub(super) id: OperationId,
 }
 
-impl Dated {
+impl TimeKey {
     pub(super) fn to_bytes(self) -> [u8; 24] {
         let mut bytes = [0; 24];
         let (at, id) = bytes.split_at_mut(8);
@@ -125,12 +110,12 @@ impl Dated {
         bytes
     }
 
-    /// Its row in `keys`.
+    /// The row in `keys` that belongs to this row of `created`.
     pub(super) fn keyed(self, KeyDigest(digest): KeyDigest) -> [u8; 32] {
         let mut bytes = [0; 32];
-        let (key, place) = bytes.split_at_mut(8);
+        let (key, created) = bytes.split_at_mut(8);
         key.copy_from_slice(&digest.to_be_bytes());
-        place.copy_from_slice(&self.to_bytes());
+        created.copy_from_slice(&self.to_bytes());
         bytes
     }
 
@@ -155,57 +140,27 @@ pub(super) struct Tables {
     pub(super) keys: Keyspace,
     pub(super) meta: Keyspace,
     pub(super) durability: Durability,
-    /// As it is written down.
+    /// What the file `contents` says.
     contents: RefCell<Contents>,
-    synced: Synced,
-    /// The number of the latest group that was written; its sequence number is not lower.
+    synced: SyncedNote,
+    /// A lower bound of the sequence number of the latest group that was written.
     latest: Cell<u64>,
-    // let go of last, when the database is closed
+    // Fields are dropped in order: the directory is unlocked when the database is closed.
     directory: Directory,
 }
 
-/// Makes an empty database.
-pub(super) fn create(path: &Path) -> Result<(), fjall::Error> {
-    let (database, _) = open_database(path)?;
-    database.persist(PersistMode::SyncAll)
-}
-
-fn open_database(path: &Path) -> Result<(Database, [Keyspace; 6]), fjall::Error> {
-    let database = Database::builder(path)
-        .cache_size(BLOCK_CACHE_BYTES)
-        .max_journaling_size(JOURNALS_BYTES_MAX)
-        .manual_journal_persist(true)
-        // compressed, the bytes of a body could become a mark of the journal
-        .journal_compression(CompressionType::None)
-        .worker_threads(WORKERS)
-        .max_cached_files(Some(FILES_MAX))
-        .open()?;
-    let table = |name, memory| {
-        database.keyspace(name, || KeyspaceCreateOptions::default().max_memtable_size(memory))
-    };
-    let tables = [
-        table("operations", OPERATIONS_MEMORY_BYTES)?,
-        table("unsettled", INDEX_MEMORY_BYTES)?,
-        table("due", INDEX_MEMORY_BYTES)?,
-        table("created", INDEX_MEMORY_BYTES)?,
-        table("meta", INDEX_MEMORY_BYTES)?,
-        table("keys", INDEX_MEMORY_BYTES)?,
-    ];
-    Ok((database, tables))
-}
-
 impl Tables {
-    /// Opens the database and writes down what it contains and how far it reaches.
+    /// Opens the database, and notes what it contains and how far its journals reach.
     pub(super) fn open(
         directory: Directory,
         durability: Durability,
         journals: &Journals,
     ) -> Result<Self, fjall::Error> {
         let records = directory.records();
-        let (database, tables) = open_database(&records)?;
-        // the numbers of an emptied database may begin anew
+        let (database, tables) = database::open(&records)?;
+        // It may be lower than before: the sequence numbers of an emptied database begin anew.
         let latest = journals.reach();
-        let synced = Synced::begin(&records, latest)?;
+        let synced = SyncedNote::begin(&records, latest)?;
         let contents = Contents::of(&records, &journals.used())?;
         contents.write(&records)?;
         let contents = RefCell::new(contents);
@@ -227,87 +182,86 @@ impl Tables {
         })
     }
 
-    /// Where it lies.
+    /// The store's directory.
     pub(super) const fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// The latest time that was written down.
+    /// The latest time of the store's clock that was written. The clock goes on from there, so that it
+    /// never goes back, even if the machine's clock was set back.
     pub(super) fn kept_time(&self) -> Result<Timestamp, fjall::Error> {
         let label = self.meta.get(LABEL_KEY)?;
         let kept = label.as_ref().and_then(|label| label.first_chunk());
         Ok(Timestamp(kept.map_or(0, |kept| u64::from_be_bytes(*kept))))
     }
 
+    /// Reads a record.
     pub(super) fn read(&self, id: OperationId) -> Result<Option<Operation>, Error> {
         let found = self.operations.get(id.as_bytes()).map_err(failed)?;
         let decoded = found.map(|kept| codec::decode(&unstuff(&kept)?)).transpose();
         decoded.map_err(|corrupt| Error::Unreadable(id, corrupt))
     }
 
-    /// What is not settled.
+    /// The operations that are not settled.
     pub(super) fn unsettled(
         &self,
-    ) -> impl Iterator<Item = Result<(OperationId, Mark), fjall::Error>> {
+    ) -> impl Iterator<Item = Result<(OperationId, Unsettled), fjall::Error>> {
         self.unsettled.iter().filter_map(|row| match row.into_inner() {
-            Ok((key, mark)) => {
+            Ok((key, state)) => {
                 let id = OperationId::from_bytes(key.as_ref().try_into().ok()?);
-                let in_flight = mark.as_ref() == b"f";
-                Some(Ok((id, if in_flight { Mark::InFlight } else { Mark::Uncertain })))
+                let in_flight = state.as_ref() == b"f";
+                Some(Ok((id, if in_flight { Unsettled::InFlight } else { Unsettled::Uncertain })))
             }
             Err(error) => Some(Err(error)),
         })
     }
 
-    /// Rows that are due at `until`, from `from` on, earliest first.
+    /// The rows of `due` from `from` to `until`, earliest first.
     pub(super) fn due(
         &self,
         from: Timestamp,
         until: Timestamp,
-    ) -> impl Iterator<Item = Result<Dated, fjall::Error>> {
-        let first = Dated { at: from, id: OperationId::from_bytes([0; 16]) };
-        let last = Dated { at: until, id: OperationId::from_bytes([0xff; 16]) };
+    ) -> impl Iterator<Item = Result<TimeKey, fjall::Error>> {
+        let first = TimeKey { at: from, id: OperationId::from_bytes([0; 16]) };
+        let last = TimeKey { at: until, id: OperationId::from_bytes([0xff; 16]) };
         let rows = self.due.range(first.to_bytes()..=last.to_bytes());
-        rows.filter_map(|row| row.key().map(|key| Dated::from_bytes(&key)).transpose())
+        rows.filter_map(|row| row.key().map(|key| TimeKey::from_bytes(&key)).transpose())
     }
 
-    /// The rows of `created` behind this place, or from the newest one on; newest first.
+    /// The rows of `created` before `after`, or all of them; newest first.
     pub(super) fn created_before(
         &self,
-        after: Option<Dated>,
-    ) -> impl Iterator<Item = Result<Dated, fjall::Error>> {
+        after: Option<TimeKey>,
+    ) -> impl Iterator<Item = Result<TimeKey, fjall::Error>> {
         let rows = match after {
-            Some(place) => self.created.range(..place.to_bytes()),
+            Some(position) => self.created.range(..position.to_bytes()),
             None => self.created.iter(),
         };
-        rows.rev().filter_map(|row| row.key().map(|key| Dated::from_bytes(&key)).transpose())
+        rows.rev().filter_map(|row| row.key().map(|key| TimeKey::from_bytes(&key)).transpose())
     }
 
-    /// The same of `keys`, of the operations whose key has this digest.
+    /// The same for the rows of `keys` with this digest.
     pub(super) fn keyed_before(
         &self,
         key: KeyDigest,
-        after: Option<Dated>,
-    ) -> impl Iterator<Item = Result<Dated, fjall::Error>> {
-        let lowest = Dated { at: Timestamp(0), id: OperationId::from_bytes([0; 16]) };
-        let highest = Dated { at: Timestamp(u64::MAX), id: OperationId::from_bytes([0xff; 16]) };
+        after: Option<TimeKey>,
+    ) -> impl Iterator<Item = Result<TimeKey, fjall::Error>> {
+        let lowest = TimeKey { at: Timestamp(0), id: OperationId::from_bytes([0; 16]) };
+        let highest = TimeKey { at: Timestamp(u64::MAX), id: OperationId::from_bytes([0xff; 16]) };
         let rows = lowest.keyed(key)..after.unwrap_or(highest).keyed(key);
         let rows = self.keys.range(rows).rev();
-        rows.filter_map(|row| row.key().map(|key| Dated::from_keyed(&key)).transpose())
+        rows.filter_map(|row| row.key().map(|key| TimeKey::from_keyed(&key)).transpose())
     }
 
-    pub(super) fn batch(&self) -> Batch<'_> {
-        Batch::new(self)
-    }
-
-    /// Writes down that a group was written, and to which journal, before anybody is told of the
-    /// group. `sequence` is what its label says. That a journal holds a group is on disk before that
-    /// is noted.
+    /// Notes that a group was written, and to which journal, before any of its calls is answered.
+    /// `sequence` is the number in its label.
     pub(super) fn note_group(&self, sequence: u64) -> Result<(), fjall::Error> {
         let records = self.directory.records();
         let mut contents = self.contents.borrow_mut();
         let is_new = contents.note_group(&records, self.latest.replace(sequence))?;
         if is_new {
+            // The list must not name a journal as used before the journal's group is on disk: a loss of
+            // power in between would look like a damaged journal.
             self.sync()?;
             contents.write(&records)?;
         }
@@ -320,7 +274,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Everything that was written is on disk when this returns, and noted.
+    /// Syncs everything that was written, and notes that.
     pub(super) fn close(&self) -> Result<(), fjall::Error> {
         self.sync()?;
         self.synced.note(self.latest.get())?;
@@ -332,6 +286,7 @@ impl Tables {
     }
 }
 
+/// A failure of the database as a failure of the call.
 pub(super) fn failed(error: fjall::Error) -> Error {
     Error::Failed(Box::new(error))
 }

@@ -1,10 +1,14 @@
-//! The thread that owns the database.
+//! The thread that owns the database and makes every change.
 //!
-//! Nobody reads what is not durable: a record that the running group changes is answered with the
-//! group, after its sync. A group that only notes what may be lost waits for the next one, or for
-//! the next pass of expiry, which comes every second. When a write or a sync fails, nothing is known about the disk any more:
-//! it is never tried again, the group is answered with the failure, and from then on the store
-//! only turns copies away or replays to them what was durable before.
+//! It applies rules to records in memory, collects the changes in a group, writes and syncs the group,
+//! and only then replies. A call about a record that the running group changes gets its reply with the
+//! group, so that nobody acts on what is not durable. A group of changes that may be lost waits for the
+//! next group, or for the next pass of expiry, which comes every second.
+//!
+//! When a write or a sync fails, nothing is known about the disk any more. The kernel may have dropped
+//! the pages and report the next sync as a success (`fsync(2)` in the Linux manual, under EIO). So it is
+//! never tried again: the calls of the group fail, and from then on the store only turns copies away or
+//! replays to them what was durable before.
 
 use std::collections::HashMap;
 use std::error::Error as StdError;
@@ -13,32 +17,34 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::group::{Changed, Group};
-use super::queue::{Command, Reply, pending};
-use super::tables::{Mark, Standing, Tables};
-use super::{Error, IfUnwritten, RuleCall, Shared};
+use super::batch::Batch;
+use super::group::{Group, PendingChange};
+use super::queue::{Command, Reply, deferred};
+use super::shared_state::SharedState;
+use super::tables::{IndexEntries, Tables, Unsettled};
 use crate::operation::state::{self, Change, Transition};
 use crate::operation::{Operation, OperationId, State, Timestamp};
+use crate::store::{Error, IfUnwritten, RuleCall};
 use crate::telemetry::chain;
 
-/// Calls that are decided before the next sync.
+/// The most calls in one group.
 const GROUP_MAX: usize = 256;
 
-/// What a store says that cannot write any more.
+/// Why a store that cannot write any more turns calls away.
 pub(super) const BROKEN: &str = "a write to its disk failed; it only replays until it is restarted";
 
-/// Owns the database, and decides.
+/// Owns the database, and applies the rules.
 pub(super) struct Writer {
     pub(super) tables: Tables,
     commands: mpsc::Receiver<Command>,
-    pub(super) shared: Arc<Shared>,
-    /// The records that are in flight, as they are on disk but for their leases.
+    pub(super) shared: Arc<SharedState>,
+    /// The operations in flight. Their leases are not on disk: a renewal costs no sync.
     pub(super) in_flight: HashMap<OperationId, Operation>,
-    /// How many records are uncertain on disk.
+    /// The number of records that are uncertain on disk.
     uncertain: u64,
-    /// There is no row in `due` before this one.
+    /// The earliest time at which there may be a row in `due`.
     pub(super) due_from: Timestamp,
-    /// A write has failed.
+    /// Whether a write has failed.
     pub(super) broken: bool,
 }
 
@@ -46,7 +52,7 @@ impl Writer {
     pub(super) fn new(
         tables: Tables,
         commands: mpsc::Receiver<Command>,
-        shared: Arc<Shared>,
+        shared: Arc<SharedState>,
         uncertain: u64,
     ) -> Self {
         let in_flight = HashMap::new();
@@ -59,35 +65,37 @@ impl Writer {
         let mut closing = Vec::new();
         let mut group = Group::default();
         while let Some(first) = self.commands.blocking_recv() {
-            group = self.obey(first, group, &mut closing);
+            group = self.execute(first, group, &mut closing);
+            // The calls that came while the last group was synced share the next sync.
             for _ in 1..GROUP_MAX {
                 let Ok(next) = self.commands.try_recv() else {
                     break;
                 };
-                group = self.obey(next, group, &mut closing);
+                group = self.execute(next, group, &mut closing);
             }
             for (id, changed) in group.take_in_memory_alone() {
-                self.keep(id, changed);
+                self.apply_written(id, changed);
             }
             if !group.may_wait() {
                 self.commit(mem::take(&mut group));
             }
         }
         self.commit(group);
-        // after a failure nothing is known about the disk, and nothing more is noted
+        // After a failure nothing is known about the disk, so nothing is noted as synced.
         if !self.broken
             && let Err(error) = self.tables.close()
         {
             tracing::error!(error = %chain(&error), "the store was closed unsynced");
         }
-        // the database is closed, and its directory free, before this is told
+        // The database is closed and its directory unlocked before `close` returns: another process may
+        // open it then.
         drop(self);
         for closed in closing {
             let _gone = closed.send(());
         }
     }
 
-    fn obey(
+    fn execute(
         &mut self,
         command: Command,
         mut group: Group,
@@ -96,16 +104,16 @@ impl Writer {
         match command {
             Command::Change { call, reply } => self.change(&*call, reply, &mut group),
             Command::Get { id, reply } => self.get(id, reply, &mut group),
-            Command::Page { listing, reply } => {
-                // of what is written
+            Command::Page { query, reply } => {
+                // A list shows only what is durable.
                 self.commit(mem::take(&mut group));
-                let _unsent = reply.send(self.page(&listing));
+                let _unsent = reply.send(self.page(&query));
             }
             Command::Uncertain { reply } => {
                 let _unsent = reply.send(Ok(self.count_uncertain()));
             }
             Command::Sweep { limit, reply } => {
-                // a pass of its own, which sees no record that is half changed
+                // The sweep reads the tables, so everything must be in them.
                 self.commit(mem::take(&mut group));
                 self.sweep(limit, reply);
             }
@@ -118,7 +126,7 @@ impl Writer {
     }
 
     fn change(&mut self, call: &dyn RuleCall, reply: Reply<()>, group: &mut Group) {
-        // Nobody waits for the answer any more: it is too late to begin.
+        // The caller gave up. It may already have tried another way.
         if reply.is_closed() {
             return;
         }
@@ -130,13 +138,13 @@ impl Writer {
                 return;
             }
         };
-        let before = Self::standing(id, found.as_ref(), group);
+        let before = Self::entries_on_disk(id, found.as_ref(), group);
         let done = call.apply(found, self.shared.clock.now());
         if done.change == Change::None {
-            self.remember(id, done.operation.as_ref(), group);
+            self.cache_success(id, done.operation.as_ref(), group);
         }
         if self.broken {
-            return self.answer_unwritten(id, done, reply);
+            return self.reply_unwritten(id, done, reply);
         }
         if done.hold_ended {
             group.note_hold_ended(id);
@@ -144,18 +152,19 @@ impl Writer {
         if done.change != Change::None {
             group.put(id, before, done.operation, done.change);
         }
-        group.answer(id, pending(reply, ()));
+        group.reply(id, deferred(reply, ()));
     }
 
-    /// A renewal is in memory alone, and goes on.
-    fn answer_unwritten(
+    /// Replies to a call whose change cannot be written. Renewals are not written, so attempts in flight
+    /// keep their leases and can finish.
+    fn reply_unwritten(
         &mut self,
         id: OperationId,
         done: Transition<IfUnwritten>,
         reply: Reply<()>,
     ) {
-        let changed = Changed {
-            before: Standing::of(done.operation.as_ref()),
+        let changed = PendingChange {
+            before: IndexEntries::of(done.operation.as_ref()),
             operation: done.operation,
             change: done.change,
         };
@@ -175,7 +184,7 @@ impl Writer {
         match self.find(id, group) {
             Ok(found) => {
                 let seen = state::lapse(found, self.shared.clock.now()).operation;
-                group.answer(id, pending(reply, seen));
+                group.reply(id, deferred(reply, seen));
             }
             Err(error) => {
                 let _unsent = reply.send(Err(error));
@@ -183,8 +192,9 @@ impl Writer {
         }
     }
 
-    /// A record as it stands now, changes of this group included.
+    /// A record as it is now, changes of this group included.
     pub(super) fn find(&self, id: OperationId, group: &Group) -> Result<Option<Operation>, Error> {
+        // The group is ahead of everything else, and leases are in memory alone.
         if let Some(changed) = group.get(id) {
             return Ok(changed.operation.clone());
         }
@@ -197,43 +207,48 @@ impl Writer {
         self.tables.read(id)
     }
 
-    /// Where a record stands on disk, given how it was found.
-    pub(super) fn standing(id: OperationId, found: Option<&Operation>, group: &Group) -> Standing {
-        group.get(id).map_or_else(|| Standing::of(found), |changed| changed.before)
+    /// The rows that a record has on disk, given the record that [`Self::find`] returned.
+    pub(super) fn entries_on_disk(
+        id: OperationId,
+        found: Option<&Operation>,
+        group: &Group,
+    ) -> IndexEntries {
+        group.get(id).map_or_else(|| IndexEntries::of(found), |changed| changed.before)
     }
 
-    /// Has a success that is durable at hand for its next copy.
-    fn remember(&self, id: OperationId, found: Option<&Operation>, group: &Group) {
+    /// Caches a success that is durable, for its next copy.
+    fn cache_success(&self, id: OperationId, found: Option<&Operation>, group: &Group) {
         let success = matches!(found, Some(Operation { state: State::Succeeded(_), .. }));
         if success && group.get(id).is_none() {
-            self.shared.successes.note(id, found);
+            self.shared.successes.update(id, found);
         }
     }
 
     fn count_uncertain(&self) -> u64 {
         let now = self.shared.clock.now();
+        // A lease that ran out makes its operation uncertain before anything is written.
         let ran_out = self.in_flight.values().filter(|found| found.state.changes_at() <= now);
         self.uncertain + ran_out.count() as u64
     }
 
-    /// Writes what the group has changed, and then answers.
+    /// Writes the changes of the group, and then replies.
     pub(super) fn commit(&mut self, mut group: Group) {
         match self.write(&group) {
             Ok(()) => {
                 for (id, changed) in group.take_changed() {
-                    self.keep(id, changed);
+                    self.apply_written(id, changed);
                 }
                 for id in group.take_holds_ended() {
                     self.shared.holds_ended.note(id);
                 }
                 group.finish(|| Ok(()));
             }
-            Err(error) => self.break_down(group, error),
+            Err(error) => self.fail(group, error),
         }
     }
 
-    fn write(&mut self, group: &Group) -> Result<(), Failure> {
-        let mut batch = self.tables.batch();
+    fn write(&mut self, group: &Group) -> Result<(), WriteError> {
+        let mut batch = Batch::new(&self.tables);
         for (id, changed) in group.changed() {
             if !changed.is_in_memory_alone() {
                 batch.write(id, changed.before, changed.operation.as_ref())?;
@@ -241,6 +256,7 @@ impl Writer {
         }
         group.swept.iter().for_each(|row| batch.remove_due(*row));
         group.moved.iter().for_each(|row| batch.add_due(*row));
+        // A sync for nothing would still cost milliseconds.
         if batch.is_empty() {
             return Ok(());
         }
@@ -251,32 +267,37 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes over a record that is as durable as it must be, before anybody is answered.
-    fn keep(&mut self, id: OperationId, changed: Changed) {
-        let after = Standing::of(changed.operation.as_ref());
-        let held = |standing: Standing| u64::from(standing.mark() == Some(Mark::Uncertain));
-        self.uncertain = (self.uncertain + held(after)).saturating_sub(held(changed.before));
-        self.shared.successes.note(id, changed.operation.as_ref());
+    /// Brings what is in memory up to date with a record that is as durable as it must be. This comes
+    /// before the replies, so that nobody sees an older state after a reply.
+    fn apply_written(&mut self, id: OperationId, changed: PendingChange) {
+        let after = IndexEntries::of(changed.operation.as_ref());
+        let uncertain =
+            |rows: IndexEntries| u64::from(rows.unsettled() == Some(Unsettled::Uncertain));
+        self.uncertain =
+            (self.uncertain + uncertain(after)).saturating_sub(uncertain(changed.before));
+        self.shared.successes.update(id, changed.operation.as_ref());
         match changed.operation {
-            Some(operation) if after.mark() == Some(Mark::InFlight) => {
+            Some(operation) if after.unsettled() == Some(Unsettled::InFlight) => {
                 self.in_flight.insert(id, operation);
             }
             Some(_) | None => {
                 self.in_flight.remove(&id);
+                // A lazy change ends no attempt: it notes a refused copy, or removes what has expired.
                 if changed.change == Change::Durable {
-                    self.shared.endings.announce(id);
+                    self.shared.watchers.announce(id);
                 }
             }
         }
     }
 
-    /// A write failed: what it was about is neither done nor undone.
-    fn break_down(&mut self, mut group: Group, error: Failure) {
+    /// Fails the calls of a group whose write failed. Nobody knows whether it is on disk.
+    fn fail(&mut self, mut group: Group, error: WriteError) {
         self.broken = true;
         tracing::error!(error = %chain(&*error), "{BROKEN}");
         for (id, changed) in group.take_changed() {
+            // What need not be written is not touched by the failure.
             if changed.is_in_memory_alone() {
-                self.keep(id, changed);
+                self.apply_written(id, changed);
             }
         }
         let error: Arc<dyn StdError + Send + Sync> = error.into();
@@ -284,4 +305,4 @@ impl Writer {
     }
 }
 
-type Failure = Box<dyn StdError + Send + Sync>;
+type WriteError = Box<dyn StdError + Send + Sync>;

@@ -1,13 +1,13 @@
-//! What makes the database unsafe for the promises.
+//! What makes the database unsafe: its settings, and missing privileges.
 
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::records::{Postgres, get, one};
-use super::refusal::of_statement;
+use super::failure::of_statement;
+use super::records::{Parameters, Postgres, get, one};
 use crate::store::{Concern, Error};
 
-/// What the server's set-up may be that it should not, in one row.
+/// One row with a column for each unsafe setting: whether the server has it.
 const SETUP: &str = "SELECT
     current_setting('fsync') = 'off',
     current_setting('full_page_writes') = 'off',
@@ -19,7 +19,7 @@ const SETUP: &str = "SELECT
         AND EXISTS (SELECT FROM pg_catalog.pg_stat_replication),
     current_setting('transaction_isolation') <> 'read committed'";
 
-/// A concern for each column of that row: its code, what is so, what to do.
+/// The concern for each column of that row: code, text and hint.
 const OF_SETUP: [[&str; 3]; 7] = [
     [
         "fsync-off",
@@ -58,8 +58,8 @@ const OF_SETUP: [[&str; 3]; 7] = [
     ],
 ];
 
-/// What the store's user may not do although the store needs it: what, and on what. The catalogs may
-/// be read by everybody; functions such as `to_regclass` need the very privileges that are in doubt.
+/// The privileges that the store needs and its user lacks: what, and on what. It reads the catalogs,
+/// which everybody may; functions such as `to_regclass` need the privileges that are in doubt.
 const PRIVILEGES: &str = "WITH place AS MATERIALIZED (
         SELECT oid AS space, pg_catalog.quote_ident($1) AS name,
             pg_catalog.quote_ident(pg_catalog.current_database()) AS base
@@ -83,14 +83,15 @@ const PRIVILEGES: &str = "WITH place AS MATERIALIZED (
     ) AS needs (needed, whereon, is_missing) WHERE is_missing";
 
 impl Postgres {
-    /// All concerns, as things are now.
-    pub(super) async fn concerns_now(&self) -> Result<Vec<Concern>, Error> {
+    /// All concerns, as the database is set up now.
+    pub(super) async fn all_concerns(&self) -> Result<Vec<Concern>, Error> {
         let missing = self.privileges_missing().await?;
+        // Without them the next statement would fail, with a less helpful error.
         if !missing.is_empty() {
             return Ok(missing);
         }
         let quoted = &self.tables.quoted;
-        let rows = self.ask(false, SETUP, &[(quoted, Type::TEXT)]).await?;
+        let rows = self.query(false, SETUP, &[(quoted, Type::TEXT)]).await?;
         let row = one(&rows)?;
         let mut concerns = Vec::new();
         for (column, [code, text, hint]) in OF_SETUP.into_iter().enumerate() {
@@ -102,16 +103,16 @@ impl Postgres {
         Ok(concerns)
     }
 
-    /// Asked before the tables are made, which may be what is not allowed.
+    /// Does not make the tables first: that may be what is not permitted.
     async fn privileges_missing(&self) -> Result<Vec<Concern>, Error> {
-        let mut lent = self.connections.lend(false).await?;
-        let schema = &self.tables.schema;
-        let rows = lent.query(PRIVILEGES, &[(schema, Type::TEXT)]).await.map_err(of_statement)?;
+        let mut connection = self.connections.get(false).await?;
+        let parameters: &Parameters<'_> = &[(&self.tables.schema, Type::TEXT)];
+        let rows = connection.query(PRIVILEGES, parameters).await.map_err(of_statement)?;
         rows.iter().map(privilege_missing).collect()
     }
 }
 
-/// The codes of all of them.
+/// The codes of all concerns about a database.
 pub(in crate::store) fn concern_codes() -> impl Iterator<Item = &'static str> {
     OF_SETUP.into_iter().map(|[code, ..]| code).chain([PRIVILEGE_MISSING])
 }
@@ -119,7 +120,9 @@ pub(in crate::store) fn concern_codes() -> impl Iterator<Item = &'static str> {
 const PRIVILEGE_MISSING: &str = "privilege-missing";
 
 fn privilege_missing(row: &Row) -> Result<Concern, Error> {
-    let (user, needed, whereon): (&str, &str, &str) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
+    let user: &str = get(row, 0)?;
+    let needed: &str = get(row, 1)?;
+    let whereon: &str = get(row, 2)?;
     Ok(concern(
         PRIVILEGE_MISSING,
         format!("the user `{user}` lacks {needed} on {whereon}"),

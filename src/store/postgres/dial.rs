@@ -16,32 +16,35 @@ use super::{Settings, share_millis};
 use crate::secret::Secret;
 use crate::store::SetupError;
 
-/// What a connection looks like on the server.
+/// The name of a connection in `pg_stat_activity`.
 const APPLICATION_NAME: &str = "onceward";
 
-/// A session knows itself by this: a pooler does not pass it on.
+/// A setting by which a session is recognised as our own: a pooler does not pass it on.
 pub(super) const SESSION_MARK: &str = "onceward.session";
 
 type TlsStream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
-/// The URL leads nowhere.
+/// The URL names no host.
 #[derive(Debug, thiserror::Error)]
 #[error("expected a host in the URL, found none")]
 struct NoHost;
 
-/// Makes connections to one place.
+/// Makes connections to one URL.
 #[derive(Clone)]
 pub(super) struct Dialer {
     config: Config,
     tls: MakeRustlsConnect,
-    /// What a session begins with, unless a pooler refuses that.
+    /// The settings that a session begins with, unless a pooler refuses them.
     options: String,
 }
 
 impl Dialer {
+    /// Parses the URL. Connects to no server.
+    ///
     /// # Errors
     ///
-    /// If the URL is none. What is said of it holds no part of it but names of its options.
+    /// If it is not a URL of a database. The error shows nothing of the URL except names of options: it
+    /// may hold a password.
     pub(super) fn new(
         url: &Secret,
         settings: &Settings,
@@ -55,15 +58,18 @@ impl Dialer {
         let certificates = &settings.certificates;
         let wants_tls = certificates.ca.is_some() || certificates.identity.is_some();
         if wants_tls && config.get_ssl_mode() == SslMode::Prefer {
-            // else somebody between could talk it out of TLS
+            // `prefer` accepts a server that says it has no TLS, and so would let anybody in between
+            // switch it off.
             config.ssl_mode(SslMode::Require);
         }
         if config.get_application_name().is_none() {
             config.application_name(APPLICATION_NAME);
         }
+        // Several hosts are a primary and its standbys, which take no writes.
         if config.get_hosts().len() > 1 {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
+        // A connection that a firewall dropped silently is noticed after 30 seconds without traffic.
         config
             .connect_timeout(settings.timeout)
             .tcp_user_timeout(settings.timeout)
@@ -74,8 +80,8 @@ impl Dialer {
         Ok(Self { config, tls, options })
     }
 
-    /// A connection, and what drives it. What refuses our options is a pooler, or was for once: it
-    /// is not remembered, for another may be there the next time.
+    /// A connection, and the future that drives it. A pooler may refuse the options of a session. Then it
+    /// is dialled without them; that is not remembered, because a server may take its place.
     pub(super) async fn dial(
         &self,
         mark: Option<&str>,
@@ -99,15 +105,15 @@ impl Connect for Dialer {
     ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
         Box::pin(async move {
             let (client, connection) = self.dial(None).await?;
-            // how it ends is told to whoever uses it
+            // An error is reported to the call that uses the connection.
             let driven = tokio::spawn(async { drop(connection.await) });
             Ok((client, driven))
         })
     }
 }
 
-/// Each statement commits on its own, sees what others have committed, and ends within a call's
-/// time.
+/// The options of a session: a statement sees what others have committed, and it ends within a call's
+/// time, so that the server does not go on with what nobody waits for.
 fn session_options(given: Option<&str>, timeout: Duration) -> String {
     let millis = share_millis(timeout);
     format!(
@@ -117,8 +123,8 @@ fn session_options(given: Option<&str>, timeout: Duration) -> String {
     )
 }
 
-/// A certificate and its name are checked in every mode here, so that the modes that only other
-/// clients have are the one that insists on TLS.
+/// Replaces the modes `verify-ca` and `verify-full`, which the library does not know, by `require`. The
+/// certificate and its name are checked here in every mode, so it means the same.
 fn with_known_mode(url: &str) -> String {
     let Some((place, options)) = url.rsplit_once('?') else { return url.to_owned() };
     let options = options.split('&').map(|option| match option {

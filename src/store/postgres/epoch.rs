@@ -1,92 +1,94 @@
-//! Whether the database still keeps what it was told: its tables are the same as before.
+//! Whether the database still has its records: the tables are still those of before.
 
 use tokio_postgres::types::Type;
 
 use super::records::{Postgres, get};
-use crate::store::epoch::{Standing, Word};
+use crate::store::shared::{EpochMarker, EpochStatus};
 use crate::store::{Concern, Error};
+use crate::telemetry::chain;
 
-/// All that the database has is one part.
+/// A database has one marker, so its part has one number.
 const PART: usize = 0;
 
-const LOOK: &str = "SELECT epoch::text, standing FROM @schema@.epoch";
+const READ: &str = "SELECT epoch::text, standing FROM @schema@.epoch";
 
 const MARK: &str = "UPDATE @schema@.epoch SET standing = $1 WHERE epoch::text = $2";
 
-/// The row may be gone with all others (`TRUNCATE`): then there is nothing to mark.
+/// After a `TRUNCATE` of all tables there is no row to mark.
 const BEGIN_ANEW: &str = "INSERT INTO @schema@.epoch (standing) VALUES ($1) ON CONFLICT DO NOTHING";
 
-/// What the database holds has changed this moment, or could not be read.
+/// The epoch changed this moment, or could not be read.
 const UNKNOWN: &str = "it is not known whether the database has what it was told";
 
 impl Postgres {
-    /// Looks whether the tables are those of before.
+    /// Reads the marker and compares it with the one seen before.
     pub(super) async fn epoch_changed(&self) -> Result<Option<Concern>, Error> {
-        let rows = self.ask(false, LOOK, &[]).await?;
-        // Every set of tables begins with a row: one that has none was emptied.
-        let mut word = Word { text: String::new(), standing: Standing::Emptied };
+        let rows = self.query(false, READ, &[]).await?;
+        // The migration that makes the table also fills it: one without a row was emptied.
+        let mut marker = EpochMarker { value: String::new(), status: EpochStatus::Emptied };
         if let Some(row) = rows.first() {
-            let standing = Standing::of(get(row, 1)?).unwrap_or(Standing::Begun);
-            word = Word { text: get(row, 0)?, standing };
+            let status = EpochStatus::of(get(row, 1)?).unwrap_or(EpochStatus::Begun);
+            marker = EpochMarker { value: get(row, 0)?, status };
         }
-        let sight = self.epoch.see([(PART, word)]);
+        let check = self.epoch.observe([(PART, marker)]);
         if self.epoch.is_guarded() {
-            for (_, word) in sight.unmarked {
-                // whoever starts later shall know of it; who was stopped is stopped without that
-                if let Err(error) = self.mark(&word, Standing::Emptied).await {
-                    let error = crate::telemetry::chain(&error);
+            for (_, marker) in check.unmarked {
+                // Processes that start later learn of the loss by that. This one has stopped already.
+                if let Err(error) = self.mark(&marker, EpochStatus::Emptied).await {
                     tracing::warn!(
-                        error,
+                        error = chain(&error),
                         "that the database came back empty could not be noted there"
                     );
                 }
             }
         }
-        Ok(sight.concern)
+        Ok(check.concern)
     }
 
-    /// A person knows that the database came back empty.
+    /// Notes in the database that a person knows of the loss. False if there was none.
     pub(super) async fn acknowledge_loss(&self) -> Result<bool, Error> {
         self.epoch_changed().await?;
         let lost = self.epoch.lost();
-        for (_, word) in &lost {
-            if word.text.is_empty() {
-                let standing = Standing::Acknowledged.as_str();
-                self.ask(false, BEGIN_ANEW, &[(&standing as _, Type::TEXT)]).await?;
+        for (_, marker) in &lost {
+            if marker.value.is_empty() {
+                let status = EpochStatus::Acknowledged.as_str();
+                self.query(false, BEGIN_ANEW, &[(&status as _, Type::TEXT)]).await?;
             } else {
-                self.mark(word, Standing::Acknowledged).await?;
+                self.mark(marker, EpochStatus::Acknowledged).await?;
             }
         }
         self.epoch_changed().await?;
         Ok(!lost.is_empty())
     }
 
-    /// The epoch that a claim needs; none if nobody wants that.
+    /// The epoch that must be in the database for a claim to be granted; none under
+    /// `when_store_emptied = "continue"`.
     pub(super) async fn guard(&self) -> Result<Option<String>, Error> {
         if !self.epoch.is_guarded() {
             return Ok(None);
         }
-        if self.epoch.word(PART).is_none() {
+        if self.epoch.marker(PART).is_none() {
             self.epoch_changed().await?;
         }
         if self.epoch.is_stopped() {
             return Err(Error::Emptied);
         }
-        let word = self.epoch.word(PART).ok_or(Error::Unavailable(UNKNOWN))?;
-        Ok(Some(word.text))
+        let marker = self.epoch.marker(PART).ok_or(Error::Unavailable(UNKNOWN))?;
+        Ok(Some(marker.value))
     }
 
-    /// The database did not have the epoch that a claim needs.
-    pub(super) async fn is_refused_by_guard(&self) -> Error {
+    /// Why the database did not have the epoch that a claim needs.
+    pub(super) async fn why_guard_failed(&self) -> Error {
         match self.epoch_changed().await {
             Err(error) => error,
             Ok(_) if self.epoch.is_stopped() => Error::Emptied,
+            // Another process acknowledged the loss meanwhile: the next claim has the new epoch.
             Ok(_) => Error::Unavailable(UNKNOWN),
         }
     }
 
-    async fn mark(&self, word: &Word, standing: Standing) -> Result<(), Error> {
-        let parameters = [(&standing.as_str() as _, Type::TEXT), (&word.text as _, Type::TEXT)];
-        self.ask(false, MARK, &parameters).await.map(drop)
+    async fn mark(&self, marker: &EpochMarker, status: EpochStatus) -> Result<(), Error> {
+        let parameters = [(&status.as_str() as _, Type::TEXT), (&marker.value as _, Type::TEXT)];
+        self.query(false, MARK, &parameters).await.map(drop)
     }
 }

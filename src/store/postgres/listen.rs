@@ -1,162 +1,165 @@
-//! Hears of the ends of attempts that other processes record.
+//! Hears of the attempts that other processes have ended.
 //!
-//! One connection listens. While there is none, or where a pooler is between, all who wait are
-//! woken every [`POLL_EVERY`], and ask again.
+//! One connection listens for notifications. While there is none, or where a pooler is in between, all
+//! waiters of this process are woken every [`POLL_EVERY`], and each asks the store.
 
 use std::future::ready;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use futures_util::stream::poll_fn;
+use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client};
 
 use super::dial::{Dialer, SESSION_MARK};
-use crate::store::endings::Endings;
+use crate::store::watch::Watchers;
 
-/// How often who waits is woken where no end is heard of.
+/// How often waiters are woken while no notification would come.
 pub(super) const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// How often the connection is tried while it is quiet.
+/// How often the connection is tested. It only receives, so nothing else shows that it is dead.
 const PING_EVERY: Duration = Duration::from_secs(2);
 
-/// How long a place is taken for a pooler before it is tried again.
+/// How long a server is taken for a pooler before it is tried again. An operator may have replaced it.
 const POOLER_FOR: Duration = Duration::from_mins(1);
 
-/// Where `swap` tells of the ends of attempts.
+/// The channel that `swap` notifies.
 const LISTEN: &str = "LISTEN onceward_ended";
 
-/// The connection that listens, once something was asked of the store.
+/// Listens for notifications, from the first call of the store on.
 #[derive(Debug)]
-pub(super) struct Listening {
-    ear: Ear,
+pub(super) struct NotificationListener {
+    listener: Listener,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Clone)]
-struct Ear {
+struct Listener {
     dialer: Dialer,
-    endings: Endings,
+    watchers: Watchers,
     timeout: Duration,
-    hears: Arc<AtomicBool>,
+    /// Whether notifications come.
+    is_listening: Arc<AtomicBool>,
 }
 
-/// Why nothing is heard any more.
-enum Deaf {
-    /// The connection is lost, or was not made.
+/// Why no notifications come any more.
+enum ListenFailure {
+    /// The connection was lost, or could not be made.
     Lost,
-    /// Sessions there are shared, so that nobody is told anything.
+    /// A pooler shares the sessions there, so `LISTEN` would be another client's.
     Pooler,
 }
 
-impl Listening {
-    pub(super) fn new(dialer: Dialer, endings: Endings, timeout: Duration) -> Self {
+impl NotificationListener {
+    pub(super) fn new(dialer: Dialer, watchers: Watchers, timeout: Duration) -> Self {
         Self {
-            ear: Ear { dialer, endings, timeout, hears: Arc::default() },
+            listener: Listener { dialer, watchers, timeout, is_listening: Arc::default() },
             task: Mutex::default(),
         }
     }
 
-    /// Listens from now on.
+    /// Begins to listen, if it has not begun.
     pub(super) fn begin(&self) {
-        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut task = self.task.lock();
         if task.is_none() {
-            *task = Some(tokio::spawn(self.ear.clone().listen()));
+            *task = Some(tokio::spawn(self.listener.clone().run()));
         }
     }
 
     pub(super) fn end(&self) {
-        if let Some(task) = &*self.task.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(task) = &*self.task.lock() {
             task.abort();
         }
     }
 }
 
-impl Drop for Listening {
+impl Drop for NotificationListener {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-impl Ear {
-    async fn listen(self) {
-        tokio::join!(self.wake_while_deaf(), self.hear_again_and_again());
+impl Listener {
+    async fn run(self) {
+        tokio::join!(self.wake_while_not_listening(), self.listen());
     }
 
-    async fn wake_while_deaf(&self) {
+    async fn wake_while_not_listening(&self) {
         let mut tick = interval_at(Instant::now() + POLL_EVERY, POLL_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tick.tick().await;
-            if !self.hears.load(Ordering::Acquire) {
-                self.endings.announce_all();
+            if !self.is_listening.load(Ordering::Acquire) {
+                self.watchers.announce_all();
             }
         }
     }
 
-    async fn hear_again_and_again(&self) {
+    async fn listen(&self) {
         loop {
-            let why = self.hear().await;
-            self.hears.store(false, Ordering::Release);
-            sleep(match why {
-                Deaf::Lost => POLL_EVERY,
-                Deaf::Pooler => POOLER_FOR,
+            let failure = self.listen_once().await;
+            self.is_listening.store(false, Ordering::Release);
+            sleep(match failure {
+                ListenFailure::Lost => POLL_EVERY,
+                ListenFailure::Pooler => POOLER_FOR,
             })
             .await;
         }
     }
 
-    /// Hears for as long as a connection lasts.
-    async fn hear(&self) -> Deaf {
-        let Ok(random) = getrandom::u64() else { return Deaf::Lost };
+    /// Listens for as long as one connection lasts.
+    async fn listen_once(&self) -> ListenFailure {
+        let Ok(random) = getrandom::u64() else { return ListenFailure::Lost };
         let mark = format!("{random:016x}");
         let dialled = timeout(self.timeout, self.dialer.dial(Some(&mark))).await;
-        let Ok(Ok((client, mut connection))) = dialled else { return Deaf::Lost };
-        let told = poll_fn(|context| connection.poll_message(context));
-        let told = told.try_for_each(|message| {
+        let Ok(Ok((client, mut connection))) = dialled else { return ListenFailure::Lost };
+        let messages = poll_fn(|context| connection.poll_message(context));
+        let received = messages.try_for_each(|message| {
             if let AsyncMessage::Notification(ended) = message
                 && let Ok(id) = ended.payload().parse()
             {
-                self.endings.announce(id);
+                self.watchers.announce(id);
             }
             ready(Ok(()))
         });
         tokio::select! {
-            Ok(()) | Err(_) = told => Deaf::Lost,
-            why = self.stay(&client, &mark) => why,
+            Ok(()) | Err(_) = received => ListenFailure::Lost,
+            failure = self.keep_listening(&client, &mark) => failure,
         }
     }
 
-    /// Begins to listen, and makes sure from time to time that this goes on.
-    async fn stay(&self, client: &Client, mark: &str) -> Deaf {
-        let mut listens = false;
+    /// Subscribes, and tests the connection from time to time.
+    async fn keep_listening(&self, client: &Client, mark: &str) -> ListenFailure {
+        let mut has_subscribed = false;
         loop {
-            match timeout(POLL_EVERY, is_own(client, mark)).await {
+            match timeout(POLL_EVERY, is_own_session(client, mark)).await {
                 Ok(Ok(true)) => {}
-                Ok(Ok(false)) => return Deaf::Pooler,
-                Ok(Err(_)) | Err(_) => return Deaf::Lost,
+                Ok(Ok(false)) => return ListenFailure::Pooler,
+                Ok(Err(_)) | Err(_) => return ListenFailure::Lost,
             }
-            if !listens {
+            if !has_subscribed {
                 let listen = client.batch_execute(LISTEN);
                 if !matches!(timeout(self.timeout, listen).await, Ok(Ok(()))) {
-                    return Deaf::Lost;
+                    return ListenFailure::Lost;
                 }
-                listens = true;
-                self.hears.store(true, Ordering::Release);
-                // what ended before was told to nobody
-                self.endings.announce_all();
+                has_subscribed = true;
+                self.is_listening.store(true, Ordering::Release);
+                // Attempts may have ended just before, when nobody listened.
+                self.watchers.announce_all();
             }
             sleep(PING_EVERY).await;
         }
     }
 }
 
-/// Whether this is a session of our own: a pooler takes its beginning for itself.
-async fn is_own(client: &Client, mark: &str) -> Result<bool, tokio_postgres::Error> {
+/// Whether the server answers in the session that this process began. A pooler swallows the options that
+/// a client begins a session with, and may answer from any session.
+async fn is_own_session(client: &Client, mark: &str) -> Result<bool, tokio_postgres::Error> {
     let statement = "SELECT coalesce(pg_catalog.current_setting($1, true) = $2, false)";
     let parameters: [(&(dyn ToSql + Sync), Type); 2] =
         [(&SESSION_MARK, Type::TEXT), (&mark, Type::TEXT)];

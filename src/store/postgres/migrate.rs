@@ -1,4 +1,4 @@
-//! Makes the tables, and brings older ones up to date.
+//! Makes the tables, and updates those of older versions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,11 +8,12 @@ use tokio::sync::Mutex;
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 
-use super::pool::Lent;
-use super::refusal::{Failure, of_statement};
+use super::failure::{Failure, of_statement};
+use super::pool::PooledConnection;
 use crate::store::{Error, SetupError};
 
-/// All changes of the tables that there ever were, in order. Some may be added, none changed.
+/// All changes that were ever made to the tables, in order. New ones may be added, but none may be
+/// changed: databases have applied them.
 const MIGRATIONS: [&str; 4] = [
     include_str!("0001_operations.sql"),
     include_str!("0002_swap.sql"),
@@ -20,37 +21,38 @@ const MIGRATIONS: [&str; 4] = [
     include_str!("0004_standing.sql"),
 ];
 
-/// Whether there is a schema of this name.
+/// Whether the schema exists.
 const SCHEMA: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)";
 
-/// Whether there is a list of migrations in the schema of this name.
+/// Whether the list of migrations exists in the schema.
 const LIST: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
     WHERE n.nspname = $1 AND c.relname = 'migrations')";
 
-/// Who migrates holds this lock, whatever the schema: `onceward` in ASCII.
+/// The number of the lock that a process holds while it migrates any schema: `onceward` in ASCII.
 const LOCK: i64 = 0x6f6e_6365_7761_7264;
 
-/// Longest that one change of the tables takes: an index of a large table may take minutes.
+/// The longest that one change may take: an index on a large table takes minutes.
 const CHANGE_MAX: Duration = Duration::from_mins(30);
 
 /// The longest name that PostgreSQL keeps whole, in bytes.
 const NAME_BYTES_MAX: usize = 63;
 
-/// A name that cannot be that of a schema.
+/// The name in the settings cannot be that of a schema.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "a schema's name has 1 to {NAME_BYTES_MAX} bytes and no NUL, and does not begin with `pg_`"
 )]
-struct NoSchemaName;
+struct NotASchemaName;
 
 /// The tables, in one schema.
 #[derive(Debug)]
 pub(super) struct Tables {
-    /// Its name, as it was given.
+    /// The schema's name in the settings.
     pub(super) schema: String,
-    /// The same in quotes.
+    /// The same, quoted for SQL.
     pub(super) quoted: String,
+    /// Whether this process has seen that they are up to date.
     are_ready: AtomicBool,
     migrating: Arc<Mutex<()>>,
 }
@@ -62,7 +64,7 @@ impl Tables {
             && !schema.contains('\0')
             && !schema.starts_with("pg_");
         if !is_name {
-            return Err(SetupError::Connection(Box::new(NoSchemaName)));
+            return Err(SetupError::Connection(Box::new(NotASchemaName)));
         }
         Ok(Self {
             schema: schema.to_owned(),
@@ -72,101 +74,112 @@ impl Tables {
         })
     }
 
-    /// A statement with the schema's name in its places.
+    /// A statement with the quoted name of the schema in place of `@schema@`.
     pub(super) fn sql(&self, statement: &str) -> String {
         statement.replace("@schema@", &self.quoted)
     }
 
-    /// They may be gone.
+    /// Notes that they may be gone, so that they are looked for again.
     pub(super) fn doubt(&self) {
         self.are_ready.store(false, Ordering::Release);
     }
 
-    /// Makes sure that they are there, once, and gives the connection back. The change of a large
-    /// table takes longer than the call that begins it: it goes on when that call has ended.
-    pub(super) async fn ready(self: &Arc<Self>, mut lent: Lent) -> Result<Lent, Error> {
+    /// Makes sure, once, that they are up to date, and returns the connection.
+    ///
+    /// Cancel safe: a change of a large table takes longer than the call that begins it, so it goes on
+    /// in a task of its own when that call has ended.
+    pub(super) async fn ready(
+        self: &Arc<Self>,
+        mut connection: PooledConnection,
+    ) -> Result<PooledConnection, Error> {
         if self.are_ready.load(Ordering::Acquire) {
-            return Ok(lent);
+            return Ok(connection);
         }
         let one_at_a_time = Arc::clone(&self.migrating).lock_owned().await;
         if self.are_ready.load(Ordering::Acquire) {
-            return Ok(lent);
+            return Ok(connection);
         }
         let tables = Arc::clone(self);
         let migration = tokio::spawn(async move {
-            let done = tables.migrate(&mut lent).await;
+            let done = tables.migrate(&mut connection).await;
             if done.is_ok() {
                 tables.are_ready.store(true, Ordering::Release);
             }
             drop(one_at_a_time);
-            done.map(|()| lent)
+            done.map(|()| connection)
         });
         migration.await.map_err(|error| Error::Failed(Box::new(error)))?
     }
 
-    async fn migrate(&self, lent: &mut Lent) -> Result<(), Error> {
-        if self.version(lent).await? == MIGRATIONS.len() {
+    async fn migrate(&self, connection: &mut PooledConnection) -> Result<(), Error> {
+        if self.version(connection).await? == MIGRATIONS.len() {
             return Ok(());
         }
-        self.expect_utf8(lent).await?;
-        // The lock ends with the transaction: behind a pooler, a session's would stay with the
-        // pooler's.
+        self.expect_utf8(connection).await?;
+        // The lock ends with the transaction. A lock of the session would stay with a pooler's session.
         let begin = format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK})");
-        lent.execute(&begin).await.map_err(of_statement)?;
-        // another process may have been first
-        let version = self.version(lent).await;
+        connection.execute(&begin).await.map_err(of_statement)?;
+        // Another process may have made the change while this one waited for the lock.
+        let version = self.version(connection).await;
         let done = match version {
-            Ok(version) => self.apply(lent, version).await,
+            Ok(version) => self.apply(connection, version).await,
             Err(error) => Err(error),
         };
         let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        lent.execute(end).await.map_err(of_statement)?;
+        connection.execute(end).await.map_err(of_statement)?;
         done
     }
 
-    async fn apply(&self, lent: &mut Lent, version: usize) -> Result<(), Error> {
-        if version == 0 && !self.is_there(lent, SCHEMA).await? {
+    async fn apply(&self, connection: &mut PooledConnection, version: usize) -> Result<(), Error> {
+        // `CREATE SCHEMA IF NOT EXISTS` needs the right to create one even if it exists.
+        if version == 0 && !self.is_there(connection, SCHEMA).await? {
             let schema = self.sql("CREATE SCHEMA @schema@");
-            lent.execute(&schema).await.map_err(of_statement)?;
+            connection.execute(&schema).await.map_err(of_statement)?;
         }
         let patience = format!("SET LOCAL statement_timeout = {}", CHANGE_MAX.as_millis());
-        lent.execute(&patience).await.map_err(of_statement)?;
+        connection.execute(&patience).await.map_err(of_statement)?;
         for (number, migration) in (1..).zip(MIGRATIONS).skip(version) {
             let noted = format!("INSERT INTO @schema@.migrations (number) VALUES ({number})");
             let statements = self.sql(&format!("{migration};{noted}"));
-            lent.execute(&statements).await.map_err(of_statement)?;
+            connection.execute(&statements).await.map_err(of_statement)?;
         }
         Ok(())
     }
 
-    /// How many migrations were applied.
-    async fn version(&self, lent: &mut Lent) -> Result<usize, Error> {
-        if !self.is_there(lent, LIST).await? {
+    /// The number of migrations that were applied.
+    async fn version(&self, connection: &mut PooledConnection) -> Result<usize, Error> {
+        if !self.is_there(connection, LIST).await? {
             return Ok(0);
         }
         let latest = self.sql("SELECT coalesce(max(number), 0) FROM @schema@.migrations");
-        let rows = lent.query(&latest, &[]).await.map_err(of_statement)?;
+        let rows = connection.query(&latest, &[]).await.map_err(of_statement)?;
         let version: i32 = first(&rows).map_err(of_statement)?;
         match usize::try_from(version) {
             Ok(version) if version <= MIGRATIONS.len() => Ok(version),
+            // It may have changed what this program relies on, such as the function `swap`.
             Ok(_) | Err(_) => {
                 Err(Error::Unavailable("a newer version of this program made the store's tables"))
             }
         }
     }
 
-    /// Whether the schema, or the list of migrations in it, is there. The catalogs say how it is now;
-    /// functions such as `to_regclass` may remember how it was before the lock.
-    async fn is_there(&self, lent: &mut Lent, statement: &str) -> Result<bool, Error> {
-        let rows = lent.query(statement, &[(&self.schema, Type::TEXT)]).await;
+    /// Whether the schema, or the list of migrations in it, exists. The catalogs are read, because they
+    /// show the present state; `to_regclass` may answer from a cache that is older than the lock.
+    async fn is_there(
+        &self,
+        connection: &mut PooledConnection,
+        statement: &str,
+    ) -> Result<bool, Error> {
+        let rows = connection.query(statement, &[(&self.schema, Type::TEXT)]).await;
         let rows = rows.map_err(of_statement)?;
         first(&rows).map_err(of_statement)
     }
 
-    /// Paths and keys are Unicode; another encoding would refuse some of them, one at a time.
-    async fn expect_utf8(&self, lent: &mut Lent) -> Result<(), Error> {
+    /// Refuses a database of another encoding than UTF-8. Paths and keys are Unicode, and the database
+    /// would refuse some events and not others.
+    async fn expect_utf8(&self, connection: &mut PooledConnection) -> Result<(), Error> {
         let encoding = "SELECT pg_catalog.current_setting('server_encoding') = 'UTF8'";
-        let rows = lent.query(encoding, &[]).await.map_err(of_statement)?;
+        let rows = connection.query(encoding, &[]).await.map_err(of_statement)?;
         if first(&rows).map_err(of_statement)? {
             return Ok(());
         }
@@ -174,7 +187,7 @@ impl Tables {
     }
 }
 
-/// What is in the first column of the first row.
+/// The first column of the first row.
 fn first<'a, T: FromSql<'a> + Default>(rows: &'a [Row]) -> Result<T, Failure> {
     rows.first().map_or(Ok(T::default()), |row| Ok(row.try_get(0)?))
 }

@@ -1,24 +1,32 @@
-//! In PostgreSQL, for several machines.
+//! A store in PostgreSQL, for several machines.
 //!
-//! One row is one operation. A call is one statement: `swap` (in `0002_swap.sql`) compares and
-//! changes one row in one transaction, and a unique key decides who is first. No connection is held
-//! between two calls, so none is while an upstream works.
+//! An operation is one row. A call is one statement: the function `swap` (in `0002_swap.sql`) compares
+//! and changes one row in one transaction, and the primary key decides which of two claims is first. No
+//! connection is held between calls, so none is held while an upstream works.
 //!
-//! `url` may lead to PgBouncer in transaction mode: there are no prepared statements, and nothing
-//! is left set in a session. Ends of attempts are heard of over one more connection, which must be
-//! a direct one (`listen_url`); else who waits asks again every second.
+//! `url` may lead to PgBouncer in transaction mode: this store prepares no statements and leaves no
+//! settings in a session. It hears of ended attempts over one more connection, which must lead to the
+//! server itself (`listen_url`). Without that, waiters ask again every second.
+//!
+//! | files | do |
+//! | --- | --- |
+//! | `records`, `swap`, `row`, `page`, `epoch`, `concerns` | the calls, each one statement |
+//! | `migrate`, `0001_operations.sql` and later | the tables |
+//! | `pool`, `dial`, `tls`, `failure` | connections, and what an error means |
+//! | `listen` | notifications of ended attempts |
 #![doc = include_str!("../../../docs/postgres.md")]
 
 mod concerns;
 mod dial;
 mod epoch;
+mod failure;
 mod listen;
 mod migrate;
 mod page;
 mod pool;
 mod records;
-mod refusal;
 mod row;
+mod swap;
 mod tls;
 
 pub(super) use concerns::concern_codes;
@@ -27,48 +35,46 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::dial::Dialer;
-use self::listen::Listening;
+use self::listen::NotificationListener;
 use self::migrate::Tables;
 use self::pool::Connections;
 use self::records::Postgres;
-use super::endings::Endings;
-use super::epoch::Epoch;
-use super::shared::Shared;
+use super::shared::{EpochTracker, SharedStore};
+use super::watch::Watchers;
 use super::{Certificates, SetupError, Store, WhenEmptied};
 use crate::clock::Clock;
 use crate::secret::Secret;
 
-/// Which database, and how it is used.
+/// The database to use, and how.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where it is: a `postgres://` URL. In it may stand a user and a password.
+    /// The database's `postgres://` URL. It may hold a user and a password.
     pub url: Secret,
-    /// Where notifications are listened for, if `url` leads to a pooler; else there is none, and
-    /// waiters ask again.
+    /// The URL at which to listen for notifications, if `url` leads to a pooler; none for `url`.
     pub listen_url: Option<Secret>,
-    /// The schema that the tables are in. It is made if it does not exist.
+    /// The schema of the tables. It is made if it does not exist.
     pub schema: String,
-    /// Connections at a time, those for renewals included. One more listens for notifications.
+    /// The most connections, those for renewals included. One more listens for notifications.
     pub connections_max: usize,
-    /// Longest that a call may take.
+    /// The longest that a call may take.
     pub timeout: Duration,
-    /// How the server and this process prove who they are, where the URL asks for TLS.
+    /// The certificates for TLS, where the URL asks for it.
     pub certificates: Certificates,
-    /// What becomes of claims when the database comes back empty.
+    /// What becomes of claims when the database has lost its records.
     pub when_emptied: WhenEmptied,
 }
 
 impl Settings {
-    /// Whether connections can be made of these settings.
+    /// Checks the settings and reads the certificates. Connects to no server.
     ///
     /// # Errors
     ///
     /// As [`open`].
     pub fn check(&self) -> Result<(), SetupError> {
-        self.records(&Endings::default()).map(drop)
+        self.server(&Watchers::default()).map(drop)
     }
 
-    fn records(&self, endings: &Endings) -> Result<Postgres, SetupError> {
+    fn server(&self, watchers: &Watchers) -> Result<Postgres, SetupError> {
         let tls = tls::connector(&self.certificates)?;
         let dialer = |url: &Secret| Dialer::new(url, self, tls.clone());
         let listener = dialer(self.listen_url.as_ref().unwrap_or(&self.url))?;
@@ -76,31 +82,31 @@ impl Settings {
         Ok(Postgres {
             connections: Connections::new(common, self.connections_max, self.timeout)?,
             tables: Arc::new(Tables::new(&self.schema)?),
-            listening: Listening::new(listener, endings.clone(), self.timeout),
-            epoch: Epoch::new(self.when_emptied),
+            listener: NotificationListener::new(listener, watchers.clone(), self.timeout),
+            epoch: EpochTracker::new(self.when_emptied),
             timeout: self.timeout,
         })
     }
 }
 
-/// A store in this database. Nothing is connected before it is used, and lost connections are made
-/// again.
+/// Opens a store in this database. It connects when it is first used, and again after a connection was
+/// lost.
 ///
 /// # Errors
 ///
 /// If a file cannot be read, or the settings do not make a connection.
 pub fn open(settings: &Settings, clock: Clock) -> Result<Arc<dyn Store>, SetupError> {
-    let endings = Endings::default();
-    let records = settings.records(&endings)?;
-    Ok(Arc::new(Shared::new(records, endings, settings.timeout, clock)))
+    let watchers = Watchers::default();
+    let server = settings.server(&watchers)?;
+    Ok(Arc::new(SharedStore::new(server, watchers, settings.timeout, clock)))
 }
 
-/// The part of a call's time that one step of it may take, so that there is time left to say so.
+/// The part of a call's time that one step of it may take, so that time is left to report a failure.
 fn share(timeout: Duration) -> Duration {
     timeout.mul_f64(0.75)
 }
 
-/// The same in whole milliseconds, as the server counts; never none, which would be for ever.
+/// The same in whole milliseconds, at least one: 0 would mean no limit to the server.
 fn share_millis(timeout: Duration) -> i32 {
     i32::try_from(share(timeout).as_millis()).unwrap_or(i32::MAX).max(1)
 }

@@ -1,4 +1,4 @@
-//! A part of a list, found by an index.
+//! Pages of a list, found by an index.
 
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -7,19 +7,19 @@ use super::records::{Postgres, get, id_of};
 use super::row::{millis, text, timestamp};
 use crate::operation::{Key, KeyKind, StateName};
 use crate::store::Error;
-use crate::store::listing::{ListPosition, ListQuery};
-use crate::store::shared::Page;
+use crate::store::list::{ListPosition, ListQuery};
+use crate::store::shared::RecordPage;
 
 impl Postgres {
-    /// As many records as are asked for, from where the list goes on.
-    pub(super) async fn page_of(&self, listing: &ListQuery) -> Result<Page, Error> {
-        let route = listing.route.as_deref();
-        let after = listing
+    /// One page of records.
+    pub(super) async fn page_of(&self, query: &ListQuery) -> Result<RecordPage, Error> {
+        let route = query.route.as_deref();
+        let after = query
             .after
             .as_ref()
             .map(|ListPosition { created_at, id }| (millis(*created_at), id.to_string()));
         let (at, id) = after.unzip();
-        let most = i64::try_from(listing.limit).unwrap_or(i64::MAX);
+        let most = i64::try_from(query.limit).unwrap_or(i64::MAX);
         let mut parameters: Vec<(&(dyn ToSql + Sync), Type)> = vec![(&most, Type::INT8)];
         if let (Some(at), Some(id)) = (&at, &id) {
             parameters.extend([(at as &(dyn ToSql + Sync), Type::INT8), (id, Type::TEXT)]);
@@ -27,37 +27,39 @@ impl Postgres {
         if let Some(route) = &route {
             parameters.push((route, Type::TEXT));
         }
-        let key = listing.key.as_deref().map(forms);
+        let key = query.key.as_deref().map(forms);
         if let Some(key) = &key {
             parameters.push((key, Type::TEXT_ARRAY));
         }
-        let rows = self.ask(false, &page_statement(listing), &parameters).await?;
-        page(&rows, listing.limit)
+        let rows = self.query(false, &page_statement(query), &parameters).await?;
+        page(&rows, query.limit)
     }
 }
 
-/// The statement of a page. It names only what is asked for, so that the server finds the index.
-fn page_statement(listing: &ListQuery) -> String {
+/// The statement of a page. It has only the conditions that the query has: with a condition such as
+/// `$1 IS NULL OR route = $1` the server would use no index.
+fn page_statement(query: &ListQuery) -> String {
     let mut number = 1;
     let mut next = || {
         number += 1;
         number
     };
+    // What is past its end is no more. An attempt in flight whose lease ran out is uncertain, though.
     let mut conditions =
         vec!["changes_at > (SELECT @schema@.clock()) OR state = 'in_flight'".to_owned()];
-    if listing.after.is_some() {
+    if query.after.is_some() {
         let at = next();
         let id = next();
         conditions.push(format!("(created_at, id) < (@schema@.moment(${at}), ${id})"));
     }
-    if listing.route.is_some() {
+    if query.route.is_some() {
         conditions.push(format!("route = ${}", next()));
     }
-    if let Some(key) = &listing.key {
+    if let Some(key) = &query.key {
         let form = |number: usize, form: usize| format!("(${number}::text[])[{form}]");
         let number = next();
         let searched = "@schema@.searched(key)";
-        // one condition for each, so that the server reads no more of the index than it must
+        // One condition for each form, so that the server reads no more of the index than it must.
         let is_form = |at| {
             let form = form(number, at);
             format!(
@@ -68,8 +70,8 @@ fn page_statement(listing: &ListQuery) -> String {
         let forms = (1..=forms(key).len()).map(is_form).collect::<Vec<_>>();
         conditions.push(forms.join(" OR "));
     }
-    conditions.extend(listing.state.map(|state| match state {
-        // a lease may have run out
+    conditions.extend(query.state.map(|state| match state {
+        // A lease may have run out, which nobody has written yet. The record decides.
         StateName::Uncertain => "state IN ('uncertain', 'in_flight')".to_owned(),
         StateName::InFlight | StateName::Succeeded | StateName::Failed | StateName::Forgotten => {
             format!("state = '{}'", state.as_str())
@@ -82,7 +84,8 @@ fn page_statement(listing: &ListQuery) -> String {
     )
 }
 
-/// How a key may stand in its column: a text that could be read as a number is quoted in an event.
+/// The forms in which a key may be in its column. In the key of an event, a text that could be read as a
+/// number is quoted; in a header's it is not.
 fn forms(key: &str) -> Vec<String> {
     let event = Key::of(KeyKind::Event, &[&[key.into()]]).parts;
     let mut forms = vec![text(key)];
@@ -90,8 +93,9 @@ fn forms(key: &str) -> Vec<String> {
     forms
 }
 
-fn page(rows: &[Row], limit: usize) -> Result<Page, Error> {
-    let mut page = Page { at: timestamp(0), records: Vec::with_capacity(rows.len()), next: None };
+fn page(rows: &[Row], limit: usize) -> Result<RecordPage, Error> {
+    let mut page =
+        RecordPage { at: timestamp(0), records: Vec::with_capacity(rows.len()), next: None };
     for row in rows {
         let id = id_of(get(row, 0)?)?;
         page.at = timestamp(get(row, 3)?).max(page.at);

@@ -1,5 +1,5 @@
-//! Connections, shared by all calls: some are kept for renewals, so that no lease is lost behind a
-//! crowd of claims (C89).
+//! The connections of this process. Some are kept for renewals, so that no lease is lost because a crowd
+//! of claims has all connections.
 
 use std::time::Duration;
 
@@ -13,30 +13,30 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 use tokio_postgres::types::{ToSql, Type};
 
 use super::dial::Dialer;
-use super::refusal::{Failure, not_connected, why_not_connected};
+use super::failure::{Failure, not_connected, why_not_connected};
 use super::share;
 use crate::store::{Error, SetupError};
 use crate::telemetry::chain;
 
-/// One connection of so many is kept for renewals.
+/// One connection of this many is kept for renewals.
 const RESERVE: usize = 4;
 
 /// The connections of this process.
 #[derive(Debug)]
 pub(super) struct Connections {
     common: Pool,
-    /// None if there is but one connection.
+    /// For renewals; none if there is only one connection.
     reserve: Option<Pool>,
     timeout: Duration,
 }
 
-/// A connection for one call. Dropped before its answer has come, it is closed: what comes next on
-/// it would have to wait for that answer.
+/// A connection for one call. If it is dropped before the reply to a statement came, it is closed: the
+/// next statement on it would have to wait for that reply.
 #[derive(Debug)]
-pub(super) struct Lent {
+pub(super) struct PooledConnection {
     object: Option<Object>,
-    /// Nothing is under way on it.
-    is_done: bool,
+    /// Whether no statement is under way on it.
+    is_idle: bool,
 }
 
 impl Connections {
@@ -46,6 +46,7 @@ impl Connections {
         timeout: Duration,
     ) -> Result<Self, SetupError> {
         let most = connections_max.max(1);
+        // At least one, unless there is only one connection at all.
         let reserve = (most / RESERVE).max(1).min(most - 1);
         Ok(Self {
             common: pool(dialer.clone(), most - reserve)?,
@@ -54,12 +55,12 @@ impl Connections {
         })
     }
 
-    /// A connection, within a call's time.
-    pub(super) async fn lend(&self, urgent: bool) -> Result<Lent, Error> {
-        let pool = self.reserve.as_ref().filter(|_| urgent).unwrap_or(&self.common);
-        let lent = tokio::time::timeout(share(self.timeout), pool.get()).await;
-        match lent.unwrap_or(Err(PoolError::Timeout(TimeoutType::Wait))) {
-            Ok(object) => Ok(Lent { object: Some(object), is_done: true }),
+    /// A connection, once one is free. Urgent calls have connections of their own.
+    pub(super) async fn get(&self, is_urgent: bool) -> Result<PooledConnection, Error> {
+        let pool = self.reserve.as_ref().filter(|_| is_urgent).unwrap_or(&self.common);
+        let taken = tokio::time::timeout(share(self.timeout), pool.get()).await;
+        match taken.unwrap_or(Err(PoolError::Timeout(TimeoutType::Wait))) {
+            Ok(object) => Ok(PooledConnection { object: Some(object), is_idle: true }),
             Err(error) => {
                 if let PoolError::Backend(cause) = &error {
                     tracing::debug!(error = %chain(cause), "{}", why_not_connected(cause));
@@ -69,7 +70,7 @@ impl Connections {
         }
     }
 
-    /// Closes all idle connections: where the server has ended one, it may have ended the others.
+    /// Closes all idle connections.
     pub(super) fn hang_up(&self) {
         for pool in self.reserve.iter().chain([&self.common]) {
             pool.retain(|_, _| false);
@@ -82,59 +83,62 @@ impl Connections {
     }
 }
 
-impl Lent {
-    /// One statement, in one round trip: nothing of it stays in the session.
+impl PooledConnection {
+    /// Runs one statement, in one round trip. Nothing of it stays in the session.
     pub(super) async fn query(
         &mut self,
         statement: &str,
         parameters: &[(&(dyn ToSql + Sync), Type)],
     ) -> Result<Vec<Row>, Failure> {
         let object = self.object.as_ref().ok_or(Failure::GivenBack)?;
-        self.is_done = false;
+        self.is_idle = false;
         let answer = object.query_typed(statement, parameters).await;
-        self.is_done = match &answer {
+        self.is_idle = match &answer {
             Ok(_) => true,
-            Err(error) => error.as_db_error().is_some_and(goes_on_after),
+            Err(error) => error.as_db_error().is_some_and(is_usable_after),
         };
         Ok(answer?)
     }
 
-    /// Statements without parameters, as one transaction if the first of them begins one.
+    /// Runs statements without parameters; in one transaction if the first of them begins one.
     pub(super) async fn execute(&mut self, statements: &str) -> Result<(), Failure> {
         let object = self.object.as_ref().ok_or(Failure::GivenBack)?;
-        // an error may leave a transaction open
-        self.is_done = false;
+        // After an error a transaction may still be open, so the connection is not used again.
+        self.is_idle = false;
         object.batch_execute(statements).await?;
-        self.is_done = true;
+        self.is_idle = true;
         Ok(())
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         if let Some(object) = self.object.take()
-            && !self.is_done
+            && !self.is_idle
         {
             drop(Object::take(object));
         }
     }
 }
 
-/// Whether a session is of use after this error. Another server may be the one to write to by now.
-fn goes_on_after(error: &DbError) -> bool {
+/// Whether a session can be used after this error. A server that became read-only is a former primary:
+/// the next connection may lead to the new one.
+fn is_usable_after(error: &DbError) -> bool {
     error.parsed_severity() == Some(Severity::Error)
         && *error.code() != SqlState::READ_ONLY_SQL_TRANSACTION
 }
 
 fn pool(dialer: Dialer, size: usize) -> Result<Pool, SetupError> {
-    // what it says is the dialer's to know
+    // The manager passes a configuration to the dialer, which has its own.
     let nowhere = Config::new();
+    // A test query for each call would be a second round trip. A dead connection shows with the statement,
+    // which is then sent again.
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = Manager::from_connect(nowhere, dialer, recycling);
     let pool = Pool::builder(manager)
         .max_size(size)
         .runtime(Runtime::Tokio1)
-        // the pool itself would warn of each
+        // The pool itself logs a warning for each connection that it finds closed.
         .pre_recycle(Hook::sync_fn(|client, _| is_open(client)))
         .build();
     pool.map_err(|error| SetupError::Connection(Box::new(error)))

@@ -1,14 +1,15 @@
-//! The columns beside the record: what people and indexes see of an operation.
+//! The columns beside the record, for indexes and for people who read the table.
 
 use serde_json::json;
 
 use crate::operation::state::Lease;
 use crate::operation::{Operation, State, Timestamp};
 
-/// The last moment that is written as it is: the end of the year 9999. Later ones are written as this one.
+/// The end of the year 9999. Later times are written as this one: a `timestamptz` and many clients do not
+/// reach as far as a timestamp here.
 const LATEST: u64 = 253_402_300_799_999;
 
-/// What the columns say.
+/// The values of the columns; all none where there is no record.
 #[derive(Debug, Default)]
 pub(super) struct Columns<'a> {
     pub(super) route: Option<String>,
@@ -50,17 +51,18 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// As the server counts it.
+/// Milliseconds since the Unix epoch, as the server's functions take them.
 pub(super) fn millis(at: Timestamp) -> i64 {
     i64::try_from(at.0.min(LATEST)).unwrap_or(i64::MAX)
 }
 
-/// As the server counted it.
+/// The time that the server's functions return in milliseconds.
 pub(super) fn timestamp(millis: i64) -> Timestamp {
     Timestamp(u64::try_from(millis).unwrap_or(0))
 }
 
-/// The server has no text with a NUL in it; the record keeps it.
+/// A text for a column. PostgreSQL's `text` cannot hold a NUL, so another character is shown; the record
+/// keeps the real one.
 pub(super) fn text(text: &str) -> String {
     text.replace('\0', "\u{2400}")
 }

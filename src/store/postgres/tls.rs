@@ -1,4 +1,4 @@
-//! TLS to the database: whose certificate is believed, and this process's own.
+//! TLS to the database: which certificates are trusted, and the one of this process.
 
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject as _;
@@ -7,13 +7,13 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::store::{Certificates, SetupError};
 
-/// The PEM holds no certificate.
+/// A file in PEM holds no certificate.
 #[derive(Debug, thiserror::Error)]
 #[error("expected a certificate in PEM, found none")]
 struct NoCertificate;
 
-/// Makes TLS of connections that ask for it. A server's certificate and its name are always
-/// checked.
+/// What makes TLS connections, where the URL asks for them. It always checks the server's certificate and
+/// name.
 pub(super) fn connector(certificates: &Certificates) -> Result<MakeRustlsConnect, SetupError> {
     let pem = certificates.read()?;
     let roots = pem.ca.as_deref().map_or_else(|| Ok(of_this_machine()), authorities)?;
@@ -28,7 +28,7 @@ pub(super) fn connector(certificates: &Certificates) -> Result<MakeRustlsConnect
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// The machine's own authorities; those of the web where it has none, as in a bare container.
+/// The authorities that this machine trusts. A bare container has none: there, those of web browsers.
 fn of_this_machine() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

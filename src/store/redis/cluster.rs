@@ -1,15 +1,18 @@
-//! Which node of a cluster has which shard: learnt from the nodes, which send a call on that comes
-//! to the wrong one.
+//! Which node of a cluster has which shard.
+//!
+//! It is learnt from the nodes: one that gets a command for a shard of another node replies with that
+//! node's address (`MOVED`, `ASK`).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use redis::ConnectionAddr;
 
 use super::dial::Target;
 use super::keys::{SHARDS, Shard};
 use super::node::Node;
 
-/// Nodes that are remembered at most.
+/// The most nodes that are remembered. A node that names ever new addresses must not fill the memory.
 const NODES_MAX: usize = 1024;
 
 /// The nodes of a cluster.
@@ -18,13 +21,13 @@ pub(super) struct Cluster(Mutex<Nodes>);
 
 #[derive(Debug)]
 struct Nodes {
-    /// Who is asked if nobody else was heard of.
+    /// The first node of the settings.
     first: Arc<Node>,
-    /// Those that were heard of.
+    /// All nodes that are known.
     all: Vec<(ConnectionAddr, Arc<Node>)>,
-    /// Who has a shard.
-    holders: [Option<Arc<Node>>; SHARDS],
-    /// Who is asked next about a shard that nobody is known to have.
+    /// The node that has a shard, by the shard's number.
+    of_shards: [Option<Arc<Node>>; SHARDS],
+    /// The index of the node to ask next about a shard that no node is known to have.
     next: usize,
 }
 
@@ -33,7 +36,7 @@ impl Cluster {
         let mut nodes = Nodes {
             first: node(first.clone()),
             all: Vec::new(),
-            holders: [const { None }; SHARDS],
+            of_shards: [const { None }; SHARDS],
             next: 0,
         };
         nodes.all.push((first, Arc::clone(&nodes.first)));
@@ -41,24 +44,26 @@ impl Cluster {
         Self(Mutex::new(nodes))
     }
 
-    /// Whoever has a shard, as far as is known; else somebody who may know.
+    /// The node that has a shard as far as is known, or else one that may know which does.
     pub(super) fn node(&self, shard: Shard) -> Arc<Node> {
-        let mut nodes = self.lock();
-        if let Some(Some(node)) = nodes.holders.get(shard.number()) {
+        let mut nodes = self.0.lock();
+        if let Some(Some(node)) = nodes.of_shards.get(shard.number()) {
             return Arc::clone(node);
         }
         let next = nodes.next % nodes.all.len().max(1);
-        let somebody = nodes.all.get(next).map_or(&nodes.first, |(_, node)| node);
-        let somebody = Arc::clone(somebody);
-        if let Some(holder) = nodes.holders.get_mut(shard.number()) {
-            *holder = Some(Arc::clone(&somebody));
+        let any = nodes.all.get(next).map_or(&nodes.first, |(_, node)| node);
+        let any = Arc::clone(any);
+        // It is taken for the right one until it replies otherwise, so that the calls of a shard do not go
+        // to several nodes.
+        if let Some(of_shard) = nodes.of_shards.get_mut(shard.number()) {
+            *of_shard = Some(Arc::clone(&any));
         }
-        somebody
+        any
     }
 
     /// The node at an address.
     pub(super) fn at(&self, address: ConnectionAddr) -> Arc<Node> {
-        let mut nodes = self.lock();
+        let mut nodes = self.0.lock();
         if let Some((_, known)) = nodes.all.iter().find(|(known, _)| *known == address) {
             return Arc::clone(known);
         }
@@ -69,36 +74,33 @@ impl Cluster {
         new
     }
 
-    /// A shard is said to be at this address.
+    /// Notes that a shard is at this address.
     pub(super) fn moved(&self, shard: Shard, to: ConnectionAddr) {
         let node = self.at(to);
-        if let Some(holder) = self.lock().holders.get_mut(shard.number()) {
-            *holder = Some(node);
+        if let Some(of_shard) = self.0.lock().of_shards.get_mut(shard.number()) {
+            *of_shard = Some(node);
         }
     }
 
-    /// A node is not what it was: others are asked who has its shards. Says whether there are any.
+    /// Notes that a node failed: other nodes are asked where its shards are. False if there are none.
     pub(super) fn distrust(&self, shard: Shard, node: &Arc<Node>) -> bool {
-        let mut nodes = self.lock();
-        for holder in &mut nodes.holders {
-            if holder.as_ref().is_some_and(|holder| Arc::ptr_eq(holder, node)) {
-                *holder = None;
+        let mut nodes = self.0.lock();
+        for of_shard in &mut nodes.of_shards {
+            if of_shard.as_ref().is_some_and(|known| Arc::ptr_eq(known, node)) {
+                *of_shard = None;
             }
         }
-        if let Some(holder) = nodes.holders.get_mut(shard.number()) {
-            *holder = None;
+        // The shard may have been assigned to another node meanwhile, which sent the command here.
+        if let Some(of_shard) = nodes.of_shards.get_mut(shard.number()) {
+            *of_shard = None;
         }
         nodes.next = nodes.next.wrapping_add(1);
         nodes.all.len() > 1
     }
 
+    /// Closes all connections.
     pub(super) fn hang_up(&self) {
-        self.lock().all.iter().for_each(|(_, node)| node.hang_up());
-    }
-
-    /// A panic cannot have left it half changed.
-    fn lock(&self) -> MutexGuard<'_, Nodes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().all.iter().for_each(|(_, node)| node.hang_up());
     }
 }
 

@@ -1,4 +1,4 @@
-//! What makes a server unsafe: its settings, and what its user may not do.
+//! What makes a server unsafe: its settings, and commands that it does not permit.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,19 +6,20 @@ use std::sync::Arc;
 use futures_util::future::{join_all, try_join_all};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
-use super::call::{Call, SWAP};
-use super::failure::{NOT_PERMITTED, shape};
+use super::command::{Command, SWAP};
+use super::failure::{CommandError, Refusal, unexpected_shape};
 use super::keys::{Index, Keys, Shard};
 use super::records::Redis;
 use super::reply::{parts, text};
 use crate::store::{Concern, Error, probe};
 
-/// Parts of the keys that are looked at at a time.
-const LOOKS_TOGETHER: usize = 16;
+/// Shards that are read at the same time.
+const READS_TOGETHER: usize = 16;
 
 impl Redis {
-    /// Asks all servers, for everything at once: one that is slow has to be told of as well.
-    pub(super) async fn look_for_concerns(&self) -> Result<Vec<Concern>, Error> {
+    /// All concerns about all servers. They are asked at the same time, so that a slow one does not hide
+    /// what the others say.
+    pub(super) async fn all_concerns(&self) -> Result<Vec<Concern>, Error> {
         let settings = async {
             let shards = self.one_shard_of_each().await;
             try_join_all(shards.into_iter().map(|shard| self.unsafe_settings(shard))).await
@@ -27,6 +28,7 @@ impl Redis {
             tokio::try_join!(self.missing_permissions(), settings, self.epoch_changed())?;
         let mut concerns: Vec<_> = missing.into_iter().collect();
         for concern in settings.into_iter().flatten() {
+            // Nodes of a cluster are usually set up alike.
             if !concerns.contains(&concern) {
                 concerns.push(concern);
             }
@@ -35,15 +37,15 @@ impl Redis {
         Ok(concerns)
     }
 
-    /// Ids whose records are on each server once. In a cluster every part of the keys is looked at
-    /// first: a node that cannot be used fails this always, not only when chance asks for its keys.
+    /// One id for each server, whose record would be there. In a cluster every shard is read first, so
+    /// that a node that cannot be used always fails this, and not only when chance picks its keys.
     pub(super) async fn one_id_for_each_server(&self) -> Result<Vec<[u8; 16]>, Error> {
         let mut id = probe::random()?;
         if !self.servers.is_cluster() {
             return Ok(vec![id]);
         }
-        let looks = stream::iter(Shard::all()).map(|shard| self.look_at(shard));
-        looks.buffer_unordered(LOOKS_TOGETHER).try_collect::<()>().await?;
+        let reads = stream::iter(Shard::all()).map(|shard| self.read_shard(shard));
+        reads.buffer_unordered(READS_TOGETHER).try_collect::<()>().await?;
         let shards = self.one_shard_of_each().await.into_iter();
         let ids = shards.map(|shard| {
             let [first, ..] = &mut id;
@@ -53,10 +55,10 @@ impl Redis {
         Ok(ids.collect())
     }
 
-    /// Whoever is asked about keys says who has them.
-    async fn look_at(&self, shard: Shard) -> Result<(), Error> {
+    /// Reads a key of a shard. A node that does not have the shard names the one that does.
+    async fn read_shard(&self, shard: Shard) -> Result<(), CommandError> {
         let key = self.keys.index(shard, Index::Created);
-        self.servers.call(shard, &Call::command("ZCARD", &[&key])).await.map(drop)
+        self.servers.run(shard, &Command::new("ZCARD", &[&key])).await.map(drop)
     }
 
     /// One shard for each server.
@@ -64,7 +66,8 @@ impl Redis {
         if !self.servers.is_cluster() {
             return vec![Shard::first()];
         }
-        join_all(Shard::all().map(|shard| self.look_at(shard))).await;
+        // Nodes are learnt from their replies. A node that fails is reported by other calls.
+        join_all(Shard::all().map(|shard| self.read_shard(shard))).await;
         let mut nodes: Vec<_> =
             Shard::all().map(|shard| (self.servers.node(shard), shard)).collect();
         nodes.sort_by_key(|(node, shard)| (Arc::as_ptr(node), shard.number()));
@@ -72,18 +75,18 @@ impl Redis {
         nodes.into_iter().map(|(_, shard)| shard).collect()
     }
 
-    /// Does what this program does on a key that nobody else uses.
+    /// Tries every command that this program uses, on a key that nobody else uses. `ACL DRYRUN` would
+    /// need Redis 7, and a permission of its own.
     async fn missing_permissions(&self) -> Result<Option<Concern>, Error> {
         let shard = Shard::first();
         let mut missing = Vec::new();
-        for attempts in attempts(&self.keys, self.replica_acks > 0) {
-            let told = attempts.iter().map(|(_, call)| self.servers.call(shard, call));
-            for ((name, _), told) in attempts.iter().zip(join_all(told).await) {
-                match told {
-                    Err(Error::Unavailable(why)) if why == NOT_PERMITTED => missing.push(*name),
-                    // any other failure is one of the server, and seen elsewhere
-                    Err(Error::Unavailable(_) | Error::Failed(_)) | Ok(_) => {}
-                    Err(error) => return Err(error),
+        for trials in permission_trials(&self.keys, self.replica_acks > 0) {
+            let replies = trials.iter().map(|trial| self.servers.run(shard, &trial.command));
+            for (trial, reply) in trials.iter().zip(join_all(replies).await) {
+                match reply {
+                    Err(CommandError::Refused(Refusal::NotPermitted)) => missing.push(trial.name),
+                    // Any other failure is one of the server as a whole, and fails the probe too.
+                    Err(CommandError::Refused(_) | CommandError::Failed(_)) | Ok(_) => {}
                 }
             }
         }
@@ -94,48 +97,50 @@ impl Redis {
         }))
     }
 
-    /// What one server says of its settings.
+    /// Concerns about the settings of one server.
     async fn unsafe_settings(&self, shard: Shard) -> Result<Vec<Concern>, Error> {
         let setting = |name: &'static str| async move {
-            let call = Call::command("CONFIG", &["GET", name]);
-            match self.servers.call(shard, &call).await {
+            let command = Command::new("CONFIG", &["GET", name]);
+            match self.servers.run(shard, &command).await {
                 Ok(value) => {
-                    let found = parts(value).ok_or_else(shape)?;
+                    let found = parts(value).ok_or_else(unexpected_shape)?;
                     Ok(found.get(1).and_then(text))
                 }
-                Err(error) => unless_forbidden(error),
+                Err(error) => unless_forbidden(&error),
             }
         };
         let info = async {
-            match self.servers.call(shard, &Call::command("INFO", &[])).await {
-                Ok(value) => Ok(Some(text(&value).ok_or_else(shape)?)),
-                Err(error) => unless_forbidden(error),
+            match self.servers.run(shard, &Command::new("INFO", &[])).await {
+                Ok(value) => Ok(Some(text(&value).ok_or_else(unexpected_shape)?)),
+                Err(error) => unless_forbidden(&error),
             }
         };
-        let names = ["save", "appendfsync"];
-        let (info, settings) = tokio::try_join!(info, try_join_all(names.map(setting)))?;
-        let settings = Told { info: info.as_deref().map(fields), settings: &settings };
+        let (info, save, appendfsync) =
+            tokio::try_join!(info, setting("save"), setting("appendfsync"))?;
+        let settings = ServerSettings { info: info.as_deref().map(info_fields), save, appendfsync };
         Ok(settings.concerns(self.replica_acks))
     }
 }
 
-/// What a server has told of itself.
-struct Told<'a> {
+/// What a server reported about its settings; none for what it did not permit to ask.
+struct ServerSettings<'a> {
+    /// The lines of `INFO`.
     info: Option<HashMap<&'a str, &'a str>>,
-    /// `save` and `appendfsync`.
-    settings: &'a [Option<String>],
+    save: Option<String>,
+    appendfsync: Option<String>,
 }
 
-impl Told<'_> {
+impl ServerSettings<'_> {
     fn concerns(&self, replica_acks: usize) -> Vec<Concern> {
-        let save = self.settings.first().and_then(Option::as_deref);
-        let sync = self.settings.get(1).and_then(Option::as_deref);
+        let save = self.save.as_deref();
+        let sync = self.appendfsync.as_deref();
         let mut concerns = Vec::new();
         if self.info.is_none() || save.is_none() || sync.is_none() {
             concerns.push(not_checked());
         }
         let Some(info) = &self.info else { return concerns };
         let policy = info.get("maxmemory_policy").copied().unwrap_or_default();
+        // `volatile-*` policies evict only keys with a time to live, and this program sets none.
         if policy.starts_with("allkeys-") {
             concerns.push(evicting(policy));
         }
@@ -149,6 +154,7 @@ impl Told<'_> {
         let replicas = info.get("connected_slaves").and_then(|replicas| replicas.parse().ok());
         match replicas.unwrap_or(0) {
             replicas if replicas < replica_acks => concerns.push(too_few(replicas, replica_acks)),
+            // Replication is asynchronous: the master acknowledges before a replica has the change.
             replicas if replicas > 0 && replica_acks == 0 => concerns.push(failover(replicas)),
             _enough => {}
         }
@@ -156,7 +162,7 @@ impl Told<'_> {
     }
 }
 
-/// The codes of all of them.
+/// The codes of all concerns about a server.
 pub(in crate::store) fn concern_codes() -> impl Iterator<Item = &'static str> {
     code::ALL.into_iter()
 }
@@ -265,63 +271,66 @@ fn counted(replicas: usize) -> String {
     }
 }
 
-/// A command, and how it is made.
-type Attempt = (&'static str, Call);
+/// A command that is tried, and the name of what must be permitted for it.
+struct PermissionTrial {
+    name: &'static str,
+    command: Command,
+}
 
-/// Every command that is used, on a key of its own; and when these are done, those that remove it.
-fn attempts(keys: &Keys, acks: bool) -> [Vec<Attempt>; 2] {
+impl PermissionTrial {
+    fn new(name: &'static str, arguments: &[&str]) -> Self {
+        Self { name, command: Command::new(name, arguments) }
+    }
+}
+
+/// Every command that this program uses, on a key of its own; and the commands that remove the key, to
+/// be tried after the others.
+fn permission_trials(keys: &Keys, acks: bool) -> [Vec<PermissionTrial>; 2] {
+    let trial = PermissionTrial::new;
     let key = keys.scratch("hash");
     let set = keys.scratch("set");
     let channel = keys.endings();
     let epoch = keys.epoch(Shard::first());
     let key = key.as_str();
     let set = set.as_str();
-    let mut attempts = vec![
-        ("EVALSHA or SCRIPT LOAD", look(key)),
-        ("TIME", Call::command("TIME", &[])),
-        ("HSET", Call::command("HSET", &[key, "field", "value"])),
-        ("HMGET", Call::command("HMGET", &[key, "field"])),
-        ("EXISTS", Call::command("EXISTS", &[key])),
-        ("ZADD", Call::command("ZADD", &[set, "1", "member"])),
-        ("ZCARD", Call::command("ZCARD", &[set])),
-        ("ZCOUNT", Call::command("ZCOUNT", &[set, "-inf", "+inf"])),
-        ("ZRANGEBYSCORE", Call::command("ZRANGEBYSCORE", &[set, "-inf", "+inf"])),
-        ("ZREVRANGEBYSCORE", Call::command("ZREVRANGEBYSCORE", &[set, "+inf", "-inf"])),
-        ("PUBLISH", Call::command("PUBLISH", &[&channel, "probe"])),
-        ("GET", Call::command("GET", &[&epoch])),
+    let mut trials = vec![
+        PermissionTrial { name: "EVALSHA or SCRIPT LOAD", command: read_nothing(key) },
+        trial("TIME", &[]),
+        trial("HSET", &[key, "field", "value"]),
+        trial("HMGET", &[key, "field"]),
+        trial("EXISTS", &[key]),
+        trial("ZADD", &[set, "1", "member"]),
+        trial("ZCARD", &[set]),
+        trial("ZCOUNT", &[set, "-inf", "+inf"]),
+        trial("ZRANGEBYSCORE", &[set, "-inf", "+inf"]),
+        trial("ZREVRANGEBYSCORE", &[set, "+inf", "-inf"]),
+        trial("PUBLISH", &[&channel, "probe"]),
+        trial("GET", &[&epoch]),
     ];
     if acks {
-        attempts.push(("WAIT", Call::command("WAIT", &["0", "1"])));
+        trials.push(trial("WAIT", &["0", "1"]));
     }
-    let removals = vec![
-        ("DEL", Call::command("DEL", &[key])),
-        ("ZREM", Call::command("ZREM", &[set, "member"])),
-    ];
-    [attempts, removals]
+    let removals = vec![trial("DEL", &[key]), trial("ZREM", &[set, "member"])];
+    [trials, removals]
 }
 
-/// Runs the script on a key that is not there.
-fn look(key: &str) -> Call {
-    let nobody = ["", "", "0", "look", "0", "0", "0", "0", "0", "", ""];
-    Call::script(&SWAP, &[key.to_owned()]).arg(&nobody[..])
+/// Runs the script on a key that does not exist.
+fn read_nothing(key: &str) -> Command {
+    let arguments = ["", "", "0", "look", "0", "0", "0", "0", "0", "", ""];
+    Command::script(&SWAP, &[key.to_owned()]).arg(&arguments[..])
 }
 
 /// The lines of `INFO`.
-fn fields(info: &str) -> HashMap<&str, &str> {
+fn info_fields(info: &str) -> HashMap<&str, &str> {
     info.lines().filter_map(|line| line.trim_end().split_once(':')).collect()
 }
 
-fn unless_forbidden<T>(error: Error) -> Result<Option<T>, Error> {
+/// None if the server does not permit the command. Where it was renamed (`rename-command`), the server
+/// replies that it does not know it.
+fn unless_forbidden<T>(error: &CommandError) -> Result<Option<T>, Error> {
     match error {
-        // a command may be forbidden by its name, and is unknown then
-        Error::Unavailable(why) if why == NOT_PERMITTED => Ok(None),
-        Error::Failed(_) => Ok(None),
-        error @ (Error::Unavailable(_)
-        | Error::NoReply(_)
-        | Error::TooFewReplicas { .. }
-        | Error::Unreadable(..)
-        | Error::Emptied
-        | Error::AttemptExists(_)) => Err(error),
+        CommandError::Refused(Refusal::NotPermitted) | CommandError::Failed(_) => Ok(None),
+        CommandError::Refused(refusal) => Err((*refusal).into()),
     }
 }
 
@@ -330,9 +339,12 @@ mod tests {
     use super::*;
 
     fn codes(info: &str, save: &str, sync: &str, acks: usize) -> Vec<&'static str> {
-        let settings = [Some(save.to_owned()), Some(sync.to_owned())];
-        let told = Told { info: Some(fields(info)), settings: &settings };
-        told.concerns(acks).iter().map(|concern| concern.code).collect()
+        let settings = ServerSettings {
+            info: Some(info_fields(info)),
+            save: Some(save.to_owned()),
+            appendfsync: Some(sync.to_owned()),
+        };
+        settings.concerns(acks).iter().map(|concern| concern.code).collect()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Makes connections: to a server, to the master that the sentinels name, for subscriptions.
+//! Makes connections: to a server, to the master that the sentinels name, or for a subscription.
 
 use std::time::Duration;
 
@@ -13,40 +13,37 @@ use redis::{
 };
 use tokio::time::timeout;
 
-use super::failure::{NOT_CONNECTED_IN_TIME, is_answer, not_connected};
+use super::failure::{Refusal, is_from_server, not_connected};
 use super::reply::text;
 use super::{Mode, Settings};
 use crate::store::{Certificates, SetupError};
 
-const NO_MASTER: &str = "no sentinel names a master that can be reached";
-const NOT_A_MASTER: &str = "the server that the sentinels name is not a master";
-
 /// How connections are made.
 #[derive(Debug)]
 pub(super) struct Dialer {
-    /// As they stand in the settings.
+    /// The servers in the settings: nodes, or sentinels.
     seeds: Vec<ConnectionInfo>,
-    /// For the servers that hold records: who this process is there.
+    /// The login at the servers that hold records, with the address of the first of the settings.
     template: ConnectionInfo,
     certificates: Option<TlsCertificates>,
     timeout: Duration,
 }
 
-/// Who is connected to.
+/// What to connect to.
 #[derive(Debug, Clone)]
 pub(super) enum Target {
-    /// The server there.
+    /// The server at this address.
     Address(ConnectionAddr),
-    /// Whoever is the master of this name.
+    /// The master that the sentinels know by this name.
     Master(String),
 }
 
 impl Dialer {
-    /// Reads the files; connects to nobody.
+    /// Reads the files. Connects to no server.
     pub(super) fn new(settings: &Settings) -> Result<Self, SetupError> {
         let pem = settings.certificates.read()?;
         let seeds = settings.urls.iter().map(|url| {
-            // an error of the parser may show the URL, and a password in it
+            // The parser's error is dropped: it may show the URL, and with it a password.
             let parsed = url.reveal().into_connection_info();
             parsed.map_err(|_| unprepared("`urls` holds something that is not a Redis URL"))
         });
@@ -60,7 +57,7 @@ impl Dialer {
             login = login.set_password(password.reveal());
         }
         if settings.mode == Mode::Cluster {
-            // it has no others
+            // A cluster has no other database.
             login = login.set_db(0);
         }
         let is_tls = |seed: &ConnectionInfo| matches!(seed.addr(), ConnectionAddr::TcpTls { .. });
@@ -81,25 +78,27 @@ impl Dialer {
         });
         let template = first.clone().set_redis_settings(login);
         let dialer = Self { seeds, template, certificates, timeout: settings.timeout };
+        // Certificates are parsed with each client: a bad one is found here and not with the first call.
         for seed in &dialer.seeds {
             dialer.client(seed.clone()).map_err(|error| SetupError::Connection(Box::new(error)))?;
         }
         Ok(dialer)
     }
 
-    /// Where the first of the settings' servers is.
+    /// The address of the first server of the settings.
     pub(super) fn first(&self) -> ConnectionAddr {
         self.template.addr().clone()
     }
 
-    /// Where the others are.
+    /// The addresses of the others.
     pub(super) fn others(&self) -> impl Iterator<Item = ConnectionAddr> {
         self.seeds.iter().skip(1).map(|seed| seed.addr().clone())
     }
 
-    /// The address that a node of a cluster is said to have; of no host, that of whoever said so.
-    pub(super) fn named(&self, said: &str, by: &ConnectionAddr) -> Option<ConnectionAddr> {
-        let (host, port) = said.rsplit_once(':')?;
+    /// The address that a node of a cluster names for another one. Without a host it is the host of the
+    /// node that names it (`cluster-preferred-endpoint-type unknown-endpoint`).
+    pub(super) fn named(&self, named: &str, by: &ConnectionAddr) -> Option<ConnectionAddr> {
+        let (host, port) = named.rsplit_once(':')?;
         let port = port.parse().ok()?;
         let host = match (host, by) {
             ("", ConnectionAddr::Tcp(same, _) | ConnectionAddr::TcpTls { host: same, .. }) => same,
@@ -109,92 +108,93 @@ impl Dialer {
     }
 
     /// A connection to a server that may be written to.
-    pub(super) async fn connect(
-        &self,
-        target: &Target,
-    ) -> Result<MultiplexedConnection, &'static str> {
+    pub(super) async fn connect(&self, target: &Target) -> Result<MultiplexedConnection, Refusal> {
         match target {
             Target::Address(address) => self.open(self.server(address.clone())).await,
             Target::Master(name) => Ok(self.master(name).await?.1),
         }
     }
 
-    /// A connection that hears what is published.
-    pub(super) async fn subscribe(&self, target: &Target) -> Result<PubSub, &'static str> {
+    /// A connection for a subscription.
+    pub(super) async fn subscribe(&self, target: &Target) -> Result<PubSub, Refusal> {
         let address = match target {
             Target::Address(address) => address.clone(),
             Target::Master(name) => self.master(name).await?.0,
         };
         let client = self.client(self.server(address)).map_err(|error| not_connected(&error))?;
         let opened = timeout(self.timeout, client.get_async_pubsub()).await;
-        opened.map_err(|_| NOT_CONNECTED_IN_TIME)?.map_err(|error| not_connected(&error))
+        opened.map_err(|_| Refusal::NotConnectedInTime)?.map_err(|error| not_connected(&error))
     }
 
-    /// The master that a sentinel names. All are asked together: some may be dead, and one that was
-    /// cut off may still name who was the master before.
-    async fn master(
-        &self,
-        name: &str,
-    ) -> Result<(ConnectionAddr, MultiplexedConnection), &'static str> {
-        let said = self.seeds.iter().map(|seed| self.said_by(seed, name));
-        let mut said: FuturesUnordered<_> = said.collect();
+    /// The master that a sentinel names. All sentinels are asked at the same time: some may be dead, and
+    /// one that is cut off from the others may still name the former master.
+    async fn master(&self, name: &str) -> Result<(ConnectionAddr, MultiplexedConnection), Refusal> {
+        let asked = self.seeds.iter().map(|seed| self.master_named_by(seed, name));
+        let mut answers: FuturesUnordered<_> = asked.collect();
         let mut tried = Vec::new();
-        let mut why = NO_MASTER;
-        while let Some(said) = said.next().await {
-            let Some(address) = said.filter(|address| !tried.contains(address)) else { continue };
+        let mut why = Refusal::NoMaster;
+        while let Some(named) = answers.next().await {
+            let Some(address) = named.filter(|address| !tried.contains(address)) else { continue };
             match self.open_master(address.clone()).await {
                 Ok(connection) => return Ok((address, connection)),
-                Err(error) => why = error,
+                Err(refusal) => why = refusal,
             }
+            // Several sentinels usually name the same address.
             tried.push(address);
         }
         Err(why)
     }
 
-    /// Where a sentinel says that the master is.
-    async fn said_by(&self, sentinel: &ConnectionInfo, name: &str) -> Option<ConnectionAddr> {
-        // a database, and the settings' user, are the master's
+    /// The address of the master that a sentinel names.
+    async fn master_named_by(
+        &self,
+        sentinel: &ConnectionInfo,
+        name: &str,
+    ) -> Option<ConnectionAddr> {
+        // A sentinel has one database. The user in the settings is one of the master.
         let login = plain(sentinel.redis_settings().clone()).set_db(0);
         let mut connection = self.open(sentinel.clone().set_redis_settings(login)).await.ok()?;
-        let mut asked = cmd("SENTINEL");
-        asked.arg("get-master-addr-by-name").arg(name);
-        let said = timeout(self.step(), connection.send_packed_command(&asked)).await;
-        let Ok(Ok(Value::Array(said))) = said else { return None };
-        let [host, port] = said.as_slice() else { return None };
+        let mut question = cmd("SENTINEL");
+        question.arg("get-master-addr-by-name").arg(name);
+        let answer = timeout(self.step(), connection.send_packed_command(&question)).await;
+        let Ok(Ok(Value::Array(answer))) = answer else { return None };
+        let [host, port] = answer.as_slice() else { return None };
         Some(self.address(text(host)?, text(port)?.parse().ok()?))
     }
 
-    async fn open_master(
-        &self,
-        address: ConnectionAddr,
-    ) -> Result<MultiplexedConnection, &'static str> {
+    async fn open_master(&self, address: ConnectionAddr) -> Result<MultiplexedConnection, Refusal> {
         let mut connection = self.open(self.server(address)).await?;
         let is_master = timeout(self.step(), is_master(&mut connection)).await;
-        let is_master = is_master.map_err(|_| NOT_CONNECTED_IN_TIME)?;
-        is_master?.then_some(connection).ok_or(NOT_A_MASTER)
+        let is_master = is_master.map_err(|_| Refusal::NotConnectedInTime)?;
+        is_master?.then_some(connection).ok_or(Refusal::NotAMaster)
     }
 
-    async fn open(&self, server: ConnectionInfo) -> Result<MultiplexedConnection, &'static str> {
+    async fn open(&self, server: ConnectionInfo) -> Result<MultiplexedConnection, Refusal> {
         let client = self.client(server).map_err(|error| not_connected(&error))?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.step()))
+            // Each call has a time limit of its own, and the library's would be 500 ms.
             .set_response_timeout(None);
         let opened = client.get_multiplexed_async_connection_with_config(&config).await;
         let mut connection = opened.map_err(|error| not_connected(&error))?;
-        // over TLS, a client that is not accepted hears of it with the first reply
+        // In TLS 1.3 the client is done before the server has looked at its certificate (RFC 8446,
+        // section 2): a client that is not accepted learns of it with the first reply.
         let pong = timeout(self.step(), connection.send_packed_command(&cmd("PING"))).await;
-        match pong.map_err(|_| NOT_CONNECTED_IN_TIME)?.and_then(Value::extract_error) {
-            Err(error) if !is_answer(&error) || is_refused(&error) => Err(not_connected(&error)),
+        match pong.map_err(|_| Refusal::NotConnectedInTime)?.and_then(Value::extract_error) {
+            Err(error) if !is_from_server(&error) || is_login_missing(&error) => {
+                Err(not_connected(&error))
+            }
             Err(_) | Ok(_) => Ok(connection),
         }
     }
 
-    /// What one of several steps to a connection may take.
+    /// The longest that one of several steps to a connection may take.
     fn step(&self) -> Duration {
         self.timeout / 3
     }
 
     fn client(&self, server: ConnectionInfo) -> RedisResult<Client> {
+        // The library leaves Nagle's algorithm on, which delays small writes.
         let server = server.set_tcp_settings(TcpSettings::default().set_nodelay(true));
         match (&self.certificates, server.addr()) {
             (Some(certificates), ConnectionAddr::TcpTls { .. }) => {
@@ -204,7 +204,7 @@ impl Dialer {
         }
     }
 
-    /// A server that holds records.
+    /// How to connect to a server that holds records.
     fn server(&self, address: ConnectionAddr) -> ConnectionInfo {
         self.template.clone().set_addr(address)
     }
@@ -217,23 +217,24 @@ impl Dialer {
     }
 }
 
-/// As this program speaks: two of its answers differ between versions of the protocol, and the
-/// library's name is nobody's business.
+/// A login in the form that this program uses. RESP2, because `reply` reads two of its replies, which
+/// have another type in RESP3. And without the library's name: an ACL might not permit `CLIENT SETINFO`.
 fn plain(login: RedisConnectionInfo) -> RedisConnectionInfo {
     login.set_protocol(ProtocolVersion::RESP2).set_skip_set_lib_name()
 }
 
-/// Whoever must say who he is may do nothing before.
-fn is_refused(error: &RedisError) -> bool {
+/// Whether the server wants a login before anything else. Then the connection is of no use.
+fn is_login_missing(error: &RedisError) -> bool {
     error.code() == Some("NOAUTH")
 }
 
-/// A sentinel may know less than the server itself. Who may not ask believes the sentinel.
-async fn is_master(connection: &mut MultiplexedConnection) -> Result<bool, &'static str> {
+/// Whether a server says that it is a master: after a failover a sentinel may still name the old one. A
+/// server that does not permit `ROLE` is believed to be what the sentinel says.
+async fn is_master(connection: &mut MultiplexedConnection) -> Result<bool, Refusal> {
     match connection.send_packed_command(&cmd("ROLE")).await.and_then(Value::extract_error) {
         Ok(Value::Array(role)) => Ok(role.first().and_then(text).as_deref() == Some("master")),
         Ok(_) => Ok(false),
-        Err(error) if is_answer(&error) => Ok(true),
+        Err(error) if is_from_server(&error) => Ok(true),
         Err(error) => Err(not_connected(&error)),
     }
 }

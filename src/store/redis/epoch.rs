@@ -1,123 +1,131 @@
-//! Whether the servers still keep what they were told. A word for each part of the records: in a
-//! cluster one master may come back empty while the others do not.
+//! Whether the servers still have their records.
+//!
+//! Each shard has a marker in a cluster, where one master may come back empty while the others do not.
+//! Elsewhere shard 0 has the only one.
 
 use futures_util::future::{join_all, try_join_all};
 use redis::Value;
 
-use super::call::Call;
-use super::failure::shape;
+use super::command::Command;
+use super::failure::{Refusal, unexpected_shape};
 use super::keys::{SHARDS, Shard};
-use super::records::Redis;
+use super::records::{EpochGuard, Redis};
 use super::reply::text;
-use crate::store::epoch::{Standing, Word};
+use crate::store::shared::{EpochMarker, EpochStatus};
 use crate::store::{Concern, Error};
 
-/// Between the standing of a word and the word itself. Without both it was begun.
-const MARK: char = ':';
-
-/// A word that must be there for a claim.
-pub(super) struct Guard {
-    pub(super) key: String,
-    pub(super) word: String,
-}
+/// Between the status of a marker and its value. A marker that has just begun is its value alone.
+const SEPARATOR: char = ':';
 
 impl Redis {
-    /// Looks for the words, and gives the servers one where there is none.
+    /// Reads the markers and compares them with those seen before. A server without one gets one.
     pub(super) async fn epoch_changed(&self) -> Result<Option<Concern>, Error> {
         let parts = if self.servers.is_cluster() { SHARDS } else { 1 };
-        let looks = Shard::all().take(parts).map(|shard| self.word_of(shard));
+        let reads = Shard::all().take(parts).map(|shard| self.marker_of(shard));
         let mut found = Vec::new();
-        for look in join_all(looks).await {
-            match look {
-                Ok(word) => found.push(word),
-                // a full server, or one that takes no writes, fails calls of its own
+        for read in join_all(reads).await {
+            match read {
+                Ok(marker) => found.push(marker),
+                // A server that is full or takes no writes has not lost anything, and fails other calls
+                // with a better message.
                 Err(Error::Unavailable(_)) => {}
                 Err(error) => return Err(error),
             }
         }
-        let sight = self.epoch.see(found);
+        let check = self.epoch.observe(found);
         if self.epoch.is_guarded() {
-            // whoever starts later shall know of it; who was stopped is stopped without that as well
-            let unmarked = sight.unmarked.into_iter();
-            join_all(unmarked.map(|(part, word)| self.mark(part, word, Standing::Emptied))).await;
+            // Processes that start later learn of the loss by that. This one has stopped already, so it
+            // does not matter here whether the write succeeds.
+            let unmarked = check.unmarked.into_iter();
+            join_all(unmarked.map(|(part, found)| self.mark(part, found, EpochStatus::Emptied)))
+                .await;
         }
-        Ok(sight.concern)
+        Ok(check.concern)
     }
 
-    /// A person knows that these parts came back empty.
+    /// Notes on the servers that a person knows of the losses. False if there were none.
     pub(super) async fn acknowledge_loss(&self) -> Result<bool, Error> {
         self.epoch_changed().await?;
         let lost = self.epoch.lost();
         let is_lost = !lost.is_empty();
         let marked =
-            lost.into_iter().map(|(part, word)| self.mark(part, word, Standing::Acknowledged));
+            lost.into_iter().map(|(part, found)| self.mark(part, found, EpochStatus::Acknowledged));
         try_join_all(marked).await?;
         self.epoch_changed().await?;
         Ok(is_lost)
     }
 
-    /// The word that must be there for a claim; none if nobody wants that.
-    pub(super) async fn guard(&self, shard: Shard) -> Result<Option<Guard>, Error> {
+    /// What must be on the server for a claim to be granted; none under `when_store_emptied =
+    /// "continue"`.
+    pub(super) async fn guard(&self, shard: Shard) -> Result<Option<EpochGuard>, Error> {
         if !self.epoch.is_guarded() {
             return Ok(None);
         }
         let part = if self.servers.is_cluster() { shard } else { Shard::first() };
-        if self.epoch.word(part.number()).is_none() {
+        if self.epoch.marker(part.number()).is_none() {
             self.epoch_changed().await?;
         }
         if self.epoch.is_stopped() {
             return Err(Error::Emptied);
         }
-        let word = self.epoch.word(part.number()).ok_or(Error::Unavailable(UNKNOWN))?;
-        Ok(Some(Guard { key: self.keys.epoch(part), word: written(&word) }))
+        let marker = self.epoch.marker(part.number()).ok_or(Refusal::EpochUnknown)?;
+        Ok(Some(EpochGuard { key: self.keys.epoch(part), word: to_word(&marker) }))
     }
 
-    /// A server did not have the word that a claim needs.
-    pub(super) async fn is_refused_by_guard(&self) -> Error {
+    /// Why a server did not have the marker that a claim needs.
+    pub(super) async fn why_guard_failed(&self) -> Error {
         match self.epoch_changed().await {
             Err(error) => error,
             Ok(_) if self.epoch.is_stopped() => Error::Emptied,
-            Ok(_) => Error::Unavailable(UNKNOWN),
+            // Another process acknowledged the loss meanwhile: the next claim has the new marker.
+            Ok(_) => Refusal::EpochUnknown.into(),
         }
     }
 
-    async fn word_of(&self, shard: Shard) -> Result<(usize, Word), Error> {
+    async fn marker_of(&self, shard: Shard) -> Result<(usize, EpochMarker), Error> {
         let key = self.keys.epoch(shard);
-        let look = Call::command("GET", &[&key]);
-        let mut found = self.servers.call(shard, &look).await?;
+        let get = Command::new("GET", &[&key]);
+        let mut found = self.servers.run(shard, &get).await?;
         if found == Value::Nil {
-            let word = getrandom::u64().map_err(|error| Error::Failed(Box::new(error)))?;
-            let word = format!("{word:016x}");
-            self.servers.call(shard, &Call::command("SET", &[&key, &word, "NX"])).await?;
-            // another process may have been first
-            found = self.servers.call(shard, &look).await?;
+            let value = getrandom::u64().map_err(|error| Error::Failed(Box::new(error)))?;
+            let value = format!("{value:016x}");
+            self.servers.run(shard, &Command::new("SET", &[&key, &value, "NX"])).await?;
+            // Another process may have been first.
+            found = self.servers.run(shard, &get).await?;
         }
-        Ok((shard.number(), read(&text(&found).ok_or_else(shape)?)))
+        Ok((shard.number(), from_word(&text(&found).ok_or_else(unexpected_shape)?)))
     }
 
-    /// Writes how a word came there.
-    async fn mark(&self, part: usize, word: Word, standing: Standing) -> Result<(), Error> {
+    /// Writes a marker with another status.
+    async fn mark(
+        &self,
+        part: usize,
+        marker: EpochMarker,
+        status: EpochStatus,
+    ) -> Result<(), Error> {
         let mut parts = Shard::all().filter(|shard| shard.number() == part);
         let Some(shard) = parts.next() else { return Ok(()) };
         let key = self.keys.epoch(shard);
-        let marked = written(&Word { standing, ..word });
-        self.servers.call(shard, &Call::command("SET", &[&key, &marked, "XX"])).await.map(drop)
+        let word = to_word(&EpochMarker { status, ..marker });
+        self.servers.run(shard, &Command::new("SET", &[&key, &word, "XX"])).await?;
+        Ok(())
     }
 }
 
-/// What the server holds has changed this moment, or could not be read.
-const UNKNOWN: &str = "it is not known whether the server has what it was told";
-
-fn read(found: &str) -> Word {
-    let marked = found.split_once(MARK);
-    let marked = marked.and_then(|(standing, text)| Some((Standing::of(standing)?, text)));
-    let (standing, text) = marked.unwrap_or((Standing::Begun, found));
-    Word { text: text.to_owned(), standing }
+/// Reads a marker as it is kept on the server.
+fn from_word(word: &str) -> EpochMarker {
+    let parts = word.split_once(SEPARATOR);
+    let parts = parts.and_then(|(status, value)| Some((EpochStatus::of(status)?, value)));
+    let (status, value) = parts.unwrap_or((EpochStatus::Begun, word));
+    EpochMarker { value: value.to_owned(), status }
 }
 
-fn written(Word { text, standing }: &Word) -> String {
-    match standing {
-        Standing::Begun => text.clone(),
-        Standing::Emptied | Standing::Acknowledged => format!("{}{MARK}{text}", standing.as_str()),
+/// Writes a marker as it is kept on the server.
+fn to_word(EpochMarker { value, status }: &EpochMarker) -> String {
+    match status {
+        EpochStatus::Begun => value.clone(),
+        EpochStatus::Emptied | EpochStatus::Acknowledged => {
+            format!("{}{SEPARATOR}{value}", status.as_str())
+        }
     }
 }

@@ -1,31 +1,34 @@
-//! What time has done to records: how many are uncertain, and which may go.
+//! Finds and removes records whose time has come, and counts the uncertain ones.
 
 use std::sync::atomic::Ordering;
 
 use futures_util::future::try_join_all;
 use redis::Value;
 
-use super::call::{Call, EXPIRE};
-use super::failure::shape;
+use super::command::{Command, EXPIRE};
+use super::failure::unexpected_shape;
 use super::keys::{Index, Shard, member, operation_of};
 use super::records::Redis;
 use super::reply::{bytes, number, parts};
 use crate::operation::{OperationId, Timestamp};
 use crate::store::Error;
-use crate::store::shared::Expired;
+use crate::store::shared::ExpiryPass;
 
-/// Shards that are looked at together.
+/// Shards that are searched at the same time.
 const TOGETHER: usize = 16;
-/// Records that one script removes, so that it never keeps the server for long.
+/// The most records that one script removes: a server does nothing else while a script runs.
 const BATCH: usize = 100;
 
 impl Redis {
-    /// One pass of expiry, over all shards or as many as it takes to find `limit` records.
-    pub(super) async fn expire_due(&self, limit: usize) -> Result<Expired, Error> {
+    /// One pass of expiry, over as many shards as it takes to find `limit` records.
+    pub(super) async fn expire_due(&self, limit: usize) -> Result<ExpiryPass, Error> {
+        // In a cluster another master's clock may differ. The script compares with its own before it removes
+        // anything.
         let now = self.time(Shard::first()).await?;
-        let start = self.turn.fetch_add(TOGETHER, Ordering::Relaxed);
+        // Each pass begins with other shards: with a small limit, the last ones would never be reached.
+        let start = self.next_expiry.fetch_add(TOGETHER, Ordering::Relaxed);
         let shards: Vec<_> = Shard::all_from(start).collect();
-        let mut expired = Expired::default();
+        let mut expired = ExpiryPass::default();
         let mut left = limit;
         for shards in shards.chunks(TOGETHER) {
             let due = shards.iter().map(|shard| self.due(*shard, now, left));
@@ -47,7 +50,7 @@ impl Redis {
         Ok(expired)
     }
 
-    /// How many are uncertain, those included whose lease has run out.
+    /// The number of uncertain operations, those whose lease has run out included.
     pub(super) async fn count_uncertain(&self) -> Result<u64, Error> {
         let now = self.time(Shard::first()).await?.0.to_string();
         let counts = Shard::all().map(|shard| {
@@ -55,10 +58,11 @@ impl Redis {
             let leases = self.keys.index(shard, Index::InFlight);
             let now = &now;
             async move {
-                let held = Call::command("ZCARD", &[&held]);
-                let ran_out = Call::command("ZCOUNT", &[&leases, "-inf", now]);
-                let count =
-                    async |call| number(&self.servers.call(shard, &call).await?).ok_or_else(shape);
+                let held = Command::new("ZCARD", &[&held]);
+                let ran_out = Command::new("ZCOUNT", &[&leases, "-inf", now]);
+                let count = async |command| {
+                    number(&self.servers.run(shard, &command).await?).ok_or_else(unexpected_shape)
+                };
                 let (held, ran_out) = tokio::try_join!(count(held), count(ran_out))?;
                 Ok::<u64, Error>(held + ran_out)
             }
@@ -66,8 +70,7 @@ impl Redis {
         Ok(try_join_all(counts).await?.into_iter().sum())
     }
 
-    /// At most `limit` operations of a shard that have changed by themselves, each kind in the order
-    /// in which they did.
+    /// At most `limit` operations of each index of a shard whose time has come, earliest first.
     async fn due(
         &self,
         shard: Shard,
@@ -79,12 +82,14 @@ impl Redis {
         let ranges = [Index::InFlight, Index::Uncertain, Index::Settled].map(|index| {
             let key = self.keys.index(shard, index);
             let range = [key.as_str(), "-inf", now.as_str(), "LIMIT", "0", limit.as_str()];
-            let call = Call::command("ZRANGEBYSCORE", &range);
-            async move { members(self.servers.call(shard, &call).await?) }
+            let command = Command::new("ZRANGEBYSCORE", &range);
+            async move { members(self.servers.run(shard, &command).await?) }
         });
         Ok(try_join_all(ranges).await?.into_iter().flatten().collect())
     }
 
+    /// Removes the settled ones of these operations. Returns how many are gone, and the operations that a
+    /// rule must decide about.
     async fn remove(
         &self,
         shard: Shard,
@@ -94,17 +99,18 @@ impl Redis {
             Index::ALL.iter().map(|index| self.keys.index(shard, *index)).collect();
         keys.extend(due.iter().map(|id| self.keys.record(*id)));
         let members: Vec<_> = due.iter().map(|id| member(*id)).collect();
-        let call = Call::script(&EXPIRE, &keys).arg(members);
-        let reply = parts(self.servers.call(shard, &call).await?).ok_or_else(shape)?;
+        let command = Command::script(&EXPIRE, &keys).arg(members);
+        let reply = parts(self.servers.run(shard, &command).await?).ok_or_else(unexpected_shape)?;
         let mut reply = reply.into_iter();
-        let (removed, lapsed) = reply.next().zip(reply.next()).ok_or_else(shape)?;
+        let (removed, lapsed) = reply.next().zip(reply.next()).ok_or_else(unexpected_shape)?;
         let removed = number(&removed).and_then(|removed| usize::try_from(removed).ok());
-        Ok((removed.ok_or_else(shape)?, self::members(lapsed)?))
+        Ok((removed.ok_or_else(unexpected_shape)?, self::members(lapsed)?))
     }
 }
 
-/// The operations that members of an index stand for.
+/// The operations that the members of an index name. Members that this program did not write are left
+/// out.
 pub(super) fn members(value: Value) -> Result<Vec<OperationId>, Error> {
-    let members = parts(value).ok_or_else(shape)?.into_iter();
+    let members = parts(value).ok_or_else(unexpected_shape)?.into_iter();
     Ok(members.filter_map(|member| operation_of(&bytes(member)?)).collect())
 }

@@ -1,102 +1,197 @@
-//! What a server's or a connection's failure means: whether a call may have taken effect.
+//! What the failure of a server or of a connection means: whether a command may have taken effect.
 
 use redis::{ErrorKind, RedisError};
 
 use crate::store::Error;
 use crate::telemetry::chain;
 
-const TLS_FAILED: &str = "TLS with the server failed: one does not accept the other's certificate";
-/// The user may not do it.
-pub(super) const NOT_PERMITTED: &str = "the server does not permit its user what is needed";
-const USER_REFUSED: &str = "the server refuses the user or the password";
-const NO_CONNECTION: &str = "no connection to the server can be made";
+/// Why a command brought no result.
+#[derive(Debug)]
+pub(super) enum CommandError {
+    /// It was turned away before it took effect.
+    Refused(Refusal),
+    /// The server failed, or the connection to it did. The command may have taken effect.
+    Failed(RedisError),
+}
 
-/// No connection was there in time.
-pub(super) const NOT_CONNECTED_IN_TIME: &str = "no connection to the server was made in time";
-/// Keys went from node to node faster than they could be followed.
-pub(super) const MOVED_TOO_OFTEN: &str = "the cluster's keys move too often";
-/// The server knows nothing of a part of the keys for now.
-pub(super) const KEYS_MOVE: &str = "the cluster is moving the keys to another node";
+/// Why a command was turned away before it took effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    // Answers of a server.
+    OutOfMemory,
+    ReadOnlyReplica,
+    CannotSave,
+    TooFewReplicas,
+    Loading,
+    ReplicaWithoutMaster,
+    ClusterDown,
+    /// While a slot moves, the node that gives it away and the one that takes it have a part of its
+    /// keys each.
+    KeysMoving,
+    NotInClusterMode,
+    NotPermitted,
+    LoginRefused,
+    BusyWithScript,
+    // The command was not sent.
+    NotConnected,
+    NotConnectedInTime,
+    TlsFailed,
+    NoMaster,
+    NotAMaster,
+    /// The keys went from node to node faster than they could be followed.
+    MovedTooOften,
+    /// Whether the server still has its records is not known: it changed this moment, or could not be
+    /// read.
+    EpochUnknown,
+}
 
-/// Answers by which a server turns a command away before it does anything.
-const REFUSALS: [(&str, &str); 14] = [
-    ("OOM", "the server has no memory left"),
-    ("READONLY", "the server is a replica, which takes no writes"),
-    ("MISCONF", "the server cannot save to disk, and takes no writes"),
-    ("NOREPLICAS", "the server has too few replicas, and takes no writes"),
-    ("LOADING", "the server is loading its data"),
-    ("MASTERDOWN", "the server is a replica that has lost its master"),
-    ("CLUSTERDOWN", "the cluster is down"),
-    ("TRYAGAIN", KEYS_MOVE),
-    ("MOVED", "the server is a node of a cluster; `mode` must be \"cluster\""),
-    ("ASK", "the server is a node of a cluster; `mode` must be \"cluster\""),
-    ("NOPERM", NOT_PERMITTED),
-    ("NOAUTH", USER_REFUSED),
-    ("WRONGPASS", USER_REFUSED),
-    ("BUSY", "a script keeps the server busy"),
+/// The codes with which a server turns a command away before it does anything.
+const REFUSALS: [(&str, Refusal); 14] = [
+    ("OOM", Refusal::OutOfMemory),
+    ("READONLY", Refusal::ReadOnlyReplica),
+    ("MISCONF", Refusal::CannotSave),
+    ("NOREPLICAS", Refusal::TooFewReplicas),
+    ("LOADING", Refusal::Loading),
+    ("MASTERDOWN", Refusal::ReplicaWithoutMaster),
+    ("CLUSTERDOWN", Refusal::ClusterDown),
+    ("TRYAGAIN", Refusal::KeysMoving),
+    // A node of a cluster answers so, and these settings say that there is none.
+    ("MOVED", Refusal::NotInClusterMode),
+    ("ASK", Refusal::NotInClusterMode),
+    ("NOPERM", Refusal::NotPermitted),
+    ("NOAUTH", Refusal::LoginRefused),
+    ("WRONGPASS", Refusal::LoginRefused),
+    ("BUSY", Refusal::BusyWithScript),
 ];
 
-/// A server's answer by which a command was turned away, if it is one.
-pub(super) fn refusal(answer: &str) -> Option<&'static str> {
-    let code = answer.trim_start_matches('-').split_whitespace().next()?;
-    let known = REFUSALS.iter().find(|(known, _)| *known == code).map(|(_, text)| *text);
-    // inside a script, a server says so without a code of its own
-    known.or_else(|| answer.contains("The user executing the script").then_some(NOT_PERMITTED))
+impl Refusal {
+    /// The refusal that a server's error stands for, if it is one.
+    pub(super) fn of(error: &str) -> Option<Self> {
+        let known = REFUSALS.iter().find(|(known, _)| Some(*known) == code(error));
+        // Redis up to 7.0 has no code for a command that is not permitted inside a script, only this
+        // text (`scriptVerifyACL` in `src/script.c` of redis/redis). The error comes to us through the
+        // script, which can hand on nothing but its text.
+        let in_script =
+            || error.contains("The user executing the script").then_some(Self::NotPermitted);
+        known.map(|(_, refusal)| *refusal).or_else(in_script)
+    }
+
+    /// The reason in words.
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::OutOfMemory => "the server has no memory left",
+            Self::ReadOnlyReplica => "the server is a replica, which takes no writes",
+            Self::CannotSave => "the server cannot save to disk, and takes no writes",
+            Self::TooFewReplicas => "the server has too few replicas, and takes no writes",
+            Self::Loading => "the server is loading its data",
+            Self::ReplicaWithoutMaster => "the server is a replica that has lost its master",
+            Self::ClusterDown => "the cluster is down",
+            Self::KeysMoving => "the cluster is moving the keys to another node",
+            Self::NotInClusterMode => {
+                "the server is a node of a cluster; `mode` must be \"cluster\""
+            }
+            Self::NotPermitted => "the server does not permit its user what is needed",
+            Self::LoginRefused => "the server refuses the user or the password",
+            Self::BusyWithScript => "a script keeps the server busy",
+            Self::NotConnected => "no connection to the server can be made",
+            Self::NotConnectedInTime => "no connection to the server was made in time",
+            Self::TlsFailed => {
+                "TLS with the server failed: one does not accept the other's certificate"
+            }
+            Self::NoMaster => "no sentinel names a master that can be reached",
+            Self::NotAMaster => "the server that the sentinels name is not a master",
+            Self::MovedTooOften => "the cluster's keys move too often",
+            Self::EpochUnknown => "it is not known whether the server has what it was told",
+        }
+    }
 }
 
-/// Whether a server says by this answer that it is not the one to be asked (any more).
-pub(super) fn is_no_master(answer: &str) -> bool {
+impl CommandError {
+    /// What an error of the server means.
+    pub(super) fn answered(error: RedisError) -> Self {
+        match error.code().and_then(Refusal::of) {
+            Some(refusal) => Self::Refused(refusal),
+            None => Self::Failed(error),
+        }
+    }
+}
+
+impl From<Refusal> for CommandError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::Unavailable(refusal.text())
+    }
+}
+
+impl From<CommandError> for Error {
+    fn from(error: CommandError) -> Self {
+        match error {
+            CommandError::Refused(refusal) => refusal.into(),
+            CommandError::Failed(error) => Self::Failed(Box::new(error)),
+        }
+    }
+}
+
+/// The first word of a server's error. Inside a script it begins with a hyphen.
+fn code(error: &str) -> Option<&str> {
+    error.trim_start_matches('-').split_whitespace().next()
+}
+
+/// Whether a server says by this error that it is not, or no longer, the one to write to.
+pub(super) fn is_no_master(error: &str) -> bool {
     let signs = ["READONLY", "MASTERDOWN", "CLUSTERDOWN", "LOADING"];
-    let code = answer.trim_start_matches('-').split_whitespace().next();
-    code.is_some_and(|code| signs.contains(&code))
+    code(error).is_some_and(|code| signs.contains(&code))
 }
 
-/// A script says that its first write was turned away, with this answer.
-pub(super) fn denied(answer: String) -> Error {
-    match refusal(&answer) {
-        Some(text) => Error::Unavailable(text),
-        None => Error::Failed(answer.into()),
+/// What it means that the first write of a script was turned away with this error.
+pub(super) fn denied(error: String) -> Error {
+    match Refusal::of(&error) {
+        Some(refusal) => refusal.into(),
+        None => Error::Failed(error.into()),
     }
 }
 
-/// A command was sent, and this came back.
-pub(super) fn answered(error: RedisError) -> Error {
-    match error.code().and_then(refusal) {
-        Some(text) => Error::Unavailable(text),
-        None => Error::Failed(Box::new(error)),
-    }
-}
-
-/// Whether it is the server that has answered so.
-pub(super) fn is_answer(error: &RedisError) -> bool {
+/// Whether an error is one that the server sent, and not one of the connection.
+pub(super) fn is_from_server(error: &RedisError) -> bool {
     error.code().is_some()
 }
 
-/// A connection could not be made.
-pub(super) fn not_connected(error: &RedisError) -> &'static str {
+/// Why a connection could not be made.
+pub(super) fn not_connected(error: &RedisError) -> Refusal {
     tracing::debug!(error = %chain(error), "a store's server cannot be connected to");
-    if let Some(text) = error.code().and_then(refusal) {
-        return text;
+    if let Some(refusal) = error.code().and_then(Refusal::of) {
+        return refusal;
     }
     if error.kind() == ErrorKind::AuthenticationFailed {
-        return USER_REFUSED;
+        return Refusal::LoginRefused;
     }
     if error.is_timeout() {
-        return NOT_CONNECTED_IN_TIME;
+        return Refusal::NotConnectedInTime;
     }
-    // the library keeps the error of TLS where only its text can be reached
+    // The error of TLS is inside an `io::Error`, which `RedisError` does not give away: its `source`
+    // is the pointer that it shares the error by. Only the text leads there.
     let text = error.to_string();
     let is_tls = ["peer certificate", "fatal alert", "corrupt message"];
-    if is_tls.iter().any(|sign| text.contains(sign)) { TLS_FAILED } else { NO_CONNECTION }
+    if is_tls.iter().any(|sign| text.contains(sign)) {
+        Refusal::TlsFailed
+    } else {
+        Refusal::NotConnected
+    }
 }
 
-/// The server's reply is not of the shape that the script gives.
+/// A reply of the server has another shape than the command gives.
 #[derive(Debug, thiserror::Error)]
 #[error("a reply of the server has another shape than was expected")]
-pub(super) struct Shape;
+struct UnexpectedShape;
 
-pub(super) fn shape() -> Error {
-    Error::Failed(Box::new(Shape))
+/// A reply of the server has another shape than the command gives. It is never taken for an absence.
+pub(super) fn unexpected_shape() -> Error {
+    Error::Failed(Box::new(UnexpectedShape))
 }
 
 #[cfg(test)]

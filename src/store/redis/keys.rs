@@ -1,81 +1,81 @@
-//! Names of keys, and the part of them that an operation's record is in.
+//! The names of keys, and the shard that an operation belongs to.
 //!
-//! A record and the indexes of its shard carry one hash tag, so that in a cluster they are on one
-//! node and one script may change them together.
+//! A record and the indexes of its shard have the same hash tag, the part of a key in braces. A cluster
+//! keeps keys with one hash tag on one node, and there one script may change them together.
 
 use crate::operation::OperationId;
-use crate::store::listing::KeyDigest;
+use crate::store::list::KeyDigest;
 
-/// How many hash tags there are: as many as an id's first byte modulo this.
+/// The number of shards. It is part of the names of keys, so it must never change.
 pub(super) const SHARDS: usize = 64;
 
-/// What must be granted to a user on the server, with the built-in prefix. Under another prefix,
-/// the key pattern and the channel begin with that.
+/// What a user on the server must be granted, for the built-in prefix. With another prefix the key
+/// pattern and the channel begin with that one.
 pub const ACL_LINE: &str = "user onceward on >PASSWORD resetchannels ~{onceward:* \
      &onceward:endings -@all +evalsha +script|load +time +exists +hmget +hset +del +zadd +zrem \
      +zcard +zcount +zrangebyscore +zrevrangebyscore +publish +subscribe +ping +wait +role \
      +asking +get +set +info +config|get";
 
-/// A part of the records, below [`SHARDS`].
+/// A part of the records. Its number is below [`SHARDS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shard(usize);
 
 /// An index of the operations of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Index {
-    /// All of them, by when they were created.
+    /// All of them, by the time of creation.
     Created,
-    /// Those in flight, by when their lease ends.
+    /// Those in flight, by the end of the lease.
     InFlight,
-    /// Those uncertain, by when their hold ends.
+    /// Those uncertain, by the end of the hold.
     Uncertain,
-    /// The others, by when they are forgotten.
+    /// The others, by the end of the retention.
     Settled,
-    /// All of them, by the digest of their key.
+    /// All of them, by the digest of the key.
     Keys,
 }
 
-/// Makes the names.
+/// Makes the names of keys.
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
     prefix: String,
 }
 
 impl Shard {
-    /// Where the record of an operation is.
+    /// The shard of an operation.
     pub(super) fn of(id: OperationId) -> Self {
         let [first, ..] = id.as_bytes();
         Self(usize::from(*first) % SHARDS)
     }
 
-    /// All of them, from `start` on and around.
+    /// All shards, beginning with the one of number `start`.
     pub(super) fn all_from(start: usize) -> impl Iterator<Item = Self> + Clone {
         (0..SHARDS).map(move |shard| Self(start.wrapping_add(shard) % SHARDS))
     }
 
-    /// All of them.
+    /// All shards.
     pub(super) fn all() -> impl Iterator<Item = Self> + Clone {
         Self::all_from(0)
     }
 
-    /// The one whose keys belong to the store as a whole.
+    /// The shard whose keys belong to the store as a whole.
     pub(super) const fn first() -> Self {
         Self(0)
     }
 
-    /// Its number.
+    /// The number, below [`SHARDS`].
     pub(super) const fn number(self) -> usize {
         self.0
     }
 
-    /// What an id whose record is here may begin with.
+    /// The first byte of an id that belongs to this shard.
     pub(super) fn first_byte(self) -> u8 {
         u8::try_from(self.0).unwrap_or_default()
     }
 }
 
 impl Index {
-    /// In the order in which scripts take them.
+    /// All indexes, in the order in which the scripts expect their keys.
     pub(super) const ALL: [Self; 5] =
         [Self::Created, Self::InFlight, Self::Uncertain, Self::Settled, Self::Keys];
 
@@ -95,7 +95,7 @@ impl Keys {
         Self { prefix: prefix.to_owned() }
     }
 
-    /// The one exact key of an operation.
+    /// The key of an operation's record.
     pub(super) fn record(&self, id: OperationId) -> String {
         format!("{{{}:{}}}:op:{}", self.prefix, Shard::of(id).0, member(id))
     }
@@ -104,22 +104,22 @@ impl Keys {
         format!("{{{}:{}}}:{}", self.prefix, shard.0, index.as_str())
     }
 
-    /// Holds a random word for as long as the server keeps what it was told of the shard.
+    /// The key of a shard's epoch marker.
     pub(super) fn epoch(&self, shard: Shard) -> String {
         format!("{{{}:{}}}:epoch", self.prefix, shard.0)
     }
 
-    /// Something to try permissions on. It is gone at once.
+    /// A key on which permissions are tried. It is removed at once.
     pub(super) fn scratch(&self, name: &str) -> String {
         format!("{{{}:0}}:scratch:{name}", self.prefix)
     }
 
-    /// Where ends of attempts are told.
+    /// The channel on which the ends of attempts are published.
     pub(super) fn endings(&self) -> String {
         format!("{}:endings", self.prefix)
     }
 
-    /// The line that grants a user what this process does.
+    /// The line that grants a user what this process needs, see [`ACL_LINE`].
     pub(super) fn acl_line(&self) -> String {
         ACL_LINE
             .replace("~{onceward:", &format!("~{{{}:", self.prefix))
@@ -127,17 +127,17 @@ impl Keys {
     }
 }
 
-/// An operation in an index.
+/// An operation's member in an index.
 pub(super) fn member(id: OperationId) -> String {
     hex::encode(id.as_bytes())
 }
 
-/// A key's digest as a member's score: a score has 53 bits.
+/// The score for a key's digest. A score is a double, which holds integers of 53 bits.
 pub(super) const fn score_of(KeyDigest(digest): KeyDigest) -> u64 {
     digest >> 11
 }
 
-/// The operation that a member stands for; none if it is not of this program's making.
+/// The operation that a member names; none if this program did not write it.
 pub(super) fn operation_of(member: &[u8]) -> Option<OperationId> {
     let mut id = [0; 16];
     hex::decode_to_slice(member, &mut id).ok()?;
@@ -148,7 +148,7 @@ pub(super) fn operation_of(member: &[u8]) -> Option<OperationId> {
 mod tests {
     use super::*;
 
-    /// They are written in stores: another name would be another key.
+    /// Stores hold them: under another name nothing would be found any more.
     #[test]
     fn names_of_keys_are_what_they_were() {
         let keys = Keys::under("onceward");

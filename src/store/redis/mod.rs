@@ -1,16 +1,24 @@
-//! On Redis or Valkey, for several machines.
+//! A store on Redis or Valkey, for several machines.
 //!
-//! The record of an operation is a hash under one exact key. One script puts the next record in its
-//! place and keeps the indexes of its shard, in one atomic step on the server's own time. A script
-//! that is sent twice does what it does once, so a call is made again when its connection is lost.
+//! The record of an operation is a hash under one exact key. One script, `swap.lua`, replaces the record
+//! and updates the indexes of its shard, in one atomic step on the server's own time. A script that is
+//! sent twice takes effect once, so a command is sent again when its connection is lost.
 //!
-//! What the server has acknowledged is as durable as the server is set up to make it. With
-//! `replica_acks`, replicas have it as well before it counts; a failover to a replica that was not
-//! among them may still lose it.
+//! A change is as durable as the server is set up to make it. With `replica_acks` it counts only once
+//! that many replicas have confirmed it; a failover to a replica that was not among them may still lose
+//! it.
+//!
+//! | files | do |
+//! | --- | --- |
+//! | `records`, `swap.lua`, `command`, `reply` | the atomic step |
+//! | `expiry`, `expire.lua`, `page`, `epoch`, `concerns` | the other calls |
+//! | `servers`, `cluster`, `node`, `dial`, `failure` | connections, and which server a command goes to |
+//! | `subscription` | notifications of ended attempts |
+//! | `keys` | the names of keys |
 #![doc = include_str!("../../../docs/redis.md")]
 
-mod call;
 mod cluster;
+mod command;
 mod concerns;
 mod dial;
 mod epoch;
@@ -35,42 +43,41 @@ use self::keys::Keys;
 use self::records::Redis;
 use self::servers::Servers;
 use self::subscription::Subscription;
-use super::endings::Endings;
-use super::epoch::Epoch;
-use super::shared::Shared;
+use super::shared::{EpochTracker, SharedStore};
+use super::watch::Watchers;
 use super::{Certificates, SetupError, Store, WhenEmptied};
 use crate::clock::Clock;
 use crate::secret::Secret;
 
-/// Which servers, and how they are used.
+/// The servers to use, and how.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where they are: `redis://` or `rediss://` URLs. In a URL may stand a user and a password.
+    /// The servers' `redis://` or `rediss://` URLs. A URL may hold a user and a password.
     pub urls: Vec<Secret>,
     /// How several servers belong together.
     pub mode: Mode,
-    /// What every key begins with, so that one server may be shared.
+    /// The beginning of every key, so that a server can be shared with others.
     pub prefix: String,
-    /// Replicas that must have a claim, a settle or a resolve before it counts.
+    /// Replicas that must confirm a claim, a settle or a decision before it counts.
     pub replica_acks: usize,
-    /// Longest that a call may take.
+    /// The longest that a call may take.
     pub timeout: Duration,
-    /// The user; else that of the URL.
+    /// The user; none for the one in the URL.
     pub username: Option<String>,
-    /// The password; else that of the URL.
+    /// The password; none for the one in the URL.
     pub password: Option<Secret>,
-    /// How servers and this process prove who they are, on `rediss://`.
+    /// The certificates for `rediss://`.
     pub certificates: Certificates,
-    /// What becomes of claims when a server comes back empty.
+    /// What becomes of claims when a server has lost its records.
     pub when_emptied: WhenEmptied,
 }
 
 /// How several servers belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mode {
-    /// The URL is that of one server.
+    /// The URL is that of the only server.
     Single,
-    /// The URLs are those of sentinels, which know who is the master of this name.
+    /// The URLs are those of sentinels, which know the address of the master of this name.
     Sentinel {
         /// The name that the sentinels monitor.
         master: String,
@@ -80,7 +87,7 @@ pub enum Mode {
 }
 
 impl Settings {
-    /// Whether connections can be made of these settings.
+    /// Checks the settings and reads the certificates. Connects to no server.
     ///
     /// # Errors
     ///
@@ -90,21 +97,21 @@ impl Settings {
     }
 }
 
-/// A store on these servers. Nothing is connected before it is used, and lost connections are made
-/// again.
+/// Opens a store on these servers. It connects when it is first used, and again after a connection was
+/// lost.
 ///
 /// # Errors
 ///
 /// If a file cannot be read, or the settings do not make a connection.
 pub fn open(settings: &Settings, clock: Clock) -> Result<Arc<dyn Store>, SetupError> {
-    let endings = Endings::default();
-    let records = Redis {
+    let watchers = Watchers::default();
+    let server = Redis {
         servers: Arc::new(Servers::new(settings)?),
         keys: Keys::under(&settings.prefix),
         replica_acks: settings.replica_acks,
-        turn: AtomicUsize::new(0),
-        epoch: Epoch::new(settings.when_emptied),
-        subscription: Subscription::new(endings.clone()),
+        next_expiry: AtomicUsize::new(0),
+        epoch: EpochTracker::new(settings.when_emptied),
+        subscription: Subscription::new(watchers.clone()),
     };
-    Ok(Arc::new(Shared::new(records, endings, settings.timeout, clock)))
+    Ok(Arc::new(SharedStore::new(server, watchers, settings.timeout, clock)))
 }

@@ -1,76 +1,81 @@
-//! One server: the connection to it that everybody shares, and those that wait for its replicas.
+//! One server: the connection that all calls share, and those of calls that wait for replicas.
 
 use std::pin::pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, Pipeline, RedisError, ServerErrorKind, Value, cmd};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::call::Call;
+use super::command::Command;
 use super::dial::{Dialer, Target};
-use super::failure::{NOT_CONNECTED_IN_TIME, is_answer};
+use super::failure::{Refusal, is_from_server};
 
-/// Connections that wait for replicas at a time.
+/// The most connections that wait for replicas at a time.
 const WAITING_MAX: usize = 64;
 
 /// A server. It is connected to when it is needed.
 #[derive(Debug)]
 pub(super) struct Node {
     target: Target,
-    line: Mutex<Line>,
+    shared: Mutex<SharedConnection>,
+    /// Held while a shared connection is made, so that a crowd of calls makes one and not many.
     dialing: tokio::sync::Mutex<()>,
-    spare: Mutex<Spare>,
+    idle: Mutex<IdleConnections>,
     waiting: Semaphore,
 }
 
-/// The shared connection, and the how-manieth it is.
+/// The connection that all calls share.
 #[derive(Debug, Default)]
-struct Line {
+struct SharedConnection {
     connection: Option<MultiplexedConnection>,
-    number: u64,
+    /// How many connections there have been.
+    generation: u64,
 }
 
-/// Connections on which nobody waits, and how often all were let go of.
+/// Connections for calls that wait for replicas, while no call uses them.
 #[derive(Debug, Default)]
-struct Spare {
+struct IdleConnections {
     connections: Vec<MultiplexedConnection>,
-    hang_ups: u64,
+    /// How often all of them were closed.
+    closed: u64,
 }
 
-/// What a call asks of the node beside itself.
+/// How a command is delivered to a node.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Delivery {
-    /// The node does not have the keys yet, but another one has said that it will.
+    /// Whether to send `ASKING` before it: the node is about to take over the keys, and serves them
+    /// only to those who were sent there.
     pub(super) asking: bool,
-    /// Replicas that must have the change.
+    /// Replicas that must confirm the change.
     pub(super) acks: usize,
 }
 
-/// A call brought no answer of the server.
+/// A command brought no reply of the server.
 #[derive(Debug)]
-pub(super) enum Lost {
+pub(super) enum SendError {
     /// It was not sent.
-    Unsent(&'static str),
-    /// It may have been.
-    Broken(RedisError),
+    NotSent(Refusal),
+    /// The connection was lost. The command may have been sent, and may have been run.
+    ConnectionLost(RedisError),
 }
 
-/// What a server answered, and how many replicas have it.
+/// What a server replied.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct NodeReply {
     pub(super) value: Result<Value, RedisError>,
+    /// Replicas that confirmed the change.
     pub(super) acks: usize,
-    /// It is that to another try; an earlier one was lost.
-    pub(super) was_lost: bool,
+    /// Whether the command had been sent before, on a connection that was lost.
+    pub(super) was_resent: bool,
 }
 
-impl Answer {
-    /// The call was turned away.
+impl NodeReply {
+    /// The server turned the command away.
     pub(super) const fn refusal(error: RedisError) -> Self {
-        Self { value: Err(error), acks: 0, was_lost: false }
+        Self { value: Err(error), acks: 0, was_resent: false }
     }
 }
 
@@ -78,9 +83,9 @@ impl Node {
     pub(super) fn new(target: Target) -> Self {
         Self {
             target,
-            line: Mutex::default(),
+            shared: Mutex::default(),
             dialing: tokio::sync::Mutex::default(),
-            spare: Mutex::default(),
+            idle: Mutex::default(),
             waiting: Semaphore::new(WAITING_MAX),
         }
     }
@@ -89,210 +94,221 @@ impl Node {
         &self.target
     }
 
-    /// How many connections there have been: another number, another server perhaps.
-    pub(super) fn number(&self) -> u64 {
-        self.line().number
+    /// How many shared connections there have been. After another one it may be another server: a
+    /// sentinel may name a new master.
+    pub(super) fn generation(&self) -> u64 {
+        self.shared.lock().generation
     }
 
-    /// Lets go of all connections; calls that wait for an answer still get it.
+    /// Gives up all connections. Calls that wait for a reply still get it.
     pub(super) fn hang_up(&self) {
-        self.line().connection = None;
-        self.spare().hang_up();
+        self.shared.lock().connection = None;
+        self.idle.lock().close_all();
     }
 
-    /// Has the server do something.
+    /// Sends a command and waits for the reply.
     pub(super) async fn send(
         &self,
         dialer: &Dialer,
-        call: &Call,
+        command: &Command,
         delivery: Delivery,
-        patience: Duration,
-    ) -> Result<Answer, Lost> {
+        limit: Duration,
+    ) -> Result<NodeReply, SendError> {
         if delivery.acks == 0 {
-            self.send_shared(dialer, call, delivery, patience).await
+            self.send_shared(dialer, command, delivery, limit).await
         } else {
-            self.send_alone(dialer, call, delivery, patience).await
+            self.send_alone(dialer, command, delivery, limit).await
         }
     }
 
-    /// On the connection that everybody shares.
+    /// Sends a command on the shared connection.
     async fn send_shared(
         &self,
         dialer: &Dialer,
-        call: &Call,
+        command: &Command,
         delivery: Delivery,
-        patience: Duration,
-    ) -> Result<Answer, Lost> {
-        let ready = patience * 3 / 4;
-        let (number, mut connection) = in_time(ready, self.connection(dialer)).await?;
-        let mut asked = pin!(ask(&mut connection, call, delivery, patience));
-        let answer = if let Ok(answer) = timeout(ready, &mut asked).await {
-            answer
+        limit: Duration,
+    ) -> Result<NodeReply, SendError> {
+        let ready = ready_within(limit);
+        let connected = in_time(ready, self.connection(dialer)).await?;
+        let Connected { mut connection, generation } = connected;
+        let mut replied = pin!(deliver(&mut connection, command, delivery, limit));
+        let reply = if let Ok(reply) = timeout(ready, &mut replied).await {
+            reply
         } else {
-            // it may be dead without a sign of it: the next call makes a new one
-            self.line().let_go(number);
-            asked.await
+            // A network that drops packets silently kills a connection without a sign. The next call
+            // makes a new one; this one goes on waiting for what is left of its time.
+            self.shared.lock().give_up(generation);
+            replied.await
         };
-        if matches!(answer, Err(Lost::Broken(_))) {
-            self.line().let_go(number);
+        if matches!(reply, Err(SendError::ConnectionLost(_))) {
+            self.shared.lock().give_up(generation);
         }
-        answer
+        reply
     }
 
-    /// On a connection that nobody else uses until the replicas have answered.
+    /// Sends a command on a connection that no other call uses until the replicas have confirmed:
+    /// `WAIT` blocks whatever comes after it on a connection.
     async fn send_alone(
         &self,
         dialer: &Dialer,
-        call: &Call,
+        command: &Command,
         delivery: Delivery,
-        patience: Duration,
-    ) -> Result<Answer, Lost> {
-        let ready = patience * 3 / 4;
+        limit: Duration,
+    ) -> Result<NodeReply, SendError> {
+        let ready = ready_within(limit);
         let taken = in_time(ready, async {
-            let permit = self.waiting.acquire().await.map_err(|_| NOT_CONNECTED_IN_TIME)?;
-            let (spare, hang_ups) = self.spare().take();
-            let connection = match spare {
+            let permit = self.waiting.acquire().await.map_err(|_| Refusal::NotConnectedInTime)?;
+            let (idle, closed) = self.idle.lock().take();
+            let connection = match idle {
                 Some(connection) => connection,
                 None => dialer.connect(&self.target).await?,
             };
-            Ok((permit, connection, hang_ups))
+            Ok((permit, connection, closed))
         });
-        let (_permit, mut connection, hang_ups) = taken.await?;
-        // a call that is dropped before its end takes the connection with it
-        let answer = ask(&mut connection, call, delivery, patience).await;
-        match &answer {
-            Ok(_) => self.spare().put(connection, hang_ups),
-            // where one has ended, the others have
-            Err(_) => self.spare().hang_up(),
+        let (_permit, mut connection, closed) = taken.await?;
+        // A call that is dropped before its end drops the connection too. It must not be used again:
+        // the reply to this call would be taken for one to the next.
+        let reply = deliver(&mut connection, command, delivery, limit).await;
+        match &reply {
+            Ok(_) => self.idle.lock().put(connection, closed),
+            // Where one connection was ended, by a restart or a failover, the others were too.
+            Err(_) => self.idle.lock().close_all(),
         }
-        answer
+        reply
     }
 
-    /// The connection that everybody shares.
-    async fn connection(
-        &self,
-        dialer: &Dialer,
-    ) -> Result<(u64, MultiplexedConnection), &'static str> {
-        if let Some(there) = self.line().current() {
-            return Ok(there);
+    /// The shared connection. It is made if there is none.
+    async fn connection(&self, dialer: &Dialer) -> Result<Connected, Refusal> {
+        if let Some(connected) = self.shared.lock().current() {
+            return Ok(connected);
         }
         let _one_at_a_time = self.dialing.lock().await;
-        if let Some(there) = self.line().current() {
-            return Ok(there);
+        // Another call may have made one while this one waited for its turn.
+        if let Some(connected) = self.shared.lock().current() {
+            return Ok(connected);
         }
         let connection = dialer.connect(&self.target).await?;
-        let mut line = self.line();
-        line.number += 1;
-        line.connection = Some(connection.clone());
-        Ok((line.number, connection))
-    }
-
-    /// A panic cannot have left it half changed.
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn spare(&self) -> MutexGuard<'_, Spare> {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut shared = self.shared.lock();
+        shared.generation += 1;
+        shared.connection = Some(connection.clone());
+        Ok(Connected { connection, generation: shared.generation })
     }
 }
 
-impl Line {
-    fn current(&self) -> Option<(u64, MultiplexedConnection)> {
-        Some((self.number, self.connection.clone()?))
+/// A connection, and which of the shared ones it is.
+struct Connected {
+    connection: MultiplexedConnection,
+    generation: u64,
+}
+
+impl SharedConnection {
+    fn current(&self) -> Option<Connected> {
+        let connection = self.connection.clone()?;
+        Some(Connected { connection, generation: self.generation })
     }
 
-    /// Lets go of a connection, if it is still the one that is shared.
-    fn let_go(&mut self, number: u64) {
-        if self.number == number {
+    /// Gives up a connection, unless it was replaced by a newer one.
+    fn give_up(&mut self, generation: u64) {
+        if self.generation == generation {
             self.connection = None;
         }
     }
 }
 
-impl Spare {
-    /// One, if there is one, and how often all were let go of by now.
+impl IdleConnections {
+    /// A connection, if there is one, and how often all were closed by now.
     fn take(&mut self) -> (Option<MultiplexedConnection>, u64) {
-        (self.connections.pop(), self.hang_ups)
+        (self.connections.pop(), self.closed)
     }
 
-    /// One is free, unless all were let go of since it was taken.
-    fn put(&mut self, connection: MultiplexedConnection, hang_ups: u64) {
-        if self.hang_ups == hang_ups {
+    /// Takes a connection back, unless all were closed since it was taken.
+    fn put(&mut self, connection: MultiplexedConnection, closed: u64) {
+        if self.closed == closed {
             self.connections.push(connection);
         }
     }
 
-    fn hang_up(&mut self) {
+    fn close_all(&mut self) {
         self.connections.clear();
-        self.hang_ups += 1;
+        self.closed += 1;
     }
+}
+
+/// The part of a call's time after which a step of it counts as failed, so that time is left to try
+/// elsewhere or to say so.
+fn ready_within(limit: Duration) -> Duration {
+    limit * 3 / 4
 }
 
 async fn in_time<T>(
     limit: Duration,
-    ready: impl Future<Output = Result<T, &'static str>>,
-) -> Result<T, Lost> {
+    ready: impl Future<Output = Result<T, Refusal>>,
+) -> Result<T, SendError> {
     let ready = timeout(limit, ready).await;
-    ready.unwrap_or(Err(NOT_CONNECTED_IN_TIME)).map_err(Lost::Unsent)
+    ready.unwrap_or(Err(Refusal::NotConnectedInTime)).map_err(SendError::NotSent)
 }
 
-/// Sends a call, and once more with its script if the server does not know that.
-async fn ask(
+/// Sends a command. If the server does not know its script, loads that and sends the command again.
+async fn deliver(
     connection: &mut MultiplexedConnection,
-    call: &Call,
+    command: &Command,
     delivery: Delivery,
-    patience: Duration,
-) -> Result<Answer, Lost> {
-    let answer = once(connection, call, delivery, patience).await?;
-    let (Some(load), Err(error)) = (&call.load, &answer.value) else { return Ok(answer) };
+    limit: Duration,
+) -> Result<NodeReply, SendError> {
+    let reply = deliver_once(connection, command, delivery, limit).await?;
+    let (Some(load), Err(error)) = (&command.load, &reply.value) else { return Ok(reply) };
     if error.kind() != ErrorKind::Server(ServerErrorKind::NoScript) {
-        return Ok(answer);
+        return Ok(reply);
     }
     let loaded = connection.send_packed_command(load).await.and_then(Value::extract_error);
     if let Err(error) = loaded {
-        // the call itself was not run: what the server says is all that has happened
-        return answer_of(Err(error), 0);
+        // The script was not run, so this error is all that has happened.
+        return reply_of(Err(error), 0);
     }
-    once(connection, call, delivery, patience).await
+    deliver_once(connection, command, delivery, limit).await
 }
 
-async fn once(
+async fn deliver_once(
     connection: &mut MultiplexedConnection,
-    call: &Call,
+    command: &Command,
     delivery: Delivery,
-    patience: Duration,
-) -> Result<Answer, Lost> {
+    limit: Duration,
+) -> Result<NodeReply, SendError> {
     if !delivery.asking && delivery.acks == 0 {
-        let value = connection.send_packed_command(&call.command).await;
-        return answer_of(value, 0);
+        let value = connection.send_packed_command(&command.cmd).await;
+        return reply_of(value, 0);
     }
+    // Sent as one: `ASKING` holds for the next command only, and `WAIT` counts the replicas that have
+    // what this connection wrote.
     let mut pipeline = Pipeline::new();
     if delivery.asking {
         pipeline.add_command(cmd("ASKING"));
     }
-    pipeline.add_command(call.command.clone());
+    pipeline.add_command(command.cmd.clone());
     if delivery.acks > 0 {
-        let millis = u64::try_from((patience * 3 / 4).as_millis()).unwrap_or(u64::MAX);
+        let millis = u64::try_from(ready_within(limit).as_millis()).unwrap_or(u64::MAX);
         pipeline.add_command(cmd("WAIT").arg(delivery.acks).arg(millis).take());
     }
-    let asked = 1 + usize::from(delivery.asking) + usize::from(delivery.acks > 0);
-    let answers = connection.send_packed_commands(&pipeline, 0, asked).await;
-    let mut answers = answers.map_err(Lost::Broken)?.into_iter().skip(usize::from(delivery.asking));
-    let value = answers.next().unwrap_or_default();
-    let acks = match answers.next() {
+    let count = 1 + usize::from(delivery.asking) + usize::from(delivery.acks > 0);
+    let replies = connection.send_packed_commands(&pipeline, 0, count).await;
+    let replies = replies.map_err(SendError::ConnectionLost)?;
+    let mut replies = replies.into_iter().skip(usize::from(delivery.asking));
+    let value = replies.next().unwrap_or_default();
+    let acks = match replies.next() {
         Some(Value::Int(acks)) => usize::try_from(acks).unwrap_or(0),
+        // `WAIT` was refused, or was not sent: no replica is known to have the change.
         Some(_) | None => 0,
     };
-    answer_of(Ok(value), acks)
+    reply_of(Ok(value), acks)
 }
 
-fn answer_of(value: Result<Value, RedisError>, acks: usize) -> Result<Answer, Lost> {
+fn reply_of(value: Result<Value, RedisError>, acks: usize) -> Result<NodeReply, SendError> {
     let value = match value {
         Ok(Value::ServerError(error)) => Err(RedisError::from(error)),
         Ok(value) => Ok(value),
-        Err(error) if is_answer(&error) => Err(error),
-        Err(error) => return Err(Lost::Broken(error)),
+        Err(error) if is_from_server(&error) => Err(error),
+        Err(error) => return Err(SendError::ConnectionLost(error)),
     };
-    Ok(Answer { value, acks, was_lost: false })
+    Ok(NodeReply { value, acks, was_resent: false })
 }

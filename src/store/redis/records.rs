@@ -1,4 +1,4 @@
-//! The records of a server, and the atomic steps on them.
+//! The records on Redis, and the atomic steps on them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -6,54 +6,50 @@ use std::sync::atomic::AtomicUsize;
 use async_trait::async_trait;
 use redis::Value;
 
-use super::call::{Call, SWAP};
-use super::epoch::Guard;
-use super::failure::{KEYS_MOVE, denied, is_no_master, shape};
+use super::command::{Command, SWAP};
+use super::failure::{CommandError, Refusal, denied, is_no_master, unexpected_shape};
 use super::keys::{Index, Keys, Shard, member, score_of};
 use super::reply::{bytes, number, parts, text};
-use super::servers::{Acked, Servers};
+use super::servers::{ConfirmedReply, Servers};
 use super::subscription::Subscription;
 use crate::operation::{OperationId, Timestamp};
-use crate::store::epoch::Epoch;
-use crate::store::listing::KeyDigest;
+use crate::store::list::{KeyDigest, ListQuery};
 use crate::store::shared::{
-    Conditions, Expected, Expired, Page, Purpose, Put, Records, Revision, Seen, Stored, Swap,
-    Swapped,
+    Conditions, EpochTracker, Expected, ExpiryPass, Found, Purpose, RecordPage, RecordServer,
+    Revision, StoredRecord, Swap, SwapResult, Write,
 };
-use crate::store::{Concern, Corrupt, Error, ListQuery};
+use crate::store::{Concern, Corrupt, Error};
 
 /// Records on Redis.
 #[derive(Debug)]
 pub(super) struct Redis {
     pub(super) servers: Arc<Servers>,
     pub(super) keys: Keys,
+    /// Replicas that must confirm a durable change.
     pub(super) replica_acks: usize,
-    /// Which shard the next pass of expiry begins with.
-    pub(super) turn: AtomicUsize,
-    pub(super) epoch: Epoch,
+    /// The number of the shard that the next pass of expiry begins with.
+    pub(super) next_expiry: AtomicUsize,
+    pub(super) epoch: EpochTracker,
     pub(super) subscription: Subscription,
 }
 
+/// A key that must hold this word for a claim to be granted: the marker of the epoch.
+pub(super) struct EpochGuard {
+    pub(super) key: String,
+    pub(super) word: String,
+}
+
 #[async_trait]
-impl Records for Redis {
-    async fn swap(&self, swap: Swap<'_>) -> Result<Swapped, Error> {
+impl RecordServer for Redis {
+    async fn swap(&self, swap: Swap<'_>) -> Result<SwapResult, Error> {
         self.subscription.begin(&self.servers, &self.keys);
-        match self.put(&swap).await {
-            // what is only read is found while keys are moved, and a replay needs no more
-            Err(Error::Unavailable(why)) if why == KEYS_MOVE => {
-                let look = Swap { change: Put::Nothing, ..swap };
-                match self.put(&look).await? {
-                    Swapped::Refused(seen) if is_another(&swap, &seen) => {
-                        Ok(Swapped::Refused(seen))
-                    }
-                    Swapped::Refused(_) | Swapped::Done(_) => Err(Error::Unavailable(why)),
-                }
-            }
-            swapped => swapped,
+        match self.try_swap(&swap).await? {
+            Some(result) => Ok(result),
+            None => self.read_while_keys_move(&swap).await,
         }
     }
 
-    async fn expire(&self, limit: usize) -> Result<Expired, Error> {
+    async fn expire(&self, limit: usize) -> Result<ExpiryPass, Error> {
         self.expire_due(limit).await
     }
 
@@ -61,7 +57,7 @@ impl Records for Redis {
         self.count_uncertain().await
     }
 
-    async fn to_try(&self) -> Result<Vec<[u8; 16]>, Error> {
+    async fn probe_ids(&self) -> Result<Vec<[u8; 16]>, Error> {
         self.one_id_for_each_server().await
     }
 
@@ -69,15 +65,16 @@ impl Records for Redis {
         self.acknowledge_loss().await
     }
 
-    async fn page(&self, listing: &ListQuery) -> Result<Page, Error> {
-        self.page_of(listing).await
+    async fn page(&self, query: &ListQuery) -> Result<RecordPage, Error> {
+        self.page_of(query).await
     }
 
     async fn concerns(&self) -> Result<Vec<Concern>, Error> {
-        self.look_for_concerns().await
+        self.all_concerns().await
     }
 
     fn clock_of(&self, id: OperationId) -> usize {
+        // Each master of a cluster has a clock of its own.
         if self.servers.is_cluster() { Shard::of(id).number() } else { 0 }
     }
 
@@ -88,77 +85,102 @@ impl Records for Redis {
 }
 
 impl Redis {
-    /// One round trip of a swap.
-    async fn put(&self, swap: &Swap<'_>) -> Result<Swapped, Error> {
+    /// A swap, in one round trip. None: a cluster is moving the keys, and nothing was done.
+    async fn try_swap(&self, swap: &Swap<'_>) -> Result<Option<SwapResult>, Error> {
         let shard = Shard::of(swap.id);
         let grants = swap.purpose == Purpose::Grant;
         let guard = if grants { self.guard(shard).await? } else { None };
-        let call = self.call_of(swap, guard);
-        let wanted = self.acks_of(&swap.change);
-        let answer = self.servers.call_acked(shard, &call, wanted).await?;
-        let Acked { value, acks, was_lost, node } = answer;
-        let told = told(value).ok_or_else(shape)?;
-        match told {
-            Told::Done(_) if acks < wanted => Err(Error::TooFewReplicas { wanted, had: acks }),
-            Told::Done(at) => Ok(Swapped::Done(at)),
-            Told::Seen(seen) => Ok(Swapped::Refused(seen)),
-            Told::Emptied => Err(self.is_refused_by_guard().await),
-            Told::Unreadable => Err(Error::Unreadable(swap.id, Corrupt::Foreign)),
-            Told::Denied(answer) => {
-                if is_no_master(&answer) {
-                    self.servers.is_demoted(shard, &node);
+        let command = self.command_of(swap, guard);
+        let wanted = self.acks_of(&swap.write);
+        let reply = match self.servers.run_confirmed(shard, &command, wanted).await {
+            Ok(reply) => reply,
+            Err(CommandError::Refused(Refusal::KeysMoving)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let ConfirmedReply { value, acks, was_resent, node } = reply;
+        match SwapReply::parse(value).ok_or_else(unexpected_shape)? {
+            SwapReply::Done(_) if acks < wanted => Err(Error::TooFewReplicas { wanted, had: acks }),
+            SwapReply::Done(at) => Ok(Some(SwapResult::Done(at))),
+            SwapReply::Found(found) => Ok(Some(SwapResult::Refused(found))),
+            SwapReply::Emptied => Err(self.why_guard_failed().await),
+            SwapReply::Unreadable => Err(Error::Unreadable(swap.id, Corrupt::Foreign)),
+            SwapReply::Denied(error) => {
+                if is_no_master(&error) {
+                    self.servers.distrust(shard, &node);
                 }
-                // a refusal says nothing about what was sent before
-                Err(if was_lost { Error::Failed(answer.into()) } else { denied(answer) })
+                // A refusal now says nothing about the earlier send, which may have taken effect.
+                if was_resent {
+                    return Err(Error::Failed(error.into()));
+                }
+                match Refusal::of(&error) {
+                    Some(Refusal::KeysMoving) => Ok(None),
+                    Some(_) | None => Err(denied(error)),
+                }
             }
         }
     }
 
-    /// Replicas that must have a change.
-    fn acks_of(&self, change: &Put<'_>) -> usize {
-        match conditions(change) {
+    /// Reads the record of a swap that could not be made because its keys are on the move. A command on
+    /// one key works in the meantime, and a replay needs no more than the record.
+    async fn read_while_keys_move(&self, swap: &Swap<'_>) -> Result<SwapResult, Error> {
+        let read = Swap { write: Write::Nothing, ..*swap };
+        match self.try_swap(&read).await? {
+            Some(SwapResult::Refused(found)) if is_unexpected(swap, &found) => {
+                Ok(SwapResult::Refused(found))
+            }
+            Some(SwapResult::Refused(_) | SwapResult::Done(_)) | None => {
+                Err(Refusal::KeysMoving.into())
+            }
+        }
+    }
+
+    /// Replicas that must confirm a write.
+    fn acks_of(&self, write: &Write<'_>) -> usize {
+        match write.conditions() {
             Some(Conditions { durable: true, .. }) => self.replica_acks,
             Some(Conditions { durable: false, .. }) | None => 0,
         }
     }
 
-    fn call_of(&self, swap: &Swap<'_>, guard: Option<Guard>) -> Call {
+    fn command_of(&self, swap: &Swap<'_>, guard: Option<EpochGuard>) -> Command {
         let shard = Shard::of(swap.id);
         let mut keys = vec![self.keys.record(swap.id)];
         let (expected, lapsed) = match swap.expected {
-            Expected::Nothing => (String::new(), false),
+            Expected::NoRecord => (String::new(), false),
             Expected::Revision { revision, lapsed } => (revision.0.to_string(), lapsed),
         };
-        let change = match swap.change {
-            Put::Nothing => "look",
-            Put::Removal(_) => "remove",
-            Put::Record { .. } => "put",
+        let write = match swap.write {
+            Write::Nothing => "look",
+            Write::Removal(_) => "remove",
+            Write::Record { .. } => "put",
         };
-        if !matches!(swap.change, Put::Nothing) {
+        // A read names one key alone, so that it works while a slot moves: a command on several keys is
+        // refused then.
+        if !matches!(swap.write, Write::Nothing) {
             keys.extend(Index::ALL.map(|index| self.keys.index(shard, index)));
         }
-        let (guarded, word) = guard.map(|Guard { key, word }| (key, word)).unzip();
-        keys.extend(guarded);
-        let conditions = conditions(&swap.change);
+        let (guard_key, guard_word) = guard.map(|EpochGuard { key, word }| (key, word)).unzip();
+        keys.extend(guard_key);
+        let conditions = swap.write.conditions();
         let not_before =
             conditions.map_or_else(Timestamp::default, |conditions| conditions.not_before);
         let not_after =
             conditions.map_or_else(Timestamp::default, |conditions| conditions.not_after);
-        let call = Call::script(&SWAP, &keys)
+        let command = Command::script(&SWAP, &keys)
             .arg(member(swap.id))
             .arg(expected)
             .arg(flag(lapsed))
-            .arg(change)
+            .arg(write)
             .arg(flag(swap.waits))
             .arg(not_before.0)
             .arg(not_after.0)
             .arg(flag(conditions.is_some_and(|conditions| conditions.ends)))
-            .arg(flag(self.acks_of(&swap.change) > 0))
+            .arg(flag(self.acks_of(&swap.write) > 0))
             .arg(self.keys.endings())
             .arg(swap.id.to_string());
-        match swap.change {
-            Put::Nothing | Put::Removal(_) => call,
-            Put::Record { revision, bytes, operation, .. } => call
+        match swap.write {
+            Write::Nothing | Write::Removal(_) => command,
+            Write::Record { revision, bytes, operation, .. } => command
                 .arg(revision.0.to_string())
                 .arg(bytes)
                 .arg(operation.state.as_str())
@@ -166,72 +188,69 @@ impl Redis {
                 .arg(operation.created_at.0)
                 .arg(&*operation.asked.route)
                 .arg(score_of(KeyDigest::of(&operation.asked.key)))
-                // none is no argument
-                .arg(word.as_slice()),
+                // An empty slice adds no argument.
+                .arg(guard_word.as_slice()),
         }
     }
 
     /// The time on the clock of a shard's server.
     pub(super) async fn time(&self, shard: Shard) -> Result<Timestamp, Error> {
-        let time = self.servers.call(shard, &Call::command("TIME", &[])).await?;
-        let time = parts(time).ok_or_else(shape)?;
-        let [seconds, micros] = time.as_slice() else { return Err(shape()) };
-        let (seconds, micros) = number(seconds).zip(number(micros)).ok_or_else(shape)?;
+        let time = self.servers.run(shard, &Command::new("TIME", &[])).await?;
+        let time = parts(time).ok_or_else(unexpected_shape)?;
+        let [seconds, micros] = time.as_slice() else { return Err(unexpected_shape()) };
+        let (seconds, micros) = number(seconds).zip(number(micros)).ok_or_else(unexpected_shape)?;
         Ok(Timestamp(seconds * 1000 + micros / 1000))
     }
 }
 
-/// What the script says.
-enum Told {
+/// What the script replies.
+enum SwapReply {
     Done(Timestamp),
-    Seen(Seen),
+    Found(Found),
     Unreadable,
     Emptied,
+    /// The server turned the first write away, with this error.
     Denied(String),
 }
 
-fn told(value: Value) -> Option<Told> {
-    let mut parts = parts(value)?.into_iter();
-    let how = text(&parts.next()?)?;
-    let what = parts.next()?;
-    if how == "denied" {
-        return Some(Told::Denied(text(&what)?));
-    }
-    let at = Timestamp(number(&what)?);
-    match how.as_str() {
-        "done" => Some(Told::Done(at)),
-        "unreadable" => Some(Told::Unreadable),
-        "emptied" => Some(Told::Emptied),
-        "seen" => {
-            let stored = match parts.next() {
-                None => None,
-                Some(revision) => Some(Stored {
-                    revision: Revision(number(&revision)?),
-                    bytes: bytes(parts.next()?)?,
-                }),
-            };
-            Some(Told::Seen(Seen { at, stored }))
+impl SwapReply {
+    fn parse(value: Value) -> Option<Self> {
+        let mut parts = parts(value)?.into_iter();
+        let name = text(&parts.next()?)?;
+        let detail = parts.next()?;
+        // This reply has the server's error where the others have the time.
+        if name == "denied" {
+            return Some(Self::Denied(text(&detail)?));
         }
-        _ => None,
+        let at = Timestamp(number(&detail)?);
+        match name.as_str() {
+            "done" => Some(Self::Done(at)),
+            "unreadable" => Some(Self::Unreadable),
+            "emptied" => Some(Self::Emptied),
+            "seen" => {
+                let stored = match parts.next() {
+                    None => None,
+                    Some(revision) => Some(StoredRecord {
+                        revision: Revision(number(&revision)?),
+                        bytes: bytes(parts.next()?)?,
+                    }),
+                };
+                Some(Self::Found(Found { at, stored }))
+            }
+            _ => None,
+        }
     }
 }
 
-const fn conditions(change: &Put<'_>) -> Option<Conditions> {
-    match change {
-        Put::Nothing => None,
-        Put::Removal(conditions) | Put::Record { conditions, .. } => Some(*conditions),
-    }
-}
-
-/// Whether what was seen is not what was expected.
-fn is_another(swap: &Swap<'_>, seen: &Seen) -> bool {
-    let found = seen.stored.as_ref().map(|stored| stored.revision);
+/// Whether another revision was found than the swap expected.
+fn is_unexpected(swap: &Swap<'_>, found: &Found) -> bool {
+    let found = found.stored.as_ref().map(|stored| stored.revision);
     match swap.expected {
-        Expected::Nothing => found.is_some(),
+        Expected::NoRecord => found.is_some(),
         Expected::Revision { revision, .. } => found != Some(revision),
     }
 }
 
-const fn flag(is_so: bool) -> &'static str {
-    if is_so { "1" } else { "0" }
+const fn flag(is_set: bool) -> &'static str {
+    if is_set { "1" } else { "0" }
 }

@@ -1,4 +1,5 @@
-//! Reads replies of a server strictly: what has another shape is an error, never an absence.
+//! Reads the replies of a server strictly. A value of another type is none, which callers report as an
+//! error: taken for an absence, it could free the key of an operation.
 
 use redis::Value;
 
@@ -7,7 +8,7 @@ pub(super) fn bytes(value: Value) -> Option<Vec<u8>> {
     if let Value::BulkString(bytes) = value { Some(bytes) } else { None }
 }
 
-/// A string of text.
+/// A string as text.
 pub(super) fn text(value: &Value) -> Option<String> {
     if let Value::SimpleString(text) = value {
         return Some(text.clone());
@@ -16,7 +17,8 @@ pub(super) fn text(value: &Value) -> Option<String> {
     String::from_utf8(bytes.clone()).ok()
 }
 
-/// A whole number, whichever way it is written.
+/// A whole number, as an integer or in digits: Lua's numbers have 53 bits, so scripts return longer
+/// ones as strings.
 pub(super) fn number(value: &Value) -> Option<u64> {
     if let Value::Int(number) = value {
         return u64::try_from(*number).ok();
@@ -24,7 +26,7 @@ pub(super) fn number(value: &Value) -> Option<u64> {
     text(value)?.parse().ok()
 }
 
-/// The parts of an array.
+/// The elements of an array.
 pub(super) fn parts(value: Value) -> Option<Vec<Value>> {
     if let Value::Array(parts) = value { Some(parts) } else { None }
 }

@@ -1,4 +1,19 @@
 //! All servers of a store: one, the master that sentinels name, or the nodes of a cluster.
+//!
+//! This file and `node`, `cluster` and `dial` route commands by hand, although the library has clients
+//! for a cluster and for sentinels (redis-rs 1.8.1). Those cannot keep the contract of a store:
+//!
+//! * The cluster client sends a command again by itself, up to 16 times, also after a connection was
+//!   lost (`choose_response` in `src/cluster_handling/async_connection/request.rs`; a dropped connection
+//!   has `RetryMethod::Reconnect` in `src/errors/redis_error.rs`). It returns the last reply and does
+//!   not say that there were others. A claim that was made by the first send and refused after the
+//!   second would look as if nothing had been done. `retries(0)` also ends following `MOVED` and `ASK`,
+//!   which count as retries.
+//! * It sends `WAIT` to all masters and returns the lowest count (`src/cluster_handling/routing.rs`).
+//!   What counts is how many replicas have what *this* connection wrote.
+//! * The sentinel client takes the answers of the sentinels in the order of the settings
+//!   (`async_find_master_address` in `src/sentinel.rs`), so a first one that is dead delays the answer
+//!   of the others until its connection times out. A call has only a few seconds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,138 +22,155 @@ use redis::aio::PubSub;
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 use tokio::time::sleep;
 
-use super::call::Call;
 use super::cluster::Cluster;
+use super::command::Command;
 use super::dial::{Dialer, Target};
-use super::failure::{KEYS_MOVE, MOVED_TOO_OFTEN, answered, is_no_master};
+use super::failure::{CommandError, Refusal, is_no_master};
 use super::keys::Shard;
-use super::node::{Answer, Delivery, Lost, Node};
+use super::node::{Delivery, Node, NodeReply, SendError};
 use super::{Mode, Settings};
-use crate::store::{Error, SetupError};
+use crate::store::SetupError;
 
-/// How often a call goes to another node.
+/// The most times that a command goes on to another node.
 const HOPS_MAX: usize = 8;
-/// How often a call waits for a cluster that moves its keys, and the first pause; each is twice the
-/// one before.
+/// The most times that a command waits for a cluster that moves its keys.
 const PAUSES_MAX: u32 = 3;
+/// The first pause; each is twice the one before.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The servers, and who of them has what.
+/// The servers of a store.
 #[derive(Debug)]
 pub(super) struct Servers {
     dialer: Dialer,
-    who: Who,
+    topology: Topology,
     timeout: Duration,
 }
 
+/// How the servers belong together.
 #[derive(Debug)]
-enum Who {
+enum Topology {
+    /// There is one, or one master.
     One(Arc<Node>),
+    /// Each node of a cluster has some of the shards.
     Cluster(Box<Cluster>),
 }
 
-/// What a server has told, and how many replicas have it.
-pub(super) struct Acked {
+/// A server's reply, and how many replicas confirmed the change.
+pub(super) struct ConfirmedReply {
     pub(super) value: Value,
     pub(super) acks: usize,
-    /// An earlier try was lost, and might still be done.
-    pub(super) was_lost: bool,
-    /// Who it was.
+    /// Whether the command had been sent before, on a connection that was lost. That earlier send may
+    /// have taken effect, whatever this reply says.
+    pub(super) was_resent: bool,
+    /// The node that replied.
     pub(super) node: Arc<Node>,
 }
 
-/// How a call goes on after what came of it.
-enum Next {
-    Ends(Result<Answer, Error>),
-    /// It was not done here: it is made again, of the node that `asking` names or of whoever has
-    /// the keys.
-    Again {
-        asking: Option<Arc<Node>>,
-    },
-    /// As before, when the cluster may have moved on.
-    Later,
+/// What to do after a node replied, or did not.
+enum NextStep {
+    /// The command ends.
+    End(Result<NodeReply, CommandError>),
+    /// It was not run there. It is sent to the node that `asking` names, or to the node of the shard.
+    Redirect { asking: Option<Arc<Node>> },
+    /// The same, once the cluster had time to move the keys.
+    RetryLater,
 }
 
 impl Servers {
-    /// Reads the settings; connects to nobody.
+    /// Reads the settings. Connects to no server.
     pub(super) fn new(settings: &Settings) -> Result<Self, SetupError> {
         let dialer = Dialer::new(settings)?;
-        let who = match &settings.mode {
-            Mode::Sentinel { master } => Who::one(Target::Master(master.clone())),
-            Mode::Single => Who::one(Target::Address(dialer.first())),
-            Mode::Cluster => Who::Cluster(Box::new(Cluster::of(dialer.first(), dialer.others()))),
+        let topology = match &settings.mode {
+            Mode::Sentinel { master } => Topology::one(Target::Master(master.clone())),
+            Mode::Single => Topology::one(Target::Address(dialer.first())),
+            Mode::Cluster => {
+                Topology::Cluster(Box::new(Cluster::of(dialer.first(), dialer.others())))
+            }
         };
-        Ok(Self { dialer, who, timeout: settings.timeout })
+        Ok(Self { dialer, topology, timeout: settings.timeout })
     }
 
-    /// Has the server of a shard do something.
-    pub(super) async fn call(&self, shard: Shard, call: &Call) -> Result<Value, Error> {
-        let (answer, _) = self.ask(shard, call, 0).await?;
-        answer.value.map_err(answered)
+    /// Runs a command on the server of a shard.
+    pub(super) async fn run(&self, shard: Shard, command: &Command) -> Result<Value, CommandError> {
+        let (reply, _) = self.send(shard, command, 0).await?;
+        reply.value.map_err(CommandError::answered)
     }
 
-    /// The same; if replicas must have it, on a connection of its own.
-    pub(super) async fn call_acked(
+    /// Runs a command, and waits for that many replicas to confirm its change.
+    pub(super) async fn run_confirmed(
         &self,
         shard: Shard,
-        call: &Call,
+        command: &Command,
         acks: usize,
-    ) -> Result<Acked, Error> {
-        let (answer, node) = self.ask(shard, call, acks).await?;
-        let Answer { value, acks, was_lost } = answer;
-        Ok(Acked { value: value.map_err(answered)?, acks, was_lost, node })
+    ) -> Result<ConfirmedReply, CommandError> {
+        let (reply, node) = self.send(shard, command, acks).await?;
+        let NodeReply { value, acks, was_resent } = reply;
+        let value = value.map_err(CommandError::answered)?;
+        Ok(ConfirmedReply { value, acks, was_resent, node })
     }
 
-    /// What came of a call, however often it was made. If it was lost once, only a later success
-    /// says what has become of it: a refusal says nothing about what was sent before.
-    async fn ask(
+    /// Sends a command, again if need be. After a lost connection only a success says what became of
+    /// it: a refusal that comes later says nothing about what was sent before.
+    async fn send(
         &self,
         shard: Shard,
-        call: &Call,
+        command: &Command,
         acks: usize,
-    ) -> Result<(Answer, Arc<Node>), Error> {
+    ) -> Result<(NodeReply, Arc<Node>), CommandError> {
         let mut lost = None;
-        let ended = self.follow(shard, call, acks, &mut lost).await;
+        let ended = self.follow(shard, command, acks, &mut lost).await;
         match (ended, lost) {
-            (Ok((Answer { value: Err(_), .. }, _)) | Err(_), Some(lost)) => Err(failed(lost)),
-            (Ok((answer, node)), Some(_)) => Ok((Answer { was_lost: true, ..answer }, node)),
+            (Ok((NodeReply { value: Err(_), .. }, _)) | Err(_), Some(lost)) => {
+                Err(CommandError::Failed(lost))
+            }
+            (Ok((reply, node)), Some(_)) => Ok((NodeReply { was_resent: true, ..reply }, node)),
             (ended, None) => ended,
         }
     }
 
+    /// Follows a command from node to node. `lost` becomes the error of a lost connection.
     async fn follow(
         &self,
         shard: Shard,
-        call: &Call,
+        command: &Command,
         acks: usize,
         lost: &mut Option<RedisError>,
-    ) -> Result<(Answer, Arc<Node>), Error> {
-        let (mut asking, mut hops, mut pauses): (Option<Arc<Node>>, _, _) = (None, 0, 0);
-        // the first failure is the cause; redirects that come after it follow from it
-        let mut cause: Option<(Arc<Node>, &'static str)> = None;
+    ) -> Result<(NodeReply, Arc<Node>), CommandError> {
+        let mut asking: Option<Arc<Node>> = None;
+        let mut hops = 0;
+        let mut pauses = 0;
+        // The first failure is the cause: redirects that come after it are its consequence.
+        let mut cause: Option<(Arc<Node>, Refusal)> = None;
         loop {
             let node = asking.take();
             let delivery = Delivery { asking: node.is_some(), acks };
             let node = node.unwrap_or_else(|| self.node(shard));
-            let sent = node.send(&self.dialer, call, delivery, self.timeout).await;
-            if let Err(Lost::Unsent(why)) = &sent {
+            let sent = node.send(&self.dialer, command, delivery, self.timeout).await;
+            if let Err(SendError::NotSent(refusal)) = &sent {
                 match &cause {
-                    // another node has sent the call back to the one that failed
-                    Some((first, why)) if Arc::ptr_eq(first, &node) => {
-                        return Err(Error::Unavailable(why));
+                    // Another node sent the command back to the one that failed: it has the shard, and
+                    // nobody else can help.
+                    Some((first, refusal)) if Arc::ptr_eq(first, &node) => {
+                        return Err(CommandError::Refused(*refusal));
                     }
                     Some(_) => {}
-                    None => cause = Some((Arc::clone(&node), why)),
+                    None => cause = Some((Arc::clone(&node), *refusal)),
                 }
             }
-            match self.next(shard, &node, sent, lost) {
-                Next::Ends(ended) => return ended.map(|answer| (answer, node)),
-                Next::Again { .. } if hops == HOPS_MAX => {
-                    return Err(Error::Unavailable(cause.map_or(MOVED_TOO_OFTEN, |(_, why)| why)));
+            match self.next_step(shard, &node, sent, lost) {
+                NextStep::End(ended) => return ended.map(|reply| (reply, node)),
+                NextStep::Redirect { .. } if hops == HOPS_MAX => {
+                    let refusal = cause.map_or(Refusal::MovedTooOften, |(_, refusal)| refusal);
+                    return Err(refusal.into());
                 }
-                Next::Again { asking: node } => (hops, asking) = (hops + 1, node),
-                Next::Later if pauses == PAUSES_MAX => return Err(Error::Unavailable(KEYS_MOVE)),
-                Next::Later => {
+                NextStep::Redirect { asking: node } => {
+                    hops += 1;
+                    asking = node;
+                }
+                NextStep::RetryLater if pauses == PAUSES_MAX => {
+                    return Err(Refusal::KeysMoving.into());
+                }
+                NextStep::RetryLater => {
                     sleep(PAUSE * 2_u32.pow(pauses)).await;
                     pauses += 1;
                 }
@@ -146,31 +178,32 @@ impl Servers {
         }
     }
 
-    fn next(
+    /// Decides what to do after a node replied, or did not.
+    fn next_step(
         &self,
         shard: Shard,
         node: &Arc<Node>,
-        sent: Result<Answer, Lost>,
+        sent: Result<NodeReply, SendError>,
         lost: &mut Option<RedisError>,
-    ) -> Next {
+    ) -> NextStep {
         let error = match sent {
-            Ok(Answer { value: Err(error), .. }) => error,
-            Ok(answer) => return Next::Ends(Ok(answer)),
-            Err(Lost::Unsent(why)) => {
-                let others = self.cluster().is_some_and(|cluster| cluster.distrust(shard, node));
-                return if others {
-                    Next::Again { asking: None }
+            Ok(NodeReply { value: Err(error), .. }) => error,
+            Ok(reply) => return NextStep::End(Ok(reply)),
+            Err(SendError::NotSent(refusal)) => {
+                let has_others = self.cluster().is_some_and(|all| all.distrust(shard, node));
+                return if has_others {
+                    NextStep::Redirect { asking: None }
                 } else {
-                    Next::Ends(Err(Error::Unavailable(why)))
+                    NextStep::End(Err(refusal.into()))
                 };
             }
-            // an idle connection may have ended long ago; what has become of the call is known when
-            // it comes again
-            Err(Lost::Broken(error)) => {
+            // An idle connection may have ended long ago, so the command is sent once more. All
+            // commands may be sent twice.
+            Err(SendError::ConnectionLost(error)) => {
                 self.cluster().map(|cluster| cluster.distrust(shard, node));
                 return match lost.replace(error) {
-                    None => Next::Again { asking: None },
-                    Some(again) => Next::Ends(Err(failed(again))),
+                    None => NextStep::Redirect { asking: None },
+                    Some(first) => NextStep::End(Err(CommandError::Failed(first))),
                 };
             }
         };
@@ -179,85 +212,81 @@ impl Servers {
         match (self.cluster(), kind, moved) {
             (Some(cluster), ErrorKind::Server(ServerErrorKind::Moved), Some(to)) => {
                 cluster.moved(shard, to);
-                Next::Again { asking: None }
+                NextStep::Redirect { asking: None }
             }
+            // `ASK` is for this command only: the shard stays where it is until its move is complete.
             (Some(cluster), ErrorKind::Server(ServerErrorKind::Ask), Some(to)) => {
-                Next::Again { asking: Some(cluster.at(to)) }
+                NextStep::Redirect { asking: Some(cluster.at(to)) }
             }
-            (Some(_), ErrorKind::Server(ServerErrorKind::TryAgain), _) => Next::Later,
+            (Some(_), ErrorKind::Server(ServerErrorKind::TryAgain), _) => NextStep::RetryLater,
             _ => {
                 if error.code().is_some_and(is_no_master) {
                     self.distrust(shard, node);
                 }
-                Next::Ends(Ok(Answer::refusal(error)))
+                NextStep::End(Ok(NodeReply::refusal(error)))
             }
         }
     }
 
-    /// A server has said inside a script that it is no master any more.
-    pub(super) fn is_demoted(&self, shard: Shard, node: &Arc<Node>) {
-        self.distrust(shard, node);
-    }
-
-    fn distrust(&self, shard: Shard, node: &Arc<Node>) {
+    /// Notes that a server refused a write, because it is no longer a master. Its connections stay open
+    /// after a failover, so without this the store would keep writing to it.
+    pub(super) fn distrust(&self, shard: Shard, node: &Arc<Node>) {
         node.hang_up();
         if let Some(cluster) = self.cluster() {
             cluster.distrust(shard, node);
         }
     }
 
-    /// Whoever has a shard, as far as is known.
+    /// The node that has a shard, as far as is known.
     pub(super) fn node(&self, shard: Shard) -> Arc<Node> {
-        match &self.who {
-            Who::One(node) => Arc::clone(node),
-            Who::Cluster(cluster) => cluster.node(shard),
+        match &self.topology {
+            Topology::One(node) => Arc::clone(node),
+            Topology::Cluster(cluster) => cluster.node(shard),
         }
     }
 
-    /// A connection that hears what is published.
-    pub(super) async fn subscribe(&self) -> Result<(PubSub, Arc<Node>), &'static str> {
+    /// A connection for a subscription, and the node that it leads to. A cluster passes messages on
+    /// to all of its nodes, so that any node will do.
+    pub(super) async fn subscribe(&self) -> Result<(PubSub, Arc<Node>), Refusal> {
         let node = self.node(Shard::first());
-        let heard = self.dialer.subscribe(node.target()).await;
-        if heard.is_err() {
+        let connection = self.dialer.subscribe(node.target()).await;
+        if connection.is_err() {
             self.cluster().map(|cluster| cluster.distrust(Shard::first(), &node));
         }
-        Ok((heard?, node))
+        Ok((connection?, node))
     }
 
+    /// Closes all connections.
     pub(super) fn hang_up(&self) {
-        match &self.who {
-            Who::One(node) => node.hang_up(),
-            Who::Cluster(cluster) => cluster.hang_up(),
+        match &self.topology {
+            Topology::One(node) => node.hang_up(),
+            Topology::Cluster(cluster) => cluster.hang_up(),
         }
     }
 
     pub(super) const fn is_cluster(&self) -> bool {
-        matches!(self.who, Who::Cluster(_))
+        matches!(self.topology, Topology::Cluster(_))
     }
 
     const fn cluster(&self) -> Option<&Cluster> {
-        match &self.who {
-            Who::One(_) => None,
-            Who::Cluster(cluster) => Some(cluster),
+        match &self.topology {
+            Topology::One(_) => None,
+            Topology::Cluster(cluster) => Some(cluster),
         }
     }
 }
 
-impl Who {
+impl Topology {
     fn one(target: Target) -> Self {
         Self::One(Arc::new(Node::new(target)))
     }
 }
 
-fn failed(error: RedisError) -> Error {
-    Error::Failed(Box::new(error))
-}
-
-/// Where the answer sends the call.
+/// The address that a node's error names, if it sends the command elsewhere.
 fn redirect(dialer: &Dialer, error: &RedisError, by: &Node) -> Option<redis::ConnectionAddr> {
-    let (said, _) = error.redirect_node()?;
+    let (named, _) = error.redirect_node()?;
     match by.target() {
-        Target::Address(address) => dialer.named(said, address),
+        Target::Address(address) => dialer.named(named, address),
         Target::Master(_) => None,
     }
 }

@@ -1,98 +1,106 @@
-//! Hears of the ends of attempts that other processes have recorded.
+//! Hears of the attempts that other processes have ended.
 //!
-//! One subscription for all that wait in this process. While there is none, and when there is one
-//! again, everybody who waits is woken and asks: what was published meanwhile was heard by nobody.
+//! One subscription serves all waiters of this process. Messages that are published while there is none
+//! are heard by nobody. So all waiters are woken whenever a subscription ends or begins, and each asks
+//! the store.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use parking_lot::Mutex;
 use redis::{RedisResult, Value};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::failure::Refusal;
 use super::keys::Keys;
 use super::servers::Servers;
 use crate::operation::OperationId;
-use crate::store::endings::Endings;
+use crate::store::watch::Watchers;
 
-/// How often those who wait are woken without a subscription, and how often one is tried.
+/// How often waiters are woken while there is no subscription, and how often one is tried.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// The subscription of this process, from the first call on.
+/// The subscription of this process. It begins with the first call.
 #[derive(Debug)]
 pub(super) struct Subscription {
-    endings: Endings,
-    listens: Mutex<Listens>,
+    watchers: Watchers,
+    state: Mutex<SubscriptionState>,
 }
 
 #[derive(Debug)]
-enum Listens {
-    NotYet,
-    Now(#[expect(dead_code, reason = "it ends when it is dropped")] AbortOnDropHandle<()>),
-    NoMore,
+enum SubscriptionState {
+    NotBegun,
+    Running(#[expect(dead_code, reason = "dropping it ends the task")] AbortOnDropHandle<()>),
+    Ended,
 }
 
 impl Subscription {
-    pub(super) fn new(endings: Endings) -> Self {
-        Self { endings, listens: Mutex::new(Listens::NotYet) }
+    pub(super) fn new(watchers: Watchers) -> Self {
+        Self { watchers, state: Mutex::new(SubscriptionState::NotBegun) }
     }
 
-    /// Listens, if it does not yet.
+    /// Begins to listen, unless this has begun or has been ended.
     pub(super) fn begin(&self, servers: &Arc<Servers>, keys: &Keys) {
-        let mut listens = self.listens.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(*listens, Listens::NotYet) {
+        let mut state = self.state.lock();
+        if matches!(*state, SubscriptionState::NotBegun) {
             let servers = Arc::clone(servers);
             let channel = keys.endings();
-            let listening = listen(servers, channel, self.endings.clone());
-            *listens = Listens::Now(AbortOnDropHandle::new(tokio::spawn(listening)));
+            let listening = listen(servers, channel, self.watchers.clone());
+            *state = SubscriptionState::Running(AbortOnDropHandle::new(tokio::spawn(listening)));
         }
     }
 
-    /// Listens no more.
+    /// Ends it for good.
     pub(super) fn end(&self) {
-        *self.listens.lock().unwrap_or_else(PoisonError::into_inner) = Listens::NoMore;
+        *self.state.lock() = SubscriptionState::Ended;
     }
 }
 
-async fn listen(servers: Arc<Servers>, channel: String, endings: Endings) {
+async fn listen(servers: Arc<Servers>, channel: String, watchers: Watchers) {
     loop {
-        if let Err(why) = hear(&servers, &channel, &endings).await {
+        if let Err(why) = listen_once(&servers, &channel, &watchers).await {
             tracing::debug!(error = why, "ends of attempts are not heard of");
         }
-        endings.announce_all();
+        watchers.announce_all();
         sleep(EVERY).await;
     }
 }
 
-/// Hears until the subscription ends.
-async fn hear(servers: &Servers, channel: &str, endings: &Endings) -> Result<(), &'static str> {
-    let (connection, node) = servers.subscribe().await?;
-    let number = node.number();
+/// Listens until the subscription ends.
+async fn listen_once(
+    servers: &Servers,
+    channel: &str,
+    watchers: &Watchers,
+) -> Result<(), &'static str> {
+    let (connection, node) = servers.subscribe().await.map_err(Refusal::text)?;
+    let generation = node.generation();
     let (mut sink, mut published) = connection.split();
     let subscribed = timeout(EVERY, sink.subscribe(channel)).await;
     if !matches!(subscribed, Ok(Ok(()))) {
         return Err("the server does not let this process subscribe");
     }
-    endings.announce_all();
+    watchers.announce_all();
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             message = published.next() => {
                 let message = message.ok_or("the connection has ended")?;
-                if let Some(id) = ended(message.get_payload_bytes()) {
-                    endings.announce(id);
+                if let Some(id) = ended_operation(message.get_payload_bytes()) {
+                    watchers.announce(id);
                 }
             }
             _ = ticks.tick() => {
-                // a connection that is lost may show no sign of it
+                // A subscription only receives, so it would not notice that its connection is dead.
                 let pong: Result<RedisResult<Value>, _> = timeout(EVERY, sink.ping()).await;
                 if !matches!(pong, Ok(Ok(_))) {
                     return Err("the server does not answer any more");
                 }
-                // it may have another master by now
-                let moved = node.number() > number.max(1);
+                // After a failover, messages are published on the new master, and the old one may live on
+                // without getting them. A first shared connection, from 0 to 1, is no failover.
+                let moved = node.generation() > generation.max(1);
                 if moved {
                     return Err("the server was connected to anew");
                 }
@@ -101,6 +109,7 @@ async fn hear(servers: &Servers, channel: &str, endings: &Endings) -> Result<(),
     }
 }
 
-fn ended(payload: &[u8]) -> Option<OperationId> {
+/// The operation that a message names.
+fn ended_operation(payload: &[u8]) -> Option<OperationId> {
     std::str::from_utf8(payload).ok()?.parse().ok()
 }

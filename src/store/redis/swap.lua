@@ -1,27 +1,27 @@
--- Puts one record of an operation in the place of another, atomically.
+-- Replaces one record of an operation by another, atomically.
 --
 -- KEYS  1 the record
---       2 created, 3 in_flight, 4 uncertain, 5 settled, 6 keys: the indexes of its shard; none for
---       a look
---       7 the word of its shard, if that must be there still
+--       2 created, 3 in_flight, 4 uncertain, 5 settled, 6 keys: the indexes of its shard; absent for
+--       'look'
+--       7 the epoch marker of the shard; absent if it need not be there
 -- ARGV  1 the operation as a member of an index
 --       2 the revision that must be there, '' for no record
---       3 '1' if time must have changed that record by itself, '0' if it must not have
+--       3 '1' if the record's changes_at must have passed, '0' if it must not have
 --       4 'look', 'remove' or 'put'
---       5 '1' if somebody waits for the end of the attempt in flight, or of the look-up under way
+--       5 '1' if the caller waits for the end of an attempt in flight, or of a look-up under way
 --       6, 7 the earliest and the latest time for the change
---       8 '1' if an attempt ends by it
---       9 '1' if a change that was made before must be written again, for WAIT to wait for it
---       10 the channel of ends, 11 the operation's name there
---       12.. revision, record, state, changes_at, created_at, route, score in keys: what is put
---       19 the word that KEYS[7] must hold, if there is one
+--       8 '1' if the change ends an attempt
+--       9 '1' if a change that is there already must be written again, so that WAIT waits for it
+--       10 the channel on which ends are published, 11 the message
+--       12.. the new revision, record, state, changes_at, created_at, route, score in keys
+--       19 the value that KEYS[7] must have
 --
 -- Returns {'done', now}; {'seen', now} or {'seen', now, revision, record}; {'unreadable', now};
 -- {'denied', error}, {'emptied', now}: nothing was written.
 --
--- Revisions travel as text: a number here has 53 bits. Nothing is written before all is compared,
--- so that a full server, or one that takes no writes, still tells what it has. A write that the
--- server turns away is the first one.
+-- Revisions are passed as text, because a number in Lua has 53 bits. Nothing is written before all is
+-- compared, so that a server that is full or takes no writes still reports what it has. Such a server
+-- turns away the first write, and then nothing is changed.
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -51,7 +51,7 @@ local function denied(reply)
 end
 
 if put and revision == ARGV[12] then
-    -- this very call has been here
+    -- this call was sent twice
     if ARGV[9] == '1' then
         local again = redis.pcall('HSET', KEYS[1], 'revision', revision)
         if denied(again) then
@@ -70,7 +70,7 @@ if ARGV[4] == 'look' or not expected or now < tonumber(ARGV[6]) or now > tonumbe
         return { 'seen', at }
     end
     if ARGV[5] == '1' and (state == 'in_flight' or state == 'uncertain') and not waited then
-        -- it may be turned away: what is seen is seen all the same
+        -- the server may turn this write away; the record can be returned all the same
         redis.pcall('HSET', KEYS[1], 'waited', '1')
     end
     return { 'seen', at, revision, record }
@@ -107,7 +107,7 @@ elseif revision then
     redis.call('ZREM', KEYS[6], ARGV[1])
 end
 if ARGV[8] == '1' and waited then
-    -- who may not publish has written all the same; waiters ask again when the lease ends
+    -- without the right to publish, the change is made all the same; waiters ask again by themselves
     redis.pcall('PUBLISH', ARGV[10], ARGV[11])
 end
 return { 'done', at }

@@ -1,50 +1,60 @@
-//! What time it is on a server, as far as its replies have told.
+//! Estimates the time on a server's clock.
 //!
-//! A rule is applied before the server is asked, so it needs the server's time beforehand. The
-//! estimate is never behind the server's time by more than its clock is set forward: it counts from
-//! when the call was sent that brought the last reply. So a lease ends on the server no sooner than
-//! its holder thinks.
+//! A rule is applied before the server is asked, so it needs the server's time beforehand. Each reply
+//! brings that time. The estimate adds what has passed here since the call was *sent*, so it is ahead
+//! of the server's clock by the time that the call took to get there, and never behind it unless that
+//! clock is set forward. A lease that is granted on the estimate therefore ends on the server no
+//! sooner than its holder expects.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
-use super::swap::CLOCKS_MAX;
+use super::server::CLOCKS_MAX;
 use crate::clock::{Clock, Moment};
 use crate::operation::Timestamp;
 
-/// The server's clocks.
+/// The clocks of a server: a cluster has one for each shard.
 #[derive(Debug)]
 pub(super) struct ServerClocks {
     clock: Clock,
-    /// What each said last, and when it was asked.
-    told: [Mutex<Option<(Timestamp, Moment)>>; CLOCKS_MAX],
+    readings: [Mutex<Option<Reading>>; CLOCKS_MAX],
+}
+
+/// The latest time that a server told.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    /// The time on the server's clock.
+    time: Timestamp,
+    /// When the call was sent whose reply told it.
+    sent: Moment,
 }
 
 impl ServerClocks {
     pub(super) fn new(clock: Clock) -> Self {
-        Self { clock, told: [const { Mutex::new(None) }; CLOCKS_MAX] }
+        Self { clock, readings: [const { Mutex::new(None) }; CLOCKS_MAX] }
     }
 
-    /// When a call is sent.
+    /// The local time, to be taken when a call is sent.
     pub(super) fn moment(&self) -> Moment {
         self.clock.moment()
     }
 
-    /// A reply to a call that was sent at `sent` has told the time.
-    pub(super) fn learn(&self, which: usize, at: Timestamp, sent: Moment) {
-        if let Some(told) = self.told.get(which) {
-            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-            if told.is_none_or(|(_, before)| before <= sent) {
-                *told = Some((at, sent));
+    /// Learns the time from the reply to a call that was sent at `sent`.
+    pub(super) fn learn(&self, which: usize, time: Timestamp, sent: Moment) {
+        if let Some(reading) = self.readings.get(which) {
+            let mut reading = reading.lock();
+            // Replies may overtake each other: one to an earlier call says less.
+            if reading.is_none_or(|latest| latest.sent <= sent) {
+                *reading = Some(Reading { time, sent });
             }
         }
     }
 
-    /// The time on a server's clock; the beginning of time before its first reply.
+    /// The estimated time; the earliest time there is before the first reply, which no server takes for
+    /// its own.
     pub(super) fn now(&self, which: usize) -> Timestamp {
-        let told = self.told.get(which);
-        let told = told.and_then(|told| *told.lock().unwrap_or_else(PoisonError::into_inner));
-        told.map_or(Timestamp::default(), |(at, sent)| {
-            at.plus_floor(sent.until(self.clock.moment()))
+        let reading = self.readings.get(which).and_then(|reading| *reading.lock());
+        reading.map_or(Timestamp::default(), |Reading { time, sent }| {
+            time.plus_floor(sent.until(self.clock.moment()))
         })
     }
 }

@@ -1,4 +1,4 @@
-//! One group of a journal, as fjall 3 writes it (`src/journal/entry.rs` of fjall-rs/fjall).
+//! Reads one group of a journal, as fjall 3 writes it (`src/journal/entry.rs` of fjall-rs/fjall).
 //!
 //! ```text
 //! 1  number of rows: u32  sequence number: u64
@@ -7,8 +7,7 @@
 //! 3  xxh3 of all rows: u64  `FJL` 3
 //! ```
 //!
-//! Numbers are little-endian. The first row of a group is ours and says what is in it, see
-//! [`Label`].
+//! Numbers are little-endian. The first row of a group is a [`Label`], which this program adds.
 
 use std::ops::Range;
 
@@ -17,18 +16,19 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::operation::OperationId;
 
-/// What every group ends with.
+/// The mark at the end of every group.
 pub(in crate::store::embedded) const END_MARK: &[u8] = b"FJL\x03";
-/// Bytes from the tag of a group's end to its mark.
+/// Bytes from the tag of a group's end to its mark: the tag and the checksum.
 const BEFORE_MARK: usize = 9;
 
+/// The tags with which the parts of a group begin.
 pub(super) const START: u8 = 1;
 const ROW: u8 = 2;
 const END: u8 = 3;
 const CLEAR: u8 = 4;
 
-/// The most sequence numbers that the database uses between two groups: it uses a few for each file
-/// that it sorts or merges.
+/// The most sequence numbers that the database uses between two groups. It uses a few for each file that
+/// it sorts or merges.
 const SEQUENCE_GAP_MAX: u64 = 1 << 16;
 
 /// The key of a group's first row, in the table `meta`.
@@ -39,12 +39,12 @@ pub(in crate::store::embedded) const LABEL_KEY: &[u8] = b"time";
 pub(in crate::store::embedded) struct Label {
     /// The time of the store's clock, in milliseconds.
     pub(in crate::store::embedded) time: u64,
-    /// The group's sequence number is this one or a little above it: the database's checksum does
-    /// not cover it, and a lower one would be taken for one that is in the tables already.
+    /// A lower bound of the group's sequence number. The database's checksum does not cover that number, and
+    /// the database would skip a group with a lower one, as if the tables had it already.
     pub(in crate::store::embedded) sequence_from: u64,
-    /// How many records the group changes.
+    /// The number of records that the group changes.
     pub(in crate::store::embedded) changes: u32,
-    /// Whether the group is synced before anybody is told of it.
+    /// Whether the group was to be synced before its calls were answered.
     pub(in crate::store::embedded) is_synced: bool,
 }
 
@@ -62,7 +62,7 @@ impl Label {
         bytes
     }
 
-    /// None for a group of an older version, which has the time alone.
+    /// None for the label of an older version, which is the time alone.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (time, rest) = bytes.split_first_chunk()?;
         let (sequence_from, rest) = rest.split_first_chunk()?;
@@ -88,15 +88,15 @@ pub(super) struct Group {
 /// Why there is no whole group at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// Where the first wrong part begins.
+    /// Where the first part begins that is wrong.
     pub(super) at: usize,
-    /// The bytes end before the group does, and nothing before their end is wrong.
+    /// Whether the bytes end before the group does, and nothing before their end is wrong.
     pub(super) is_cut: bool,
-    /// Where the group must have ended, if its rows tell.
+    /// Where the group must have ended, if its rows could be read.
     pub(super) end: Option<usize>,
 }
 
-/// What stands at a place, without the sequence number of the group before it.
+/// Reads the group at `at`. `before` is the sequence number of the group before it.
 pub(super) fn group_at(bytes: &[u8], at: usize, before: Option<u64>) -> Result<Group, Fault> {
     let mut reader = Reader { bytes, at };
     let head = reader.head()?;
@@ -125,7 +125,7 @@ pub(super) fn group_at(bytes: &[u8], at: usize, before: Option<u64>) -> Result<G
     Ok(Group { end, sequence, label })
 }
 
-/// What the beginning of a group says that is not whole: how many records it changes.
+/// The number of records that a group changes, by its label. The group need not be whole.
 pub(super) fn changes_at(bytes: &[u8], at: usize) -> Option<u32> {
     let mut reader = Reader { bytes, at };
     reader.head().ok()?;
@@ -133,7 +133,7 @@ pub(super) fn changes_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(Label::from_bytes(row.value).filter(|_| row.key == LABEL_KEY)?.changes)
 }
 
-/// The operations that rows are about, as far as they can be read.
+/// The operations whose rows are in a range, as far as they can be read.
 pub(super) fn operations_in(bytes: &[u8], range: &Range<usize>) -> Vec<OperationId> {
     let mut reader = Reader { bytes: bytes.get(..range.end).unwrap_or_default(), at: range.start };
     let mut operations = Vec::new();
@@ -141,7 +141,7 @@ pub(super) fn operations_in(bytes: &[u8], range: &Range<usize>) -> Vec<Operation
         return operations;
     }
     while let Ok(row) = reader.row() {
-        // in the table of the operations, and in the one that says which are not settled
+        // Keys of this length are in the tables `operations` and `unsettled`.
         if let Ok(id) = <[u8; 16]>::try_from(row.key) {
             let id = OperationId::from_bytes(id);
             if !operations.contains(&id) {
@@ -152,7 +152,7 @@ pub(super) fn operations_in(bytes: &[u8], range: &Range<usize>) -> Vec<Operation
     operations
 }
 
-/// Where groups end between two places, whole or not.
+/// Where groups end in a range, whole or not.
 pub(super) fn ends_in(bytes: &[u8], range: Range<usize>) -> impl Iterator<Item = usize> {
     let start = range.start;
     let part = bytes.get(range).unwrap_or_default();

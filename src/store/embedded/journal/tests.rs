@@ -7,9 +7,10 @@ use std::time::Duration;
 use proptest::prelude::RngExt as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
+use super::super::batch::Batch;
 use super::super::directory::Directory;
-use super::super::tables::{Standing, Tables};
-use super::examine::{Examined, LostKind, SECTOR, examine};
+use super::super::tables::{IndexEntries, Tables};
+use super::examine::{Examined, LossKind, SECTOR, examine};
 use super::*;
 use crate::operation::state::{ClaimRequest, Ending, Rule as _, Settlement};
 use crate::operation::{
@@ -55,11 +56,11 @@ fn written(groups: &[&[&[u8]]], durability: Durability) -> Vec<Vec<u8>> {
     let mut images = Vec::new();
     let mut number = 0;
     for bodies in groups {
-        let mut batch = tables.batch();
+        let mut batch = Batch::new(&tables);
         for body in *bodies {
             number += 1;
             let record = answered(number, body);
-            batch.write(record.asked.id, Standing::Absent, Some(&record)).unwrap();
+            batch.write(record.asked.id, IndexEntries::Absent, Some(&record)).unwrap();
         }
         batch.commit(Timestamp(1_800_000_001_000)).unwrap();
         images.push(content(&journal).unwrap());
@@ -76,7 +77,7 @@ fn trimmed(bytes: &[u8]) -> &[u8] {
 }
 
 /// Where the first part is that is no whole group, and what became of it.
-fn fate(examined: &Examined) -> (usize, Option<LostKind>) {
+fn fate(examined: &Examined) -> (usize, Option<LossKind>) {
     let end = examined.whole.last().map_or(0, |last| last.end);
     examined.lost.first().map_or((end, None), |lost| (lost.range.start, Some(lost.kind)))
 }
@@ -142,7 +143,7 @@ fn is_dropped(bytes: &[u8], end: usize) {
     let examined = sync(bytes);
     let (kept, kind) = fate(&examined);
     assert_eq!(kept, end);
-    assert!(matches!(kind, None | Some(LostKind::Unfinished | LostKind::Unsynced)), "{kind:?}");
+    assert!(matches!(kind, None | Some(LossKind::Unfinished | LossKind::Unsynced)), "{kind:?}");
     assert_eq!(examined.whole.last().map_or(0, |last| last.end), end, "nothing behind it is kept");
 }
 
@@ -239,7 +240,7 @@ fn a_whole_group_behind_one_that_misses_a_sector_is_damage() {
     let missing = sectors(&(one.len()..two.len()))[2].clone();
     let bytes = torn(three, one, &[missing]);
     let examined = sync(&bytes);
-    assert_eq!(fate(&examined), (one.len(), Some(LostKind::Damaged)));
+    assert_eq!(fate(&examined), (one.len(), Some(LossKind::Damaged)));
     // whoever goes on without it keeps the others
     assert_eq!(examined.whole, [0..one.len(), two.len()..three.len()]);
     assert_eq!(examined.lost[0].range, one.len()..two.len());
@@ -255,15 +256,15 @@ fn several_groups_may_be_unsynced_where_none_is_waited_for() {
     let os = |bytes: &[u8]| examine(trimmed(bytes), Some(Durability::Os), None);
     let second = sectors(&(one.len()..two.len()))[1].clone();
     let examined = os(&torn(four, one, std::slice::from_ref(&second)));
-    assert_eq!(fate(&examined), (one.len(), Some(LostKind::Unsynced)));
+    assert_eq!(fate(&examined), (one.len(), Some(LossKind::Unsynced)));
     assert_eq!(examined.lost[0].range.end, four.len());
     assert_eq!(examined.lost[0].changes, Some(4));
     // the setting that counts is the one that they were written under
-    assert_eq!(fate(&sync(&torn(four, one, &[second]))).1, Some(LostKind::Unsynced));
+    assert_eq!(fate(&sync(&torn(four, one, &[second]))).1, Some(LossKind::Unsynced));
     // a flipped bit is damage all the same
     let mut bytes = torn(four, three, &sectors(&(three.len() + 512..four.len())));
     bytes[one.len() + 100] ^= 1;
-    assert_eq!(fate(&os(&bytes)), (one.len(), Some(LostKind::Damaged)));
+    assert_eq!(fate(&os(&bytes)), (one.len(), Some(LossKind::Damaged)));
 }
 
 /// Each sector is as it was at any time since the last sync, whatever the others are.
@@ -301,7 +302,7 @@ fn an_older_journal_was_synced_to_its_end() {
     let images = written(&[&[b"one"], &[&[b'x'; 1600]]], Durability::Os);
     let [one, two] = &*images else { panic!() };
     let examined = examine(&two[..two.len() - 5], None, None);
-    assert_eq!(fate(&examined), (one.len(), Some(LostKind::Damaged)));
+    assert_eq!(fate(&examined), (one.len(), Some(LossKind::Damaged)));
     assert_eq!(fate(&examine(two, None, None)), (two.len(), None));
 }
 
@@ -322,6 +323,6 @@ fn a_journal_of_an_older_version_is_read() {
     let examined = sync(&bytes);
     assert_eq!((examined.whole.len(), fate(&examined)), (2, (bytes.len(), None)));
     let cut = sync(&bytes[..bytes.len() - 3]);
-    assert_eq!(fate(&cut).1, Some(LostKind::Unfinished));
+    assert_eq!(fate(&cut).1, Some(LossKind::Unfinished));
     assert_eq!(cut.lost[0].changes, None, "it does not say how many");
 }

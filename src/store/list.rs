@@ -1,4 +1,4 @@
-//! Lists of operations, newest first, a page at a time.
+//! Lists of operations, newest first, one page at a time.
 
 use std::sync::Arc;
 
@@ -7,47 +7,48 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::probe;
 use crate::operation::{Key, Operation, OperationId, StateName, Timestamp};
 
-/// Records that are looked at for one page, so that no list takes long: a page may hold fewer
-/// operations than were asked for, or none, and still have a next one.
-pub const SCANNED_MAX: usize = 10_000;
+/// Records that are read for one page at most, so that no list takes long. A page may therefore hold
+/// fewer operations than its limit, or none, and still have a next one.
+pub(super) const SCANNED_MAX: usize = 10_000;
 
 /// Which operations to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListQuery {
-    /// Those of this route only.
+    /// Only those of this route.
     pub route: Option<Arc<str>>,
-    /// Those in this state only.
+    /// Only those in this state.
     pub state: Option<StateName>,
-    /// Those with this key or event id only, see [`Key::searched`].
+    /// Only those with this key or event id, see [`Key::searched`].
     pub key: Option<Arc<str>>,
-    /// Those behind this place only.
+    /// Only those behind this position: the `next` of the page before.
     pub after: Option<ListPosition>,
-    /// At most so many.
+    /// The most operations on one page.
     pub limit: usize,
 }
 
-/// A place in a list: newer operations are before it. Operations of one millisecond stand in the
-/// order of their ids, the highest first.
+/// A position in a list. The newest operation is first; operations of one millisecond are ordered by
+/// their ids, the highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListPosition {
-    /// When the operation there was created.
+    /// When the operation at this position was created.
     pub created_at: Timestamp,
-    /// Which one it is.
+    /// Its id.
     pub id: OperationId,
 }
 
-/// A page of a list.
+/// One page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListPage {
-    /// Newest first, each as it stands now.
+    /// The operations as they are now, newest first.
     pub operations: Vec<Operation>,
-    /// Where the list goes on; none at its end.
+    /// Where the next page begins; none on the last one.
     pub next: Option<ListPosition>,
 }
 
 impl ListQuery {
-    /// Whether an operation, as it stands now, is asked for. Those of probes never are.
-    pub fn wants(&self, operation: &Operation) -> bool {
+    /// Whether the query asks for an operation, given as it is now. Throw-away operations of probes are
+    /// never listed: no client sent them.
+    pub fn matches(&self, operation: &Operation) -> bool {
         !probe::is_throw_away(operation)
             && self.route.as_ref().is_none_or(|route| *route == operation.asked.route)
             && self.state.is_none_or(|state| state == operation.state.name())
@@ -56,37 +57,38 @@ impl ListQuery {
             })
     }
 
-    /// The digest under which the operations with this key are found.
+    /// The digest under which stores index the operations with the query's key.
     pub(super) fn key_digest(&self) -> Option<KeyDigest> {
         self.key.as_deref().map(KeyDigest::of_text)
     }
 }
 
-/// Leads from a key to its operations. Two keys may have one digest: the record decides.
+/// Stores index operations by this digest of their key. Two keys may have the same digest: only the
+/// record says which key an operation has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KeyDigest(pub(super) u64);
 
 impl KeyDigest {
-    /// That of an operation's key.
+    /// The digest of an operation's key.
     pub(super) fn of(key: &Key) -> Self {
         Self::of_text(&key.searched().unwrap_or_default())
     }
 
-    /// It is kept in stores, so it never changes.
+    /// Stores keep the digest, so this function must never change.
     fn of_text(text: &str) -> Self {
         Self(xxh3_64(text.as_bytes()))
     }
 }
 
 impl ListPosition {
-    /// No operation is older.
-    pub(super) const FIRST: Self =
+    /// Behind every operation.
+    pub(super) const OLDEST: Self =
         Self { created_at: Timestamp(0), id: OperationId::from_bytes([0; 16]) };
-    /// No operation is newer.
-    pub(super) const BEHIND_ALL: Self =
+    /// Before every operation.
+    pub(super) const NEWEST: Self =
         Self { created_at: Timestamp(u64::MAX), id: OperationId::from_bytes([0xff; 16]) };
 
-    /// Where an operation stands.
+    /// The position of an operation.
     pub fn of(operation: &Operation) -> Self {
         Self { created_at: operation.created_at, id: operation.asked.id }
     }
@@ -96,7 +98,7 @@ impl ListPosition {
 mod tests {
     use super::*;
 
-    /// It is written in stores: another one would find nothing.
+    /// Stores hold digests: with another function nothing would be found any more.
     #[test]
     fn the_digest_of_a_key_is_what_it_was() {
         assert_eq!(KeyDigest::of_text(""), KeyDigest(0x2d06_8005_38d3_94c2));

@@ -1,4 +1,4 @@
-//! What the database's errors mean for a call.
+//! What an error of the database means: whether a statement may have taken effect.
 
 use std::io;
 
@@ -7,13 +7,13 @@ use tokio_postgres::error::{Severity, SqlState};
 
 use crate::store::Error;
 
-/// A statement brought no answer, or an error.
+/// Why a statement failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// The database or the connection has failed.
+    /// The database reported an error, or the connection failed.
     #[error(transparent)]
     Database(#[from] tokio_postgres::Error),
-    /// The connection was given back before; the statement was not sent.
+    /// The connection had been given back. The statement was not sent.
     #[error("the connection was given back")]
     GivenBack,
 }
@@ -27,7 +27,7 @@ impl Failure {
     }
 }
 
-/// No connection could be had, so nothing was asked of the database.
+/// What it means that there was no connection: the statement was not sent.
 pub(super) fn not_connected(error: &PoolError) -> Error {
     let text = match error {
         PoolError::Timeout(_) => "no connection to the database was free in time",
@@ -40,12 +40,13 @@ pub(super) fn not_connected(error: &PoolError) -> Error {
     Error::Unavailable(text)
 }
 
-/// Why a connection failed, in words that tell no more than that.
+/// Why a connection failed, without the addresses and names that the library's error has.
 pub(super) fn why_not_connected(error: &tokio_postgres::Error) -> &'static str {
     if let Some(db) = error.as_db_error() {
         return of_code(db.code()).unwrap_or("the database refused the connection");
     }
     match std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>()) {
+        // rustls reports its errors in this form.
         Some(cause) if cause.kind() == io::ErrorKind::InvalidData => {
             "the database's certificate is not trusted, or its TLS failed"
         }
@@ -54,14 +55,14 @@ pub(super) fn why_not_connected(error: &tokio_postgres::Error) -> &'static str {
     }
 }
 
-/// What came of a statement that has failed.
+/// What the failure of a statement means for the call.
 pub(super) fn of_statement(failure: Failure) -> Error {
     let error = match failure {
         Failure::Database(error) => error,
         Failure::GivenBack => return Error::Failed(Box::new(failure)),
     };
     let Some(db) = error.as_db_error() else { return Error::Failed(Box::new(error)) };
-    // An error undoes its statement. Of what ends a session nobody knows when it came.
+    // An ERROR undoes its statement. A FATAL one ends the session, perhaps after the commit.
     let is_undone = db.parsed_severity() == Some(Severity::Error);
     match of_code(db.code()) {
         Some(text) if is_undone => Error::Unavailable(text),
@@ -69,7 +70,8 @@ pub(super) fn of_statement(failure: Failure) -> Error {
     }
 }
 
-/// Whether the statement lost against others and may be sent again: nothing came of it.
+/// Whether the server gave up the statement for the sake of another transaction. It was undone, and may be
+/// sent again.
 pub(super) fn is_contention(error: &Failure) -> bool {
     matches!(
         error.code(),
@@ -77,11 +79,12 @@ pub(super) fn is_contention(error: &Failure) -> bool {
     )
 }
 
-/// Whether it is the connection that has ended, or the session on it.
+/// Whether the connection was lost, or the server ended the session.
 pub(super) fn is_lost(error: &Failure) -> bool {
     let Failure::Database(error) = error else { return false };
     match error.as_db_error() {
         Some(db) => db.parsed_severity() != Some(Severity::Error),
+        // The library has no kind for a broken connection: its cause is an error of the system.
         None => {
             error.is_closed()
                 || std::error::Error::source(error)
@@ -91,7 +94,7 @@ pub(super) fn is_lost(error: &Failure) -> bool {
     }
 }
 
-/// Whether tables or functions are not there: the database came back empty.
+/// Whether the tables or functions do not exist: the database came back empty.
 pub(super) fn tables_are_gone(error: &Failure) -> bool {
     let gone =
         [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_FUNCTION, SqlState::INVALID_SCHEMA_NAME];

@@ -1,43 +1,43 @@
-//! The files by which a server and this process prove who they are.
+//! The certificates of a TLS connection to a store's server.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the certificates of a connection to a server are.
+/// The files with the certificates of a connection to a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Certificates {
-    /// Authorities that are trusted, in PEM; else those of this machine.
+    /// The authorities to trust, in PEM; none for those of this machine.
     pub ca: Option<PathBuf>,
     /// A certificate for this process, and its key, both in PEM.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// What stands in the files.
+/// The contents of the files.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Pem {
-    pub(super) ca: Option<Vec<u8>>,
-    pub(super) identity: Option<(Vec<u8>, Vec<u8>)>,
+pub(in crate::store) struct Pem {
+    pub(in crate::store) ca: Option<Vec<u8>>,
+    pub(in crate::store) identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// A connection to a store's server cannot be prepared.
+/// Why a connection to a store's server cannot be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// A file of a certificate or key cannot be read.
+    /// The file of a certificate or of a key cannot be read.
     #[error("`{}` cannot be read", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// What was read or set does not make a connection.
+    /// The settings, or the contents of the files, do not make a connection.
     #[error("the connection to the store cannot be prepared")]
     Connection(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Certificates {
     /// Reads the files.
-    pub(super) fn read(&self) -> Result<Pem, SetupError> {
+    pub(in crate::store) fn read(&self) -> Result<Pem, SetupError> {
         let ca = self.ca.as_deref().map(read).transpose()?;
         let identity = self.identity.as_ref();
         let identity = identity.map(|(own, key)| Ok::<_, SetupError>((read(own)?, read(key)?)));

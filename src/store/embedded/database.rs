@@ -1,0 +1,56 @@
+//! Opens the database that holds the tables: fjall, a log-structured merge tree.
+
+use std::path::Path;
+
+use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+
+/// Bytes of the files that are cached in memory.
+const BLOCK_CACHE_BYTES: u64 = 32 * 1024 * 1024;
+
+/// The most bytes of journals. All of them are read when the store is opened.
+const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Bytes of a table that are collected in memory before they are sorted into a file. A table may have a
+/// few such collections at a time.
+const OPERATIONS_MEMORY_BYTES: u64 = 16 * 1024 * 1024;
+const INDEX_MEMORY_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Threads that sort and merge files.
+const WORKERS: usize = 2;
+
+/// The most files that are kept open.
+const FILES_MAX: usize = 128;
+
+/// Makes an empty database.
+pub(super) fn create(path: &Path) -> Result<(), fjall::Error> {
+    let (database, _) = open(path)?;
+    database.persist(PersistMode::SyncAll)
+}
+
+/// Opens the database, with the tables `operations`, `unsettled`, `due`, `created`, `meta` and `keys`.
+pub(super) fn open(path: &Path) -> Result<(Database, [Keyspace; 6]), fjall::Error> {
+    let database = Database::builder(path)
+        .cache_size(BLOCK_CACHE_BYTES)
+        .max_journaling_size(JOURNALS_BYTES_MAX)
+        // Each group says itself whether it is to be synced.
+        .manual_journal_persist(true)
+        // Compression could turn the bytes of a body into a mark of the journal, which `stuffing` keeps
+        // out of them.
+        .journal_compression(CompressionType::None)
+        .worker_threads(WORKERS)
+        .max_cached_files(Some(FILES_MAX))
+        .open()?;
+    let table = |name, memory| {
+        database.keyspace(name, || KeyspaceCreateOptions::default().max_memtable_size(memory))
+    };
+    // In this order: the database numbers tables as they are made, and older stores have these numbers.
+    let tables = [
+        table("operations", OPERATIONS_MEMORY_BYTES)?,
+        table("unsettled", INDEX_MEMORY_BYTES)?,
+        table("due", INDEX_MEMORY_BYTES)?,
+        table("created", INDEX_MEMORY_BYTES)?,
+        table("meta", INDEX_MEMORY_BYTES)?,
+        table("keys", INDEX_MEMORY_BYTES)?,
+    ];
+    Ok((database, tables))
+}

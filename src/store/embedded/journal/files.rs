@@ -1,0 +1,66 @@
+//! The files of the journals: their names, and how they are read.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use super::group::START;
+
+/// The path of a journal.
+pub(in crate::store::embedded) fn path(records: &Path, number: u64) -> PathBuf {
+    records.join(format!("{number}.jnl"))
+}
+
+/// The numbers of the journals, oldest first.
+pub(in crate::store::embedded) fn numbers(records: &Path) -> io::Result<Vec<u64>> {
+    numbers_of(records, "jnl")
+}
+
+/// The numbers that are the names of files with this extension, lowest first. The database refuses
+/// journals of any other name.
+pub(in crate::store::embedded) fn numbers_of(
+    records: &Path,
+    extension: &str,
+) -> io::Result<Vec<u64>> {
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(records)? {
+        let path = entry?.path();
+        if path.extension() == Some(OsStr::new(extension)) {
+            numbers.extend(path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok()));
+        }
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// Whether anything was written to a journal that the database is using.
+pub(in crate::store::embedded) fn is_begun(path: &Path) -> io::Result<bool> {
+    let mut first = [0];
+    Ok(File::open(path)?.read_at(&mut first, 0)? == 1 && first == [START])
+}
+
+/// Bytes that are read at a time in search of the end of a journal, which may have a long end of zeros.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// Reads a journal without the zeros at its end. The database makes a journal with room for what will
+/// come.
+pub(super) fn content(path: &Path) -> io::Result<Vec<u8>> {
+    let journal = File::open(path)?;
+    let mut end = journal.metadata()?.len();
+    let mut piece = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(PIECE_BYTES);
+        piece.resize(usize::try_from(end - start).map_err(io::Error::other)?, 0);
+        journal.read_exact_at(&mut piece, start)?;
+        if let Some(last) = piece.iter().rposition(|byte| *byte != 0) {
+            end = start + last as u64 + 1;
+            break;
+        }
+        end = start;
+    }
+    let mut content = vec![0; usize::try_from(end).map_err(io::Error::other)?];
+    journal.read_exact_at(&mut content, 0)?;
+    Ok(content)
+}

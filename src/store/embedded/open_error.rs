@@ -1,0 +1,84 @@
+//! Why a store cannot be opened.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has the store open.
+    #[error("another process is using the store in `{}`", path.display())]
+    InUse {
+        /// The store's directory.
+        path: PathBuf,
+    },
+    /// The directory has files that are not those of a store.
+    #[error("`{}` is not empty and is not a store of onceward", path.display())]
+    NotOurs {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A newer version of this program wrote the store.
+    #[error("the store in `{}` has a format that this version does not know: {found:?}", path.display())]
+    OtherFormat {
+        /// The store's directory.
+        path: PathBuf,
+        /// The beginning of its file `format`.
+        found: String,
+    },
+    /// The directory was a store, and its records are gone.
+    #[error("the records of the store in `{}` are gone; restore them, or, to begin with an empty one, remove the directory or start once with `--accept-damaged-store`", path.display())]
+    RecordsGone {
+        /// The store's directory.
+        path: PathBuf,
+    },
+    /// A file or folder of the database is missing.
+    #[error(
+        "`{}` is missing: operations that were recorded may be forwarded again; restore the store in `{}`, or start once with `--accept-damaged-store` to go on without it",
+        missing.display(), store.display()
+    )]
+    Missing {
+        /// The store's directory.
+        store: PathBuf,
+        /// The file or folder.
+        missing: PathBuf,
+    },
+    /// Records that had been acknowledged were lost with a damaged journal.
+    #[error(
+        "a journal of the store in `{}` was damaged, and operations are lost: copies of them would be forwarded again; restore the store, or start once with `--accept-damaged-store` to go on without them",
+        path.display()
+    )]
+    Damaged {
+        /// The store's directory.
+        path: PathBuf,
+    },
+    /// The bytes of a journal are not those that were written.
+    #[error(
+        "the journal `{}` is damaged at byte {offset}: operations that were recorded there would be forwarded again; restore the store in `{}`, or start once with `--accept-damaged-store` to go on without what is damaged",
+        journal.display(), store.display()
+    )]
+    DamagedJournal {
+        /// The store's directory.
+        store: PathBuf,
+        /// The damaged file.
+        journal: PathBuf,
+        /// The byte at which the damaged group begins.
+        offset: u64,
+    },
+    /// A file or directory cannot be read or written.
+    #[error("the store in `{}` cannot be opened", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// The error of the file system.
+        source: io::Error,
+    },
+    /// The database cannot be opened.
+    #[error("the database of the store in `{}` cannot be opened", path.display())]
+    Database {
+        /// The store's directory.
+        path: PathBuf,
+        /// The database's error.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}

@@ -1,0 +1,62 @@
+//! Why a store could not do what it was asked for.
+
+use std::time::Duration;
+
+use super::Corrupt;
+use crate::operation::OperationId;
+
+/// A call to a store failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The call was turned away before it took effect.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(&'static str),
+    /// No reply came in time. The call may have taken effect, or may still do so.
+    #[error("the store did not answer within {0:?}")]
+    NoReply(Duration),
+    /// The change is made, but too few replicas confirmed it: a failover may lose it.
+    #[error("{had} of the {wanted} replicas that must have it have said so in time")]
+    TooFewReplicas {
+        /// Replicas that must confirm a change, by the settings.
+        wanted: usize,
+        /// Replicas that confirmed this one.
+        had: usize,
+    },
+    /// The connection, the server or the disk failed. The call may have taken effect.
+    #[error("the store failed")]
+    Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The record of this operation cannot be read. It is not taken for a free key.
+    #[error("the record of `{0}` is unreadable")]
+    Unreadable(OperationId, #[source] Corrupt),
+    /// The server lost its records, and nobody has acknowledged it.
+    #[error("the store came back empty: see `onceward store acknowledge`")]
+    Emptied,
+    /// A claim saw an attempt in flight or uncertain, and failed afterwards.
+    #[error("an attempt at the operation was met before the call failed")]
+    AttemptExists(#[source] Box<Self>),
+}
+
+impl Error {
+    /// Whether the call may have taken effect although it failed.
+    pub fn may_have_applied(&self) -> bool {
+        match self {
+            Self::NoReply(_) | Self::TooFewReplicas { .. } | Self::Failed(_) => true,
+            Self::Unavailable(_) | Self::Unreadable(..) | Self::Emptied => false,
+            Self::AttemptExists(error) => error.may_have_applied(),
+        }
+    }
+
+    /// Whether the error says nothing about the operation.
+    ///
+    /// Only after such an error may `when_store_fails = "forward"` send the request on without a
+    /// claim. In the other cases an attempt is known to exist, or may be hidden by what was lost.
+    pub const fn leaves_state_unknown(&self) -> bool {
+        match self {
+            Self::Unavailable(_)
+            | Self::NoReply(_)
+            | Self::TooFewReplicas { .. }
+            | Self::Failed(_) => true,
+            Self::Unreadable(..) | Self::Emptied | Self::AttemptExists(_) => false,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What a step assumes about the server's record before it asks the server.
+
+use std::sync::Arc;
+
+use super::server::{Expected, Found, Revision};
+use super::snapshots::{Snapshot, Snapshots};
+use crate::operation::{Operation, OperationId, Timestamp};
+use crate::store::{Corrupt, Error, codec};
+
+/// The record that a rule is applied to.
+pub(super) struct Assumption {
+    /// The server's record; none if it has none.
+    pub(super) record: Option<Snapshot>,
+    /// The time on the server's clock.
+    pub(super) at: Timestamp,
+    /// Whether the server reported this in reply to the same call.
+    pub(super) is_confirmed: bool,
+}
+
+impl Assumption {
+    /// What the server reported. The snapshots learn it too.
+    pub(super) fn confirmed(
+        id: OperationId,
+        found: Found,
+        snapshots: &Snapshots,
+    ) -> Result<Self, Error> {
+        let record = found.stored.map(|stored| {
+            // A revision that is known is not decoded again, so that all copies share one answer.
+            if let Some(known) = snapshots.get(id).filter(|known| known.revision == stored.revision)
+            {
+                return Ok(known);
+            }
+            let operation =
+                decode(id, &stored.bytes).map_err(|corrupt| Error::Unreadable(id, corrupt))?;
+            Ok::<_, Error>(Snapshot { revision: stored.revision, operation: Arc::new(operation) })
+        });
+        let record = record.transpose()?;
+        // Also if there is none: another process may have removed the record.
+        snapshots.replace(id, record.clone());
+        Ok(Self { record, at: found.at, is_confirmed: true })
+    }
+
+    /// What the server must have for a write that rests on this assumption.
+    ///
+    /// The server's clock must agree with the state that was assumed: past `changes_at` if the rule saw
+    /// the record as lapsed, before it if not. Otherwise a lease that ran out only here could be taken
+    /// from its holder, or one that ran out only there could be renewed.
+    pub(super) fn expected(&self) -> Expected {
+        self.record.as_ref().map_or(Expected::NoRecord, |Snapshot { revision, operation }| {
+            let lapsed = operation.state.changes_at() <= self.at;
+            Expected::Revision { revision: *revision, lapsed }
+        })
+    }
+}
+
+/// Decodes the record of an operation. The record of another operation is refused, however it came
+/// there: its answer would be given to the wrong sender.
+pub(super) fn decode(id: OperationId, bytes: &[u8]) -> Result<Operation, Corrupt> {
+    let operation = codec::decode(bytes)?;
+    if operation.asked.id == id { Ok(operation) } else { Err(Corrupt::Foreign) }
+}
+
+/// A record as a write puts it on the server.
+pub(super) struct EncodedRecord<'a> {
+    pub(super) revision: Revision,
+    pub(super) bytes: Vec<u8>,
+    pub(super) operation: &'a Operation,
+}
+
+impl<'a> EncodedRecord<'a> {
+    pub(super) fn of(id: OperationId, operation: &'a Operation) -> Result<Self, Error> {
+        let bytes = codec::encode(operation).map_err(|corrupt| Error::Unreadable(id, corrupt))?;
+        Ok(Self { revision: Revision(random()?), bytes, operation })
+    }
+
+    /// What this process knows of the operation once the write is made.
+    pub(super) fn into_snapshot(self) -> Snapshot {
+        Snapshot { revision: self.revision, operation: Arc::new(self.operation.clone()) }
+    }
+}
+
+fn random() -> Result<u64, Error> {
+    getrandom::u64().map_err(|_| Error::Unavailable("the machine has no random numbers"))
+}
