@@ -16,13 +16,13 @@ use crate::upstream::{AnswerBody, Handler};
 /// Puts a [`Proxy`] in front of handlers of the same process. There is no network hop: the handler
 /// takes the place of the route's upstream.
 ///
-/// Routes, keys, signatures, stores and limits are those of the proxy. A request whose path no route
-/// serves gets 404. The handler's response is the answer of the upstream: it is classified, recorded
-/// and replayed. A handler that panics, fails with an error, or is dropped because `attempt_timeout` is
-/// over leaves the operation uncertain, because it may have done its work. The handler sees the
-/// extensions of the request, so that extractors work; the `upstream` of the route is never connected
-/// to. On a route with steps the steps are sent to their own upstreams, and the handler gets only the
-/// requests that are not deduplicated.
+/// Routes, keys, signatures, stores and limits are those of the proxy. A request whose path no
+/// route serves gets 404. The handler's response is the answer of the upstream: it is classified,
+/// recorded and replayed. A handler that panics, fails with an error, or is dropped because
+/// `attempt_timeout` is over leaves the operation uncertain, because it may have done its work. The
+/// handler sees the extensions of the request, so that extractors work; the `upstream` of the route
+/// is never connected to. On a route with steps the steps are sent to their own upstreams, and the
+/// handler gets only the requests that are not deduplicated.
 ///
 /// The handler runs in a task of its own. A sender that hangs up does not interrupt it.
 ///

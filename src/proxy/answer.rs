@@ -41,8 +41,8 @@ impl Answer {
         }
     }
 
-    /// The same answer, which keeps place and memory of its request until it was sent. A sender that
-    /// reads slowly would else hold memory that no limit counts.
+    /// The same answer, which keeps place and memory of its request until it was sent. A sender
+    /// that reads slowly would else hold memory that no limit counts.
     pub(super) fn holding(mut self, held: Held) -> Self {
         self.response = self.response.map(|body| body.holding(held));
         self

@@ -36,8 +36,8 @@ pub struct Examined {
     pub refusal: Option<ExplainedRefusal>,
 }
 
-/// A request that may be forwarded: its signature is valid, or the route does without; its operation
-/// is known, or there is a reason why it has none.
+/// A request that may be forwarded: its signature is valid, or the route does without; its
+/// operation is known, or there is a reason why it has none.
 #[derive(Debug)]
 pub(super) struct Admitted {
     verified: Verified,
@@ -68,8 +68,8 @@ impl Admitted {
 }
 
 impl Examination<'_> {
-    /// Checks the signature, if the route does. `now` is the time of day that its timestamp is compared
-    /// with.
+    /// Checks the signature, if the route does. `now` is the time of day that its timestamp is
+    /// compared with.
     ///
     /// # Errors
     ///
@@ -102,8 +102,8 @@ impl Examination<'_> {
         identify(&rules, &RequestView::of(self.head, self.body, verified.carried()))
     }
 
-    /// Runs both steps, the second one even if the first one refuses: a person who asks may know what
-    /// the key would be. The data plane stops at the first refusal.
+    /// Runs both steps, the second one even if the first one refuses: a person who asks may know
+    /// what the key would be. The data plane stops at the first refusal.
     pub async fn explain(&self, now: Timestamp) -> Examined {
         let bytes_max = self.route.request_bytes_max;
         if self.body.len() > bytes_max {

@@ -29,7 +29,8 @@ pub(super) struct Execution<'a> {
 impl Execution<'_> {
     /// Forwards the request, once if it has a key, and says what happened to it.
     ///
-    /// Dropping the future interrupts nothing that was claimed: the executor works in a task of its own.
+    /// Dropping the future interrupts nothing that was claimed: the executor works in a task of its
+    /// own.
     pub(super) async fn run(self, admitted: Admitted) -> Result<Disposition, Refusal> {
         let provider = admitted.provider().cloned();
         match admitted.into_identity() {

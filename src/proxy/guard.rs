@@ -1,8 +1,8 @@
 //! Refuses request heads that hyper accepts and that another HTTP server could read differently.
 //!
 //! A proxy before us or a server behind us may frame or route such a request in another way. Then a
-//! request hides in the body of another one (request smuggling), or reaches an upstream that it must
-//! not reach. Nothing is repaired: an honest sender of webhooks never sends such a head.
+//! request hides in the body of another one (request smuggling), or reaches an upstream that it
+//! must not reach. Nothing is repaired: an honest sender of webhooks never sends such a head.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -12,8 +12,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 use super::host::canonical_host;
 use super::refusal::{Malformed, Refusal};
 
-/// Headers that `Connection` must not name, because a proxy removes the headers named there (RFC 9110,
-/// 7.6.1): they reach the upstream, or decide what does. Every route adds the headers that it reads.
+/// Headers that `Connection` must not name, because a proxy removes the headers named there (RFC
+/// 9110, 7.6.1): they reach the upstream, or decide what does. Every route adds the headers that it
+/// reads.
 const END_TO_END: &[&str] = &[
     "authorization",
     "content-encoding",
@@ -141,9 +142,9 @@ fn agree(target: &Authority, host: &Authority, scheme: Option<&Scheme>) -> bool 
     target.host().eq_ignore_ascii_case(host.host()) && port(target) == port(host)
 }
 
-/// Refuses a `Connection` that names a header which the upstream must get. Without this check a correctly
-/// signed request with `Connection: Stripe-Signature` would reach the upstream without its signature.
-/// `is_read` says whether the route reads a header.
+/// Refuses a `Connection` that names a header which the upstream must get. Without this check a
+/// correctly signed request with `Connection: Stripe-Signature` would reach the upstream without
+/// its signature. `is_read` says whether the route reads a header.
 pub(super) fn connection(
     headers: &HeaderMap,
     is_read: impl Fn(&HeaderName) -> bool,

@@ -1,4 +1,4 @@
-//! The hosts that a request may name, and an upstream may have.
+//! Hosts: what a request may name, and an upstream may have.
 
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -9,23 +9,24 @@ pub enum HostError {
     /// RFC 3986, 3.2.2.
     #[error("a name, an IPv4 address or an IPv6 address in brackets")]
     NotAName,
-    /// What ends in a number is read as an address by some, and never as a name.
+    /// A host whose last part is a number is an IPv4 address to many parsers (WHATWG URL Standard,
+    /// host parsing), and never a name.
     #[error("an IPv4 address in four decimal parts")]
     NotIpv4,
     /// RFC 3986, 3.2.2.
     #[error("an IPv6 address between the brackets")]
     NotIpv6,
-    /// RFC 9844, 4: a zone has a meaning on one machine alone, and no place in a URL.
+    /// An IPv6 zone means something on one machine only, and must not stand in a URL (RFC 9844, 4).
     #[error("an IPv6 address without a zone, which means something on one machine alone")]
     Zone,
 }
 
-/// A host without its port, in the form in which two of them can be compared: lower case, without
-/// a dot at its end, an address as short as it can be.
+/// A host without its port, in a form that can be compared: in lower case, without a dot at its
+/// end, and an address in its shortest form.
 ///
 /// # Errors
 ///
-/// It can be no host.
+/// The text cannot be a host.
 pub fn canonical_host(text: &str) -> Result<Cow<'_, str>, HostError> {
     if let Some(rest) = text.strip_prefix('[') {
         let inside = rest.strip_suffix(']').ok_or(HostError::NotIpv6)?;

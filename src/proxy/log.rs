@@ -11,8 +11,8 @@ use crate::idempotency::StepPolicy;
 use crate::operation::{OperationRequest, Reason};
 use crate::telemetry::{Disposition, RouteMetrics};
 
-/// Collects what becomes known of one request on its path, and writes its log line at the end. If it is
-/// dropped before, the sender has hung up; the attempt goes on without it.
+/// Collects what becomes known of one request on its path, and writes its log line at the end. If
+/// it is dropped before, the sender has hung up; the attempt goes on without it.
 #[derive(Debug)]
 pub(super) struct RequestLog {
     method: http::Method,
@@ -42,8 +42,8 @@ impl RequestLog {
         }
     }
 
-    /// The key, for the log. A key names an event and is no secret: no signature, token or password is
-    /// ever a part of one.
+    /// The key, for the log. A key names an event and is no secret: no signature, token or password
+    /// is ever a part of one.
     fn key(&self) -> Option<String> {
         self.asked.as_ref()?.key.logged()
     }

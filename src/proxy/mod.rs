@@ -7,11 +7,11 @@
 //! | receive | `receive` | reads the whole body within the limits | 400, 408, 413, 503 |
 //! | verify | `examine`, `verify` | checks the signature over the raw bytes | 401, 503 |
 //! | identify | `examine`, `identify`, `selector` | finds key, operation id and fingerprint | 400 |
-//! | execute | `execute`, `outgoing` | hands the request to [`idempotency`](crate::idempotency) | a [`Disposition`](crate::idempotency::Disposition) |
+//! | execute | `execute`, `outgoing` | hands the request to the executor (`idempotency`) | all dispositions |
 //! | respond | `respond`, `problem` | names the status and writes the answer | |
 //!
-//! A step that stops early returns a `Refusal`, which `respond` turns into a problem document. Settings
-//! are in `settings` and `path_pattern`; `log` writes one line for each request.
+//! A step that stops early returns a `Refusal`, which `respond` turns into a problem document.
+//! Settings are in `settings` and `path_pattern`; `log` writes one line for each request.
 
 mod answer;
 mod build;
@@ -95,7 +95,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// The path of a request. `log` learns what becomes known on the way, also where a step refuses.
+    /// The path of a request. `log` learns what becomes known on the way, also where a step
+    /// refuses.
     async fn path<B: Body<Data = Bytes> + Unpin>(
         &self,
         head: &mut Parts,
@@ -106,6 +107,8 @@ impl Shared {
         let settings = &selected.route.settings;
         let received = self.bodies.read(head, body, settings.request_bytes_max).await?;
         log.is_received = true;
+        // Only a complete request takes a place: a slow sender cannot keep others from being
+        // served.
         let place = self.in_flight.take(received.peer).ok_or(Refusal::Overloaded)?;
         let now = self.clock.wall();
         let admitted = selected.route.examine(head, &received.body, now).await?;
@@ -126,8 +129,8 @@ impl Shared {
         Ok(answer.holding(Held { memory, place: Some(place) }))
     }
 
-    /// The route of a request. A refusal is counted for the route that the request names, even where
-    /// another check refuses it first.
+    /// The route of a request. A refusal is counted for the route that the request names, even
+    /// where another check refuses it first.
     fn select(&self, head: &Parts, log: &mut RequestLog) -> Result<Selected<Arc<Route>>, Refusal> {
         let named = guard::head(head).and_then(|()| self.routes.named(head));
         log.route = named.as_ref().ok().cloned();

@@ -24,8 +24,8 @@ pub(super) struct Destination<'a> {
     pub(super) upstream: &'a upstream::Settings,
 }
 
-/// The request for the upstream, without the headers that depend on its operation. Moves the headers out
-/// of `head`: no later step reads them as they were received.
+/// The request for the upstream, without the headers that depend on its operation. Moves the
+/// headers out of `head`: no later step reads them as they were received.
 pub(super) fn request(
     head: &mut Parts,
     destination: Destination<'_>,
@@ -33,6 +33,7 @@ pub(super) fn request(
     trusted: &TrustedProxies,
 ) -> Request {
     let Destination { selected, upstream } = destination;
+    // Moved and not cloned: most requests have one upstream.
     let headers = std::mem::take(&mut head.headers);
     let host = headers.get(header::HOST).cloned();
     let host = host
@@ -49,6 +50,7 @@ pub(super) fn request(
     };
     let message = (&head.method, body.len());
     let mut headers = upstream::request_headers(headers, message, forwarding);
+    // Some signatures cover the host, and many applications choose a site by it.
     let host = if upstream.preserve_host {
         Some(host)
     } else {
@@ -84,8 +86,8 @@ pub(super) fn with_key(mut request: Request, header: Option<&HeaderName>, key: &
     request
 }
 
-/// The template of the requests of a route's steps: one head for all of them. Two steps may have one
-/// upstream, so that each step has a key of its own: its step id.
+/// The template of the requests of a route's steps: one head for all of them. Two steps may have
+/// one upstream, so that each step has a key of its own: its step id.
 #[derive(Debug)]
 pub(super) struct StepTemplate {
     head: Parts,
@@ -97,8 +99,8 @@ pub(super) struct StepTemplate {
 }
 
 impl StepTemplate {
-    /// None on a route without steps. A target that no step could be asked for, and a head that has no
-    /// room in memory, are refused here: after the claim it would be too late for a refusal.
+    /// None on a route without steps. A target that no step could be asked for, and a head that has
+    /// no room in memory, are refused here: after the claim it would be too late for a refusal.
     pub(super) fn new(
         head: &Parts,
         selected: &Selected<Arc<Route>>,
@@ -107,6 +109,7 @@ impl StepTemplate {
         event: OperationId,
     ) -> Result<Option<Self>, Refusal> {
         let Some(steps) = &selected.route.settings.steps else { return Ok(None) };
+        // The rewritten target of each step is checked now, before anything is claimed.
         for step in &steps.steps {
             selected.towards(head, &step.upstream)?;
         }
@@ -127,8 +130,9 @@ impl StepTemplate {
         Box::new(Self { verified, ..self })
     }
 
-    /// The bytes of all heads that exist at one time beside the received one: the head of this template,
-    /// and one for each step that runs. A head is counted twice, because Onceward adds fields to it.
+    /// The bytes of all heads that exist at one time beside the received one: the head of this
+    /// template, and one for each step that runs. A head is counted twice, because Onceward adds
+    /// fields to it.
     fn bytes(&self) -> usize {
         let steps = self.selected.route.settings.steps.as_ref();
         let at_once = steps.filter(|steps| steps.at_once).map_or(1, |steps| steps.steps.len());

@@ -15,7 +15,8 @@ use crate::upstream::AnswerBody;
 const DISPOSITION: HeaderName = HeaderName::from_static("onceward-disposition");
 const OPERATION: HeaderName = HeaderName::from_static("onceward-operation");
 
-/// Codes of refusals that are made before a route is known. The listener makes and counts the last one.
+/// Codes of refusals that are made before a route is known. The listener makes and counts the last
+/// one.
 pub(super) const CODES_WITHOUT_ROUTE: &[&str] =
     &["draining", "malformed", "method-not-allowed", "no-route", "head-too-large"];
 
@@ -93,6 +94,8 @@ impl Problem {
         let json = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, json);
         if let Some(retry_after) = retry_after {
+            // A whole number of seconds (RFC 9110, 10.2.3), at least 1: a sender that comes back at
+            // once would find nothing changed.
             let seconds = retry_after.as_millis().div_ceil(1000).clamp(1, 30);
             headers.insert(
                 header::RETRY_AFTER,

@@ -1,5 +1,5 @@
-//! Receive: reads the whole body into memory, within limits. Nothing is claimed for a request that is
-//! not complete.
+//! Receive: reads the whole body into memory, within limits. Nothing is claimed for a request that
+//! is not complete.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::listener::{HeadMemory, Peer};
 use crate::telemetry::{Limit, Metrics};
 use crate::upstream::TrustedProxies;
 
-/// The age at which the rate of a body is first checked. A connection begins slowly (RFC 5681, 3.1), and
-/// most bodies are complete long before.
+/// The age at which the rate of a body is first checked. A connection begins slowly (RFC 5681,
+/// 3.1), and most bodies are complete long before.
 const RATE_GRACE: Duration = Duration::from_secs(5);
 
 /// A request whose body is complete.
@@ -44,8 +44,8 @@ pub(super) struct BodyReader {
     pub(super) rate_min: usize,
     pub(super) budget: Budget,
     pub(super) metrics: Arc<Metrics>,
-    /// The places of requests whose body has not arrived yet. A slow sender takes one of these, and none
-    /// of the places of requests in flight.
+    /// The places of requests whose body has not arrived yet. A slow sender takes one of these, and
+    /// none of the places of requests in flight.
     pub(super) pending: Places,
     /// The proxies whose `X-Forwarded-For` names the peer, where shares of one peer are limited.
     pub(super) peers: Option<Arc<TrustedProxies>>,
@@ -59,8 +59,8 @@ struct Deadline {
 }
 
 impl BodyReader {
-    /// Reads the body of a request to its end. The request takes a place among the pending ones only if
-    /// its body has to be waited for.
+    /// Reads the body of a request to its end. The request takes a place among the pending ones
+    /// only if its body has to be waited for.
     ///
     /// Cancel safe in the sense that all places and memory are given back when it is dropped.
     pub(super) async fn read<B: Body<Data = Bytes> + Unpin>(
@@ -79,8 +79,8 @@ impl BodyReader {
         let arrived = Instant::now();
         let peer = self.limited_peer(head);
         let take_place = || self.pending.take(peer).ok_or(Refusal::Overloaded);
-        // A sender that expects a 100 (Continue) sends its body only then. It is not told to send a body
-        // that has no place.
+        // A sender that expects a 100 (Continue) sends its body only then. It is not told to send a
+        // body that has no place.
         let expects = head.headers.contains_key(header::EXPECT) && !body.is_end_stream();
         let mut place = expects.then(take_place).transpose()?;
         loop {
@@ -131,8 +131,8 @@ impl BodyReader {
     }
 }
 
-/// The next bytes of the body if they have arrived already. On HTTP/1 hyper's connection and this future
-/// run in one task: hyper reads the next piece only after this future has yielded once.
+/// The next bytes of the body if they have arrived already. On HTTP/1 hyper's connection and this
+/// future run in one task: hyper reads the next piece only after this future has yielded once.
 async fn at_hand<B: Body<Data = Bytes> + Unpin>(
     body: &mut B,
 ) -> Option<Result<Option<Bytes>, Refusal>> {

@@ -117,7 +117,7 @@ pub(super) fn refused(refusal: &Refusal) -> Answer {
         answer.response.headers_mut().insert(header::ALLOW, allow);
     }
     if status == StatusCode::UNAUTHORIZED {
-        // RFC 9110, 15.5.2: it says which kind of credentials there should have been.
+        // A 401 must say which kind of credentials it asks for (RFC 9110, 15.5.2).
         let challenge = HeaderValue::from_static("Signature");
         answer.response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }
@@ -132,7 +132,8 @@ pub(super) fn without_body(answer: &mut Answer, route: &RouteSettings) {
     }
 }
 
-/// The answer that tells the sender what happened to its request. `from` says where the key was found.
+/// The answer that tells the sender what happened to its request. `from` says where the key was
+/// found.
 pub(super) fn with(
     disposition: Disposition,
     route: &RouteSettings,
@@ -194,8 +195,8 @@ pub(super) fn with(
     }
 }
 
-/// When a sender should come back for an uncertain operation: when the upstream can no longer be working
-/// on it, or in 30 s if that time has passed.
+/// When a sender should come back for an uncertain operation: when the upstream can no longer be
+/// working on it, or in 30 s if that time has passed.
 fn come_back_for_uncertain(ends_in: Duration) -> Duration {
     if ends_in.is_zero() { Duration::from_secs(30) } else { ends_in }
 }
@@ -255,8 +256,8 @@ fn executed(
     Answer { reason: Some(reason), step, ..problem.answer(disposition) }
 }
 
-/// Replaces a status of the upstream by `retry_status`, if the event is not done and the sender would not
-/// send it again after that status. The body stays.
+/// Replaces a status of the upstream by `retry_status`, if the event is not done and the sender
+/// would not send it again after that status. The body stays.
 fn replace_final(response: &mut Response<AnswerBody>, route: &RouteSettings) {
     let own = response.status();
     let sent = if route.is_done_after(own) { own } else { route.in_place_of(own) };
@@ -280,6 +281,7 @@ fn replayed(answer: &StoredAnswer, operation: OperationId, attempt: u32) -> Answ
     for (name, value) in &answer.headers {
         headers.append(name.clone(), value.clone());
     }
+    // The header that Stripe's API sends with a replayed response, which clients may know.
     headers.insert(REPLAYED, HeaderValue::from_static("true"));
     if answer.body == StoredBody::Omitted {
         headers.insert(BODY, HeaderValue::from_static("omitted"));

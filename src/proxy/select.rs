@@ -1,5 +1,5 @@
-//! Select: finds the route of a request, by host first, then by path (exact before longest prefix), then
-//! by method.
+//! Select: finds the route of a request, by host first, then by path (exact before longest prefix),
+//! then by method.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -42,7 +42,8 @@ struct Tables<R> {
 struct Table<R> {
     exact: HashMap<String, R>,
     prefixes: HashMap<String, R>,
-    /// The lengths of the prefixes. A look-up tries each length once, however many prefixes there are.
+    /// The lengths of the prefixes. A look-up tries each length once, however many prefixes there
+    /// are.
     prefix_lengths: BTreeSet<usize>,
 }
 
@@ -123,6 +124,8 @@ impl<R: Described> Routes<R> {
         if self.all_alike || (!self.plain_differs && has_one_reading(path)) {
             return Ok(());
         }
+        // A server behind one of the routes may decode or resolve the path. If it then reads
+        // another route's path, a request could reach the application without that route's checks.
         let readings = paths::readings(path).map_err(|paths::TooMany| Malformed::Readings)?;
         let other = |taken: &R| !alike(taken.settings(), route);
         if readings.iter().any(|reading| self.takers(host, reading).any(other)) {
@@ -131,8 +134,8 @@ impl<R: Described> Routes<R> {
         Ok(())
     }
 
-    /// The routes that take a reading of a path: as it is, without the slash at its end, or with a slash
-    /// for routes that are written with one; each also in lower case.
+    /// The routes that take a reading of a path: as it is, without the slash at its end, or with a
+    /// slash for routes that are written with one; each also in lower case.
     fn takers<'r>(&'r self, host: &'r str, reading: &str) -> impl Iterator<Item = &'r R> {
         let path = paths::spelled(reading);
         let bare = path.trim_end_matches('/');
@@ -151,8 +154,8 @@ impl<R: Described> Routes<R> {
     }
 }
 
-/// Whether a path has only one reading: no server decodes, cuts off or resolves anything of it. Most
-/// paths are so, and need no search.
+/// Whether a path has only one reading: no server decodes, cuts off or resolves anything of it.
+/// Most paths are so, and need no search.
 fn has_one_reading(path: &str) -> bool {
     let plain =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"/-_.~".contains(&byte);
@@ -173,7 +176,8 @@ fn alike(one: &RouteSettings, other: &RouteSettings) -> bool {
             && one.secrets == other.secrets)
 }
 
-/// The routes that would refuse their own path, because it can be read as the path of another route.
+/// The routes that would refuse their own path, because it can be read as the path of another
+/// route.
 pub fn misread(routes: &[RouteSettings]) -> Vec<&RouteSettings> {
     let all = Routes::new(routes);
     let is_misread = |route: &&RouteSettings| {
@@ -252,7 +256,8 @@ fn target(head: &Parts) -> Result<&PathAndQuery, Refusal> {
     head.uri.path_and_query().ok_or(Refusal::Malformed(Malformed::Target))
 }
 
-/// The host that was asked for. Only an HTTP/1.0 request may name none; a route for every host serves it.
+/// The host that was asked for. Only an HTTP/1.0 request may name none; a route for every host
+/// serves it.
 fn host(head: &Parts) -> Authority {
     let named = || Authority::try_from(head.headers.get(header::HOST)?.as_bytes()).ok();
     let host = head.uri.authority().cloned().or_else(named);
@@ -285,7 +290,8 @@ fn allow(methods: &[Method]) -> String {
     all.join(", ")
 }
 
-/// The target for the upstream: the request's own, or the rest of its path after the upstream's path.
+/// The target for the upstream: the request's own, or the rest of its path after the upstream's
+/// path.
 fn rewrite(
     pattern: &PathPattern,
     upstream_path: Option<&str>,
@@ -298,6 +304,7 @@ fn rewrite(
             (prefix.as_str(), target.path().get(prefix.len()..).unwrap_or_default())
         }
     };
+    // `/base/` and `/rest` must not become `/base//rest`.
     let base = if rest.is_empty() { base } else { base.trim_end_matches('/') };
     let path = format!("{base}{rest}");
     let whole = match target.query() {

@@ -29,8 +29,9 @@ impl Proxy {
         if let Some(route) = &log.route {
             respond::without_body(&mut answer, &route.settings);
         }
-        // The rest of a body that was not read would be taken for the next request, so the connection
-        // must end (RFC 9112, 9.3). A chunked body does not say itself that it has ended.
+        // The rest of a body that was not read would be taken for the next request, so the
+        // connection must end (RFC 9112, 9.3). A chunked body does not say itself that it has
+        // ended.
         let is_read = log.is_received || body.is_end_stream();
         if !is_read && head.version < Version::HTTP_2 {
             let close = HeaderValue::from_static("close");

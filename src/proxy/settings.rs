@@ -28,8 +28,8 @@ pub struct RouteSettings {
     pub path: PathPattern,
     /// The URL that senders use, for `X-Forwarded-*` and for signatures that cover the URL.
     pub public_url: Option<Uri>,
-    /// The methods that are deduplicated. GET, HEAD and OPTIONS are forwarded without a key unless they
-    /// are named here. Any other method that is not named is refused.
+    /// The methods that are deduplicated. GET, HEAD and OPTIONS are forwarded without a key unless
+    /// they are named here. Any other method that is not named is refused.
     pub methods: Vec<Method>,
     /// The upstream. On a route with steps it gets only the requests that are not deduplicated.
     pub upstream: upstream::Settings,
@@ -39,8 +39,8 @@ pub struct RouteSettings {
     pub mode: Mode,
     /// The kind of sender, if the route names one.
     pub provider: Option<Arc<Provider>>,
-    /// The secrets of the provider's signature. Any one of them may have signed, so that secrets can be
-    /// rotated. Without a secret the signature is not checked.
+    /// The secrets of the provider's signature. Any one of them may have signed, so that secrets
+    /// can be rotated. Without a secret the signature is not checked.
     pub secrets: Vec<Secret>,
     /// False if the operator has said that the signature is not to be checked.
     pub verify: bool,
@@ -56,7 +56,8 @@ pub struct RouteSettings {
     pub in_flight_status: StatusCode,
     /// The status that tells a copy that the outcome is unknown.
     pub uncertain_status: StatusCode,
-    /// The status that replaces a 5xx which the sender takes for final, where the event is not done.
+    /// The status that replaces a 5xx which the sender takes for final, where the event is not
+    /// done.
     pub retry_status: Option<StatusCode>,
     /// The body of its refusals.
     pub refusal_body: RefusalBody,
@@ -89,8 +90,8 @@ impl RouteSettings {
 
     /// The status that the sender gets in place of this one while its event is not done.
     ///
-    /// `retry_status` replaces a 5xx that the sender takes for final. Which statuses are final is a fact
-    /// about the sender. Where nothing is known of the sender, every 5xx counts as final.
+    /// `retry_status` replaces a 5xx that the sender takes for final. Which statuses are final is a
+    /// fact about the sender. Where nothing is known of the sender, every 5xx counts as final.
     pub fn in_place_of(&self, status: StatusCode) -> StatusCode {
         let Some(retry) = self.retry_status.filter(|_| self.mode != Mode::Pass) else {
             return status;
@@ -120,8 +121,9 @@ impl RouteSettings {
         NAMES.into_iter().filter(|name| self.methods.iter().all(|it| it != name)).collect()
     }
 
-    /// Whether the route reads this header: to find the key, to check the signature, or to recognise a
-    /// handshake. The upstream reads such headers too, if it checks the signature again.
+    /// Whether the route reads this header: to find the key, to check the signature, or to
+    /// recognise a handshake. The upstream reads such headers too, if it checks the signature
+    /// again.
     pub(super) fn reads_header(&self, name: &HeaderName) -> bool {
         let EventRule { id, kind, .. } = &self.key.event;
         let compared: &[Selector] = match &self.fingerprint.over {

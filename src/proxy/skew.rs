@@ -1,8 +1,10 @@
-//! Is it a wrong clock that makes the signatures of a route stale?
+//! Detects a wrong clock: the signatures of a route are valid, but all of them are stale by about
+//! the same time.
 //!
-//! Only signatures that are right count, fresh or stale: who does not have the secret can neither
-//! raise the suspicion nor end it. Who has captured a request can send it again, so that a stale one
-//! counts once, by its body. That is no help where the signature does not cover the body.
+//! Only valid signatures count, fresh or stale. Somebody without the secret can therefore neither
+//! raise the suspicion nor end it. Somebody who has captured a request can send it again, so that a
+//! stale request counts once, by its body. That does not help where the signature does not cover
+//! the body.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,32 +12,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::provider::signature::{Refused, Verified};
 use crate::telemetry::ClockSkew;
 
-/// How many of a route's signatures are looked at, the latest ones.
+/// How many of a route's latest signatures are looked at.
 const SIGNATURES: usize = 50;
-/// How many of them have to be stale for a suspicion to begin.
+/// How many of them must be stale for a suspicion to begin.
 const STALE_MIN: usize = 20;
-/// How many of them have to be stale by about the suspected offset for it to stay. It is half as many
-/// as begin it, so that it does not come and go with every signature.
+/// How many of them must be stale by about the suspected offset for a suspicion to stay. It is half
+/// of
+/// [`STALE_MIN`], so that the suspicion does not come and go with every signature.
 const STALE_TO_STAY: usize = 10;
-/// How far from one and the same offset all stale ones may be.
+/// How far each stale signature may be from the common offset, in milliseconds.
 const SPREAD_MILLIS_MAX: u64 = 30_000;
 
-/// A signature that is right, but of another time.
+/// A valid signature whose time is out of tolerance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stale {
-    /// By how much our time of day was ahead of the signed one, or behind it if that is negative.
+    /// How far our clock was ahead of the signed time, in milliseconds. Negative if it was behind.
     ahead_millis: i64,
-    /// Stands for the request: of one that comes again it is the same.
+    /// A hash of the request, by which a request that was sent again is recognised.
     request: u64,
 }
 
-/// The latest signatures of a route that are right; none: it was fresh. Its size is fixed; a place
-/// that no signature has taken yet is like a fresh one.
+/// The latest valid signatures of a route, in a ring of fixed size. `None` is a fresh signature, or
+/// a place that no signature has taken yet.
 #[derive(Debug)]
 struct Window {
     latest: [Option<Stale>; SIGNATURES],
     next: usize,
-    /// By how many milliseconds our clock is suspected to be ahead.
+    /// How far our clock is suspected to be ahead, in milliseconds.
     suspected: Option<i64>,
 }
 

@@ -1,5 +1,5 @@
-//! Verify: whether a request comes from its sender. Reads the raw bytes, before anything is looked up
-//! or stored.
+//! Verify: whether a request comes from its sender. Reads the raw bytes, before anything is looked
+//! up or stored.
 
 use std::sync::Arc;
 
@@ -92,8 +92,8 @@ impl Sender {
         }))
     }
 
-    /// The same sender, whose signatures from now on show in metrics and log whether our clock seems to
-    /// be wrong.
+    /// The same sender, whose signatures from now on show in metrics and log whether our clock
+    /// seems to be wrong.
     pub(super) fn watched(mut self, route: &Arc<str>, metrics: &Metrics) -> Self {
         let signature = self.provider.signature.as_ref().filter(|_| self.verifier.is_some());
         if signature.is_some_and(Settings::has_timestamp) {
@@ -126,8 +126,8 @@ impl Sender {
             return Ok(Verified { provider: None, handshake, carried: self.carried(head, body) });
         };
         match found {
-            // Some senders do not sign a handshake. Such a request must match the preset's description
-            // of the handshake and hold nothing more, so that no event passes as one.
+            // Some senders do not sign a handshake. Such a request must match the preset's
+            // description of the handshake and hold nothing more, so that no event passes as one.
             Some(found) if !found.signed => {
                 return Ok(Verified {
                     provider: None,
@@ -154,8 +154,8 @@ impl Sender {
         settings.map(|settings| settings.carried(&signed)).unwrap_or_default()
     }
 
-    /// The request as its sender has signed it. The URL is the configured one, never the `Host` header,
-    /// which anybody can write.
+    /// The request as its sender has signed it. The URL is the configured one, never the `Host`
+    /// header, which anybody can write.
     fn signed<'p>(&'p self, head: &'p Parts, body: &'p [u8], now: Timestamp) -> Signed<'p> {
         Signed {
             method: &head.method,

@@ -22,8 +22,8 @@ use crate::operation::Reason;
 type Failure = Box<dyn StdError + Send + Sync>;
 type Answered = Response<UnsyncBoxBody<Bytes, Failure>>;
 
-/// A handler that takes the place of the upstream for one request. It travels in the extensions of the
-/// request, so that each request reaches the handler that the layer stands in front of.
+/// A handler that takes the place of the upstream for one request. It travels in the extensions of
+/// the request, so that each request reaches the handler that the layer stands in front of.
 #[derive(Clone)]
 pub struct Handler(BoxCloneSyncService<HttpRequest<Full<Bytes>>, Answered, Failure>);
 

@@ -1,4 +1,4 @@
-//! What a key is bound to.
+//! The fingerprint: what a key is bound to.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -10,12 +10,12 @@ use crate::proxy::selector::{RequestView, Selector, Unread};
 
 /// The fingerprint of a request whose key was found in `from`.
 ///
-/// The rule is written down as what it comes to: `auto` is the same rule as `body`, or as none, so
-/// that a route may be changed from one to the other without a break.
+/// The digest covers the rule that applies, not the setting it came from: `auto` is then the same
+/// as `body` or as nothing, and a route can change from one to the other without refusing copies.
 ///
 /// # Errors
 ///
-/// A part that is there and cannot be used is an error. One that is missing is compared as absent.
+/// A part is present and cannot be used. A part that is missing is compared as absent.
 pub(super) fn fingerprint(
     rule: &FingerprintRule,
     from: KeySource,
@@ -32,8 +32,9 @@ fn over_nothing() -> Fingerprint {
     FingerprintDigest::under("nothing").finish()
 }
 
-/// The bytes of the body; where members are ignored, of the JSON text without them and without
-/// whitespace. The order of members counts. A body that is not JSON counts as it is.
+/// The fingerprint over the bytes of the body. If members are ignored, it is over the JSON text
+/// without them and without whitespace; the order of members counts. A body that is not JSON is
+/// taken as it is.
 fn over_body(ignore: &[Pointer], body: &[u8]) -> Fingerprint {
     if ignore.is_empty() {
         let mut digest = FingerprintDigest::under("body");
@@ -71,7 +72,7 @@ fn over_parts(
     Ok(digest.finish())
 }
 
-/// Every operand is preceded by its length, so that no two rules are written alike.
+/// The text of a rule. The length of each operand precedes it, so that no two rules have one text.
 fn rule_text(rule: &str, operands: &[String]) -> String {
     let mut text = rule.to_owned();
     for operand in operands {

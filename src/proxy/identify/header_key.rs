@@ -1,4 +1,4 @@
-//! The key that a sender chose and sent in a header.
+//! The key that a sender sends in a header.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,12 @@ use http::{HeaderMap, HeaderName};
 
 use crate::proxy::selector::InvalidReason;
 
-/// The longest key that a sender chooses: it is kept as text, and forwarded in a header.
+/// The greatest length of a key header's value, in bytes. The key is stored as text and may be
+/// forwarded in a header.
 const KEY_BYTES_MAX: usize = 255;
 
-/// The one key in all lines of all these headers; a blank one counts as absent.
+/// The key in these headers, which must be the same in all their lines. A blank line counts as
+/// absent.
 pub(super) fn find<'a>(
     headers: &'a HeaderMap,
     names: &[HeaderName],
@@ -27,7 +29,8 @@ pub(super) fn find<'a>(
     Ok(key)
 }
 
-/// The key in one line, bare or as a string of RFC 9651: `"a"` and `a` are the same key.
+/// The key in one header line, bare or as a string of RFC 9651: `"a"` and `a` are one key. The
+/// draft of `Idempotency-Key` asks for a string, and most senders write the bare text.
 fn read(line: &[u8]) -> Result<Option<Cow<'_, str>>, InvalidReason> {
     let line = line.trim_ascii();
     let key = match line.first() {
@@ -46,8 +49,8 @@ fn read(line: &[u8]) -> Result<Option<Cow<'_, str>>, InvalidReason> {
     Ok(Some(key))
 }
 
-/// Two lines that a proxy joined to `K,K` must not become a third key. A comma as such may stand
-/// in a key.
+/// The key of a line without quotes. A proxy may join two lines into `K,K` (RFC 9110, 5.3), which
+/// must not become a third key. Other commas may be a part of a key.
 fn bare(line: &[u8]) -> Result<Cow<'_, str>, InvalidReason> {
     let text = std::str::from_utf8(line).map_err(|_| InvalidReason::KeyNotVisible)?;
     let mut members = text.split(',').map(str::trim_ascii);
@@ -59,7 +62,7 @@ fn bare(line: &[u8]) -> Result<Cow<'_, str>, InvalidReason> {
     Ok(Cow::Borrowed(text))
 }
 
-/// Parameters behind the string are read and left aside.
+/// The key of a quoted line. Parameters after the string are ignored (RFC 9651, 3.1.2).
 fn unquoted(line: &[u8]) -> Result<String, InvalidReason> {
     let item = sfv::Parser::new(line).parse::<sfv::Item>();
     let item = item.map_err(|_| InvalidReason::KeyQuoting)?;

@@ -92,9 +92,9 @@ pub struct Identified {
     /// The key as one text, as the sender and the upstream know it. Empty for a batch, whose ids
     /// together are no text that the upstream would know.
     pub key: String,
-    /// The key for an upstream that deduplicates, too: the value of the key header without its quotes
-    /// where that alone tells the operations of the route apart, else the operation id. It is always
-    /// one word of visible ASCII.
+    /// The key for an upstream that deduplicates, too: the value of the key header without its
+    /// quotes where that alone tells the operations of the route apart, else the operation id. It
+    /// is always one word of visible ASCII.
     pub forward_key: String,
 }
 
@@ -102,9 +102,9 @@ pub struct Identified {
 ///
 /// # Errors
 ///
-/// [`Unread::Missing`] if there is no key and the route refuses such requests. [`Unread::Invalid`] if
-/// there is a key that cannot be used; every route refuses that, because a copy of the request would
-/// not be recognised.
+/// [`Unread::Missing`] if there is no key and the route refuses such requests. [`Unread::Invalid`]
+/// if there is a key that cannot be used; every route refuses that, because a copy of the request
+/// would not be recognised.
 pub fn identify(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identity, IdentifyError> {
     if is_probe(rules.methods, request.method) {
         return Ok(Identity::Passed(Passing::Method));
@@ -164,8 +164,8 @@ fn of_headers(rules: &Rules<'_>, reason: InvalidReason) -> IdentifyError {
     IdentifyError { at: Some(names.join("|")), places: Vec::new(), why: reason.into() }
 }
 
-/// The parts that a selector reads. Under `hash-body` the digest of the body stands in for parts that
-/// are absent though they are not optional.
+/// The parts that a selector reads. Under `hash-body` the digest of the body stands in for parts
+/// that are absent though they are not optional.
 fn needed<'a>(
     selector: &Selector,
     rules: &Rules<'_>,

@@ -1,29 +1,30 @@
-//! The ways in which a receiver may read a path.
+//! The ways in which HTTP servers may read a path.
 //!
-//! A path is forwarded as it came. Servers behind decode it once or twice, merge slashes, resolve
-//! dot segments, cut off parameters, or take a backslash for a slash, in this order or another.
+//! A path is forwarded byte for byte. Servers behind us decode it once or twice, merge slashes,
+//! resolve dot segments, cut off parameters, or read a backslash as a slash, in any order.
 
 use percent_encoding::percent_decode_str;
 
 use super::shape::{with_single_slashes, with_slashes, without_dot_segments, without_parameters};
 
-/// Paths that honest senders write have a few readings; more than this are there to confuse.
+/// The greatest number of readings that are looked for. Paths of honest senders have a few; a path
+/// with more was made to confuse.
 const READINGS_MAX: usize = 64;
 
-/// A proxy and the server behind it may each decode once.
+/// How often a path may be decoded: once by a proxy, and once by the server behind it.
 const DECODINGS_MAX: usize = 2;
 
 /// A path has more readings than [`READINGS_MAX`].
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::proxy) struct TooMany;
 
-/// Whether a path may have another reading than itself, apart from its case and a trailing slash.
+/// Whether a path has no reading but itself, apart from its case and a trailing slash.
 fn is_plain(path: &str) -> bool {
     !path.contains(['%', ';', '\\']) && !path.contains("//") && !path.contains("/.")
 }
 
-/// The path as it is written, and every other reading of it; case and a trailing slash are left to
-/// who looks them up. Each reading is found once, so the work is bounded by their number.
+/// The path as it is written, and every other reading of it. The caller compares without regard to
+/// case and a trailing slash. Each reading is found once, so that [`READINGS_MAX`] bounds the work.
 pub(in crate::proxy) fn readings(path: &str) -> Result<Vec<String>, TooMany> {
     const SHAPES: [fn(&str) -> String; 4] =
         [with_slashes, without_parameters, with_single_slashes, without_dot_segments];
@@ -65,12 +66,12 @@ impl Readings {
     }
 }
 
-/// What is no UTF-8 is replaced: no route is written so.
+/// The path decoded once. Bytes that are not UTF-8 are replaced; no route has such a path.
 fn decoded(path: &str) -> String {
     percent_decode_str(path).decode_utf8_lossy().into_owned()
 }
 
-/// Many servers leave an encoded slash as it is.
+/// The path decoded once, except for encoded slashes, which many servers leave as they are.
 fn decoded_but_slashes(path: &str) -> String {
     let kept = ["%2f", "%2F", "%5c", "%5C"].into_iter();
     decoded(&kept.fold(path.to_owned(), |path, escape| {
@@ -78,10 +79,10 @@ fn decoded_but_slashes(path: &str) -> String {
     }))
 }
 
-/// Whether dot segments, resolved by some receiver, lead above the start of `path`. Nobody can say
-/// that of a path with too many readings, so it counts as one that does.
+/// Whether some server would resolve dot segments to something above the start of `path`. A path
+/// with too many readings counts as one that climbs, because that cannot be ruled out.
 pub(in crate::proxy) fn climbs(path: &str) -> bool {
-    // Whoever resolves dot segments has decoded no more than this.
+    // No server decodes more than twice, so that dot segments are visible after two decodings.
     let may_climb = !is_plain(path) && decoded(&decoded(path)).contains("..");
     may_climb && readings(path).map_or(true, |all| all.iter().any(|it| goes_below_zero(it)))
 }

@@ -1,4 +1,4 @@
-//! The one spelling that stands for all spellings of a path.
+//! One spelling of a path that stands for all others.
 
 use std::borrow::Cow;
 
@@ -6,9 +6,10 @@ use percent_encoding::percent_decode_str;
 
 use super::shape::{with_single_slashes, with_slashes, without_dot_segments, without_parameters};
 
-/// The form that stands for every spelling that RFC 3986, 6.2.2 and doubled slashes allow: escapes
-/// of unreserved characters are decoded, all others upper case, slashes single, dot segments
-/// resolved. A path in this form stays as it is.
+/// The normal form of a path (RFC 3986, 6.2.2, with doubled slashes merged): escapes of unreserved
+/// characters are decoded, all other escapes are in upper case, dot segments are resolved. On a
+/// prefix route it makes all spellings of a path one operation. A path in normal form does not
+/// change.
 pub(in crate::proxy) fn normal(path: &str) -> Cow<'_, str> {
     if !path.contains('%') && !path.contains("//") && !path.contains("/.") {
         return Cow::Borrowed(path);
@@ -17,8 +18,8 @@ pub(in crate::proxy) fn normal(path: &str) -> Cow<'_, str> {
     Cow::Owned(without_dot_segments(&with_single_slashes(&escapes)))
 }
 
-/// How a reading of a path would be written in a request: only what has no place in one is escaped
-/// (RFC 3986, 3.3), and so are the characters by which readings differ where they were.
+/// A reading of a path, as a request would spell it. Characters that a path cannot hold are escaped
+/// (RFC 3986, 3.3). Escapes of characters that separate segments or parameters stay escapes.
 pub(in crate::proxy) fn spelled(path: &str) -> String {
     let escapes = with_escapes_of(path, |byte| !stands_for_itself(byte));
     let mut spelled = String::with_capacity(escapes.len());
@@ -42,12 +43,12 @@ pub(in crate::proxy) fn spelled(path: &str) -> String {
     spelled
 }
 
-/// What a path comes to where every receiver on its way decodes, resolves, merges and cuts off
-/// what it can, written as in a request. Nobody reads a path in this form as another one, apart
-/// from its case and a slash at its end. None if its escapes are no UTF-8, which receivers read
-/// each in their own way.
+/// The path after servers have decoded, resolved, merged and cut off all that they can, spelled as
+/// in a request. A path in this form has one reading, apart from its case and a slash at its end.
+/// None if its escapes are not UTF-8, because servers differ in how they read those.
 pub(in crate::proxy) fn plainest(path: &str) -> Option<String> {
-    // Each round makes it shorter. What is no ASCII stays an escape, so that all of it is text.
+    // Each round makes the path shorter, so that the loop ends. Bytes beyond ASCII stay escapes, so
+    // that the path stays text.
     let mut decoded = path.to_owned();
     loop {
         let next = with_escapes_of(&decoded, |byte| !byte.is_ascii());
@@ -61,8 +62,8 @@ pub(in crate::proxy) fn plainest(path: &str) -> Option<String> {
     Some(spelled(&without_dot_segments(&with_single_slashes(&bare))))
 }
 
-/// The path with these bytes as escapes in upper case, if they are escapes in it, and with all its
-/// other escapes decoded. What is no escape stays as it is.
+/// The path with its escapes decoded, except for those of bytes that `is_kept` names: these become
+/// escapes in upper case. A `%` that begins no escape stays as it is.
 fn with_escapes_of(path: &str, is_kept: impl Fn(u8) -> bool) -> String {
     let mut pieces = path.split('%');
     let mut written = pieces.next().unwrap_or_default().to_owned();
@@ -82,7 +83,7 @@ fn with_escapes_of(path: &str, is_kept: impl Fn(u8) -> bool) -> String {
     written
 }
 
-/// The byte that an escape stands for, of which this follows its `%`.
+/// The byte that an escape stands for. `behind` is the text after its `%`.
 fn escaped(behind: &str) -> Option<u8> {
     let digits = behind.get(..2).filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
     u8::from_str_radix(digits, 16).ok()
@@ -97,13 +98,13 @@ fn push_escape(to: &mut String, byte: u8) {
     to.extend(digit(byte & 0xf));
 }
 
-/// RFC 3986, 2.3.
+/// The unreserved characters of RFC 3986, 2.3.
 const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// What may be in a segment of a path as it is (RFC 3986, 3.3), without `;`, behind which some
-/// receivers see parameters, and `*`, which has a meaning in a route.
+/// Whether a byte may stand in a path segment unescaped (RFC 3986, 3.3). `;` is excluded, because
+/// some servers read parameters after it, and `*`, because it has a meaning in a route's path.
 const fn stands_for_itself(byte: u8) -> bool {
     is_unreserved(byte)
         || matches!(

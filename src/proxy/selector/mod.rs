@@ -14,18 +14,18 @@ use http::HeaderName;
 
 use crate::json::{Pointer, PointerError};
 
-/// `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`; several
-/// with `|` between them, of which the first one that is there counts; with `?` where it may be
-/// absent.
+/// A selector: `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or
+/// `body`. Several can be written with `|` between them; the first one that is present counts. A
+/// `?` at the end allows it to be absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector {
-    /// Where to look, one after the other.
+    /// The places to look, in this order.
     pub places: Vec<Place>,
-    /// Whether it may be absent.
+    /// Whether the value may be absent.
     pub optional: bool,
 }
 
-/// Where to look.
+/// A place in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A header.
@@ -36,8 +36,8 @@ pub enum Place {
     Form(String),
     /// A parameter of the query.
     Query(String),
-    /// A value that belongs to the signature that was checked, by the name that the sender's
-    /// `[signature]` has for it.
+    /// A value that came with the signature, by its name in the provider's `[signature]` table. The
+    /// signature covers it.
     Signature(String),
     /// The SHA-256 of the whole body.
     Body,
@@ -46,16 +46,16 @@ pub enum Place {
 /// Why a text is not a selector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
-    /// It does not begin with a place to look.
+    /// The text does not begin with a place.
     #[error(
         "expected `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or \
          `body`"
     )]
     UnknownPlace,
-    /// What follows `header:` cannot be the name of a header.
+    /// The text after `header:` cannot be the name of a header.
     #[error("expected the name of a header after `header:`")]
     NotAHeader,
-    /// What follows `json:` is not a pointer.
+    /// The text after `json:` is not a JSON pointer (RFC 6901).
     #[error("expected a JSON pointer after `json:`")]
     NotAPointer(#[source] PointerError),
     /// Nothing follows `form:`, `query:` or `signature:`.
@@ -63,7 +63,8 @@ pub enum SelectorError {
     NoName,
 }
 
-/// What a place begins with. Behind a `|` anything else is a part of the name before it.
+/// The beginnings of places. A piece after `|` that begins otherwise belongs to the name before it,
+/// because field and parameter names may hold a `|`.
 const PLACES: [&str; 5] = ["header:", "json:", "form:", "query:", "signature:"];
 
 impl FromStr for Selector {
@@ -107,7 +108,7 @@ impl FromStr for Place {
 }
 
 impl Selector {
-    /// Whether a header is one of the places.
+    /// Whether one of the places is this header.
     pub(super) fn reads_header(&self, name: &HeaderName) -> bool {
         self.places.iter().any(|place| matches!(place, Place::Header(read) if read == name))
     }

@@ -7,24 +7,25 @@ use super::{Parts, checked};
 use crate::operation::KeyPart;
 use crate::proxy::selector::{InvalidReason, MissingReason};
 
-/// The values of one field must be equal, blank ones too: first-wins and last-wins readers
-/// disagree about which one is meant.
+/// The value of a field. If the field is repeated, all its values must be equal, blank ones too:
+/// some servers read the first value and others the last.
 pub(super) fn parts<'a>(pairs: &'a [u8], name: &str) -> Parts<'a> {
     let mut values = form_urlencoded::parse(pairs).filter(|(n, _)| n == name).map(|(_, v)| v);
     let first = values.next().ok_or(MissingReason::Absent)?;
     if values.any(|value| value != first) {
         return Err(InvalidReason::PartsDiffer.into());
     }
-    // Every byte that is no UTF-8 was replaced by this: different ones would become one key.
+    // The decoder has replaced each byte that is not UTF-8 by this character. Two different values
+    // would become one key.
     if first.contains(char::REPLACEMENT_CHARACTER) {
         return Err(InvalidReason::NotText.into());
     }
     Ok(vec![checked(KeyPart::Text(first))?])
 }
 
-/// Whether the request says that its body is a form. One that names two kinds of body is read as
-/// the first by some receivers and as the last by others (RFC 9110, 8.3), whether the two stand on
-/// lines of their own or on one.
+/// Whether the request says that its body is a form. A request that names two kinds of body is
+/// refused, whether they stand on one header line or on two: some servers take the first kind and
+/// others the last (RFC 9110, 8.3).
 pub(super) fn is_form(headers: &HeaderMap) -> Result<bool, InvalidReason> {
     let mut kinds = headers.get_all(CONTENT_TYPE).iter().map(|line| line.as_bytes().trim_ascii());
     let Some(kind) = kinds.next() else { return Ok(false) };

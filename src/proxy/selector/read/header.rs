@@ -9,7 +9,7 @@ use super::{Parts, checked};
 use crate::operation::KeyPart;
 use crate::proxy::selector::{InvalidReason, MissingReason, Unread};
 
-/// The headers of `CloudEvents` begin so.
+/// The beginning of the headers that carry the attributes of a `CloudEvents` event.
 const CLOUD_EVENT: &str = "ce-";
 
 pub(super) fn parts<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Parts<'a> {
@@ -23,9 +23,9 @@ pub(super) fn parts<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Parts<'a> 
     Ok(vec![checked(part)?])
 }
 
-/// An attribute of an event, as it stands in a header: without double quotes, then without
-/// percent-encoding ("HTTP Protocol Binding for `CloudEvents`", 3.1.3.2). Older senders quote, or
-/// write spaces as they are.
+/// The value of a `CloudEvents` attribute in a header: its double quotes are removed and its
+/// percent-encoding is decoded ("HTTP Protocol Binding for `CloudEvents`", 3.1.3.2). Older senders
+/// quote values, or write spaces as they are.
 fn attribute(text: &str) -> Result<KeyPart<'_>, Unread> {
     let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     let unquoted = quoted.map_or(Cow::Borrowed(text), unescaped);
@@ -34,7 +34,7 @@ fn attribute(text: &str) -> Result<KeyPart<'_>, Unread> {
     Ok(if decoded == text { text.into() } else { KeyPart::Text(decoded.into_owned().into()) })
 }
 
-/// The inside of a quoted string, where `\` stands before a character that is meant (RFC 9110, 5.6.4).
+/// The text of a quoted string, in which `\` escapes the character after it (RFC 9110, 5.6.4).
 fn unescaped(inside: &str) -> Cow<'_, str> {
     if !inside.contains('\\') {
         return Cow::Borrowed(inside);

@@ -18,7 +18,8 @@ pub(super) fn parts<'a>(body: &'a [u8], pointer: &Pointer) -> Parts<'a> {
     }
 }
 
-/// All are there or none is: an item without its part would make the key of another event.
+/// The parts of all items. Either every item has its part or none has: a key made of some of the
+/// items could be another event's.
 fn values<'a>(texts: &[&'a str]) -> Parts<'a> {
     let mut parts = Vec::with_capacity(texts.len());
     for text in texts {
@@ -35,7 +36,7 @@ fn values<'a>(texts: &[&'a str]) -> Parts<'a> {
     }
 }
 
-/// The part that a JSON value is, as it is written.
+/// The part that a JSON value makes, as it is written in the body.
 fn value(text: &str) -> Result<KeyPart<'_>, Unread> {
     let part = match text.bytes().next() {
         Some(b'{' | b'[') => return Err(InvalidReason::NotAValue.into()),

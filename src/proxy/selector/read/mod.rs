@@ -1,4 +1,4 @@
-//! Reads from a request what a selector names.
+//! Reads from a request the parts that a selector names.
 
 mod field;
 mod header;
@@ -12,26 +12,27 @@ use crate::operation::KeyPart;
 use crate::provider::signature::{Carried, CarriedValue, Unusable};
 use crate::proxy::selector::{InvalidReason, MissingReason, RequestView, Unread};
 
-/// The longest part, in bytes of its decoded text. Event Grid topics, links and SNS ARNs are parts too,
-/// and are longer than 255 bytes.
+/// The longest part, in bytes of its decoded text. Event Grid topics, links and SNS ARNs are parts
+/// too, and are longer than 255 bytes.
 const PART_BYTES_MAX: usize = 4 * 1024;
 
 /// The parts at one place.
 pub(in crate::proxy) type Parts<'a> = Result<Vec<KeyPart<'a>>, Unread>;
 
 impl Selector {
-    /// The parts that it names, in order: one, or one for each item of `*`. The first place that
-    /// has something counts.
+    /// The parts in their order: one part, or one for each item of `*`. The first place that has a
+    /// value counts.
     ///
-    /// Texts are not trimmed: only a header's value is without the whitespace around it. JSON
-    /// numbers and booleans are [`KeyPart::Literal`]; everything else is text.
+    /// Texts are not trimmed. Only the value of a header comes without the whitespace around it,
+    /// which is no part of it (RFC 9110, 5.5). JSON numbers and booleans are [`KeyPart::Literal`],
+    /// so that `1` and `"1"` are two keys; everything else is text.
     ///
     /// # Errors
     ///
-    /// [`Unread::Missing`] if it is absent, null, empty or blank, or the body is not what the
-    /// selector reads; with `?` the answer is then no parts. Where only some of the items of `*`
-    /// have it, it is missing even with `?`: the others alone could be those of another event.
-    /// [`Unread::Invalid`] if it is there and cannot be used.
+    /// [`Unread::Missing`] if the value is absent, null, empty or blank, or if the body is not of
+    /// the kind that the selector reads; an optional selector then gives no parts. If only some
+    /// items of `*` have the value, even an optional one fails: a key made of those items could be
+    /// another event's. [`Unread::Invalid`] if the value is present and cannot be used.
     pub(in crate::proxy) fn read<'a>(&self, request: &RequestView<'a>) -> Parts<'a> {
         let mut missing = None;
         for place in &self.places {
@@ -73,6 +74,7 @@ fn digest<'a>(body: &[u8]) -> Parts<'a> {
     Ok(vec![KeyPart::Text(hex::encode(Sha256::digest(body)).into())])
 }
 
+/// A value that came with the signature.
 fn carried<'a>(carried: &'a Carried, name: &str) -> Parts<'a> {
     let part = match carried.get(name).ok_or(MissingReason::Absent)? {
         Ok(CarriedValue::Text(text)) => KeyPart::Text(text.into()),
@@ -84,6 +86,7 @@ fn carried<'a>(carried: &'a Carried, name: &str) -> Parts<'a> {
     Ok(vec![checked(part)?])
 }
 
+/// The part, unless it is blank or too long. A blank part would make one key of many events.
 fn checked(part: KeyPart<'_>) -> Result<KeyPart<'_>, Unread> {
     let text = part.as_str();
     if text.trim().is_empty() {
