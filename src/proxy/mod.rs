@@ -14,7 +14,6 @@
 //! Settings are in `settings` and `path_pattern`; `log` writes one line for each request.
 
 mod answer;
-mod build;
 mod examine;
 mod execute;
 mod guard;
@@ -33,10 +32,10 @@ mod select;
 mod selector;
 mod service;
 mod settings;
+mod shared;
 mod skew;
 mod verify;
 
-pub use build::Dependencies;
 pub use examine::{Examination, Examined};
 pub use host::{HostError, canonical_host};
 pub use identify::{
@@ -49,50 +48,27 @@ pub use select::{choose, misread};
 pub use selector::{
     InvalidReason, MissingReason, Place, RequestView, Selector, SelectorError, Unread,
 };
-pub use service::Answering;
+pub use service::{Answering, Proxy};
 pub use settings::{Limits, Mode, RefusalBody, RouteSettings};
+pub use shared::Dependencies;
 pub use verify::{Sender, Verified};
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use http::request::Parts;
 use http_body::Body;
 
-use crate::budget::{Budget, Held, Places};
-use crate::clock::Clock;
-use crate::idempotency::Executor;
-use crate::telemetry::RouteMetrics;
-use crate::upstream::TrustedProxies;
+use crate::budget::Held;
 
 use answer::Answer;
 use execute::Execution;
 use log::RequestLog;
-use receive::BodyReader;
 use refusal::Refusal;
 use route::Route;
-use select::{Routes, Selected};
-
-/// Forwards each webhook once. Clones share one state.
-#[derive(Debug, Clone)]
-pub struct Proxy(Arc<Shared>);
-
-/// The state of a proxy, shared by all requests.
-#[derive(Debug)]
-struct Shared {
-    routes: Routes<Arc<Route>>,
-    all: Vec<Arc<Route>>,
-    bodies: BodyReader,
-    in_flight: Places,
-    executor: Arc<Executor>,
-    trusted: Arc<TrustedProxies>,
-    budget: Budget,
-    clock: Clock,
-    /// The counters of requests that no route took.
-    no_route: RouteMetrics,
-    draining: AtomicBool,
-}
+use select::Selected;
+use shared::Shared;
 
 impl Shared {
     /// The path of a request. `log` learns what becomes known on the way, also where a step

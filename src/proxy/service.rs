@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -9,13 +11,46 @@ use http::{HeaderValue, Request, Response, Version, header};
 use http_body::Body;
 
 use super::log::RequestLog;
-use super::{Proxy, respond};
-use crate::upstream::AnswerBody;
+use super::respond;
+use super::settings::{Limits, RouteSettings};
+use super::shared::{Dependencies, Shared};
+use crate::provider::signature::SecretError;
+use crate::upstream::{AnswerBody, TrustedProxies, Upstream};
 
 /// The answer to one request, once it is there.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Response<AnswerBody>, Infallible>> + Send>>;
 
+/// Forwards each webhook once. Clones share one state.
+#[derive(Debug, Clone)]
+pub struct Proxy(Arc<Shared>);
+
 impl Proxy {
+    /// A proxy with these routes. It connects to no upstream yet.
+    ///
+    /// # Errors
+    ///
+    /// A secret cannot be one that the route's provider issues.
+    pub fn new(
+        routes: Vec<RouteSettings>,
+        limits: Limits,
+        trusted: TrustedProxies,
+        dependencies: Dependencies,
+    ) -> Result<Self, SecretError> {
+        Ok(Self(Arc::new(Shared::new(routes, limits, trusted, dependencies)?)))
+    }
+
+    /// From now on new requests are refused with 503 `draining`.
+    pub fn drain(&self) {
+        self.0.draining.store(true, Ordering::Release);
+    }
+
+    /// Closes upstream connections that have been idle for too long.
+    pub fn close_idle(&self) {
+        for route in &self.0.all {
+            route.handler.upstreams().for_each(Upstream::close_idle);
+        }
+    }
+
     /// Answers one request.
     pub async fn handle<B: Body<Data = Bytes> + Unpin>(
         &self,

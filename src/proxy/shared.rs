@@ -1,20 +1,19 @@
-//! Makes a proxy from its settings.
+//! The state of a proxy, made from its settings.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use super::problem;
 use super::receive::BodyReader;
 use super::route::Route;
 use super::select::Routes;
 use super::settings::{Limits, RouteSettings};
-use super::{Proxy, Shared};
 use crate::budget::{Budget, PlaceSettings, Places, Share};
 use crate::clock::Clock;
 use crate::idempotency::Executor;
 use crate::provider::signature::{Certificates, SecretError};
-use crate::telemetry::{Limit, Metrics};
-use crate::upstream::{Dialing, OfThisMachine, TrustStore, TrustedProxies, Upstream};
+use crate::telemetry::{Limit, Metrics, RouteMetrics};
+use crate::upstream::{Dialing, OfThisMachine, TrustStore, TrustedProxies};
 
 /// The route label of metrics about requests that no route took.
 const NO_ROUTE: &str = "none";
@@ -36,13 +35,31 @@ pub struct Dependencies {
     pub certificates: Certificates,
 }
 
-impl Proxy {
-    /// A proxy with these routes.
+/// The state of a proxy, shared by all requests.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) routes: Routes<Arc<Route>>,
+    /// All routes, for work that is not about one request.
+    pub(super) all: Vec<Arc<Route>>,
+    pub(super) bodies: BodyReader,
+    /// The places of requests whose body has arrived.
+    pub(super) in_flight: Places,
+    pub(super) executor: Arc<Executor>,
+    pub(super) trusted: Arc<TrustedProxies>,
+    pub(super) budget: Budget,
+    pub(super) clock: Clock,
+    /// The counters of requests that no route took.
+    pub(super) no_route: RouteMetrics,
+    pub(super) draining: AtomicBool,
+}
+
+impl Shared {
+    /// The state of a proxy with these routes.
     ///
     /// # Errors
     ///
     /// A secret cannot be one that the route's provider issues.
-    pub fn new(
+    pub(super) fn new(
         routes: Vec<RouteSettings>,
         limits: Limits,
         trusted: TrustedProxies,
@@ -73,7 +90,7 @@ impl Proxy {
             pending: places(Limit::BodiesPending, limits.bodies_pending_max),
             peers: shares_are_limited.then(|| Arc::clone(&trusted)),
         };
-        Ok(Self(Arc::new(Shared {
+        Ok(Self {
             routes: Routes::new(all.iter().cloned()),
             all,
             bodies,
@@ -84,18 +101,6 @@ impl Proxy {
             clock,
             no_route: metrics.route(NO_ROUTE).from_zero(problem::COUNTED_WITHOUT_ROUTE),
             draining: AtomicBool::new(false),
-        })))
-    }
-
-    /// From now on new requests are refused with 503 `draining`.
-    pub fn drain(&self) {
-        self.0.draining.store(true, Ordering::Release);
-    }
-
-    /// Closes upstream connections that have been idle for too long.
-    pub fn close_idle(&self) {
-        for route in &self.0.all {
-            route.handler.upstreams().for_each(Upstream::close_idle);
-        }
+        })
     }
 }
