@@ -1,5 +1,5 @@
 //! The composition root: a configuration in, running listeners and background loops out.
-#![doc = include_str!("../../docs/deployment.md")]
+#![doc = include_str!("../../docs/embedding.md")]
 
 mod concerns;
 mod descriptors;

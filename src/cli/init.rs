@@ -9,7 +9,7 @@ use super::providers::Unknown;
 use crate::config::{Config, Problems};
 use crate::provider::{Provider, signature};
 
-/// What the README shows, too.
+/// `docs/getting-started.md` shows it, too.
 const STARTING: &str = include_str!("../../config/minimal.toml");
 
 /// Writes a configuration to start with

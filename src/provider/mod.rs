@@ -2,7 +2,8 @@
 //!
 //! What can be said as data is a table, a preset's (`presets/NAME.toml`) or an operator's own; only
 //! ways to sign are code. A preset changes defaults and nothing else: what a route says itself wins.
-#![doc = include_str!("../../docs/senders.md")]
+//!
+//! `docs/senders.md` is the page for operators.
 
 mod facts;
 mod handshake;

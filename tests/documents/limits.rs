@@ -1,14 +1,11 @@
 //! The page on limits has every limit, with the value that it really has.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use onceward::telemetry::Limit;
 use toml::{Table, Value};
 
-fn read(file: &str) -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap()
-}
+use crate::page::read;
 
 /// The second cell of each row of the table below this heading, by the name in the first one.
 fn defaults(page: &str, heading: &str) -> BTreeMap<String, String> {
@@ -67,23 +64,4 @@ fn the_page_of_limits_names_every_limit_that_is_counted() {
     counted.sort_unstable();
     named.sort_unstable();
     assert_eq!(named, counted);
-}
-
-/// The codes of the page are those that the README explains.
-#[test]
-fn the_page_of_limits_names_codes_that_exist_and_the_readme_leads_to_it() {
-    let readme = read("README.md");
-    assert!(readme.contains("(docs/limits.md)"));
-    let page = read("docs/limits.md");
-    let is_status = |word: &str| word.len() == 3 && word.bytes().all(|byte| byte.is_ascii_digit());
-    let codes: Vec<&str> = page
-        .split(" `")
-        .zip(page.split(" `").skip(1))
-        .filter(|(before, _)| before.rsplit([' ', '(']).next().is_some_and(is_status))
-        .map(|(_, behind)| behind.split_once('`').unwrap().0)
-        .collect();
-    assert!(codes.len() > 10, "{codes:?}");
-    for code in codes {
-        assert!(readme.contains(&format!("`{code}`")), "{code}");
-    }
 }

@@ -8,26 +8,29 @@ use onceward::config::{Config, captured};
 use onceward::provider::{Preset, presets, signature};
 use toml::{Table, Value};
 
-/// The examples of the page on senders of one's own can be copied, and mean what it says.
+use crate::blocks::config;
+use crate::page::{Page, read};
+
+/// The examples of the page on senders of one's own mean what it says.
 #[test]
 fn what_the_page_of_senders_shows_is_right() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = std::fs::read_to_string(root.join("docs/senders.md")).unwrap();
-    let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split_once("```").unwrap().0);
+    let page = Page { file: String::new(), text: read("docs/senders.md") };
+    let blocks = page.blocks().into_iter().filter(|block| block.language == "toml");
     let senders: Vec<_> = blocks
         .map(|block| {
-            let file = tempfile::NamedTempFile::new().unwrap();
-            std::fs::write(file.path(), block).unwrap();
-            let secrets = ["ACME", "SHOPIFY"]
-                .map(|sender| (format!("{sender}_WEBHOOK_SECRET"), "a long secret".to_owned()));
-            let config = Config::from_file(file.path(), secrets).unwrap();
-            config.routes[0].provider.as_ref().unwrap().signature.clone().unwrap()
+            let config = config(&block.text, "a long secret").unwrap();
+            config.routes[0].provider.as_ref().unwrap().clone()
         })
         .collect();
-    let accepted: Vec<Vec<&str>> = senders.iter().map(|it| it.accepts().collect()).collect();
-    assert_eq!(accepted, [vec!["timed", "plain"], vec!["shopify"]]);
-    assert!(senders[0].carries("id") && senders[0].covers("id"));
-    assert_eq!(senders[0].tolerance(), Some(Duration::from_mins(5)));
+    let names: Vec<&str> = senders.iter().map(|sender| sender.name.as_str()).collect();
+    assert_eq!(names, ["stripe", "acme", "shopify", "acme"]);
+    let signature = |sender: usize| senders[sender].signature.as_ref().unwrap();
+    let accepted = |sender: usize| signature(sender).accepts().collect::<Vec<&str>>();
+    assert_eq!(accepted(1), ["timed", "plain"]);
+    assert_eq!(accepted(2), ["shopify"]);
+    assert!(signature(1).carries("id") && signature(1).covers("id"));
+    assert_eq!(signature(1).tolerance(), Some(Duration::from_mins(5)));
+    assert_eq!(senders[3].handshakes[0].name, "ping");
 }
 
 /// A page for each sender says what its preset says. `UPDATE_DOCS=1 cargo test --test documents`
@@ -58,11 +61,20 @@ fn every_sender_has_a_page_that_says_what_its_preset_says() {
     assert!(written == pages, "`UPDATE_DOCS=1 cargo test --test documents` writes the pages");
 }
 
+/// What stands above the list of all pages.
+const CONTENTS: &str = r#"# Senders
+
+This page lists the senders that Onceward knows. Each is a preset: a route with `provider = "NAME"` takes from it
+every setting that it does not have itself. [Senders](../senders.md) explains presets, and how to describe
+a sender of your own.
+
+| sender | name | signs |
+| --- | --- | --- |
+"#;
+
 /// The list of all pages.
 fn contents() -> String {
-    let mut page = "# Senders\n\nEach is a preset: a route that says `provider = \"NAME\"` takes from \
-                    it what it does not say\nitself.\n\n| sender | name | signs |\n| --- | --- | --- |\n"
-        .to_owned();
+    let mut page = CONTENTS.to_owned();
     for preset in presets() {
         let known: Table = preset.toml.parse().unwrap();
         let (name, title) = (preset.name, known.get("title").and_then(Value::as_str).unwrap());
@@ -79,7 +91,8 @@ fn page(preset: &Preset) -> String {
     let facts = known.get("facts").and_then(Value::as_table).unwrap();
     let fact = |name: &str| facts.get(name).and_then(Value::as_str);
     let provider = Config::of_preset(name).unwrap().unwrap().provider.unwrap();
-    let mut page = format!("# {}\n\n", provider.title);
+    let purpose = "This page says what Onceward knows about this sender, and what to write for it.";
+    let mut page = format!("# {}\n\n{purpose}\n\n", provider.title);
     let about = preset.toml.lines().map_while(|line| line.strip_prefix('#')).skip(2);
     let about: Vec<&str> = about.map(str::trim).collect();
     if !about.is_empty() {

@@ -174,6 +174,10 @@ async fn every_column_and_table_is_described_in_the_database_and_on_its_page() {
             WHERE pronamespace = 'onceward'::regnamespace) AS all_of_it (name, told)";
     let rows = served.server.client().await.query(described, &[]).await.unwrap();
     assert!(rows.len() > 15);
+    // What the page has people type can be run.
+    let (_, block) = page.split_once("```sql\n").unwrap();
+    let (query, _) = block.split_once("```").unwrap();
+    assert_eq!(served.server.client().await.query(query, &[]).await.unwrap().len(), 0);
     for row in rows {
         let (name, told): (&str, &str) = (row.get(0), row.get(1));
         assert!(!told.is_empty(), "{name}");
