@@ -291,7 +291,7 @@ pub(crate) async fn open(
 
 /// How long a decision is remembered: as long as an outcome on the same route.
 fn retentions(routes: &[RouteSettings], otherwise: Duration) -> Retentions {
-    let of_route = |route: &RouteSettings| (route.name.clone(), route.policy.terms.retention);
+    let of_route = |route: &RouteSettings| (route.name.clone(), route.policy.durations.retention);
     Retentions { routes: routes.iter().map(of_route).collect(), otherwise }
 }
 

@@ -46,7 +46,7 @@ pub fn captured(route: &RouteSettings) -> Option<String> {
         ));
     }
     let remembered = match route.policy.remember {
-        Remember::Retention => route.policy.terms.retention,
+        Remember::Retention => route.policy.durations.retention,
         Remember::InFlight => Duration::ZERO,
     };
     tolerance.is_none_or(|tolerance| tolerance > remembered).then(|| {

@@ -7,7 +7,7 @@ use super::problem::Key;
 use super::quantity::short;
 use super::{Config, lookup_risk, secret_shape, sender_note, sender_risk};
 use crate::budget::Share;
-use crate::idempotency::{StepsPolicy, WhenInFlight, WhenStoreFails};
+use crate::idempotency::{IfInFlight, StepsPolicy, WhenStoreFails};
 use crate::proxy::{Mode, RouteSettings, WhenKeyMissing};
 use crate::secret::Secret;
 use crate::store::{self, embedded::Durability};
@@ -47,7 +47,7 @@ pub(super) fn of(config: &Config) -> Vec<Risk> {
         let at = Key::of(&["routes", &route.name]);
         risks.extend(of_waiting(&at, route));
         risks.extend(of_lease(&at, route, &config.store));
-        risks.extend(of_terms(&at, route));
+        risks.extend(of_durations(&at, route));
         risks.extend(of_gaps(&at, route));
         risks.extend(sender_risk::risks(&at, route));
         risks.extend(lookup_risk::risks(&at, route));
@@ -84,7 +84,7 @@ fn of_peers(config: &Config) -> Option<Risk> {
 fn of_shutdown(config: &Config) -> Option<Risk> {
     let of_steps = |steps: &StepsPolicy| steps.steps.iter().map(|step| step.attempt_timeout).max();
     let longest = |route: &RouteSettings| {
-        let own = route.policy.terms.attempt_timeout;
+        let own = route.policy.durations.attempt_timeout;
         route.steps.as_ref().and_then(of_steps).unwrap_or(own)
     };
     let longest = config.routes.iter().map(longest).max()?;
@@ -138,25 +138,25 @@ fn of_waiting(at: &Key, route: &RouteSettings) -> Option<Risk> {
     if route.provider.as_ref().is_some_and(|sender| sender.facts.patience.is_some()) {
         return None;
     }
-    match (route.policy.when_in_flight, route.policy.answer_within) {
-        (WhenInFlight::Wait { .. }, None) => Some(Risk {
+    match (route.policy.if_in_flight, route.policy.answer_within) {
+        (IfInFlight::Waits, None) => Some(Risk {
             code: "wait-without-limit",
             key: at.join("when_in_flight"),
             text: format!(
                 "without `answer_within` a copy waits up to {}, and most senders hang up sooner",
-                short(route.policy.terms.attempt_timeout)
+                short(route.policy.durations.attempt_timeout)
             ),
             hint: "`answer_within = \"8s\"`, or what is below the patience of the sender".into(),
         }),
-        (WhenInFlight::Wait { .. }, Some(_)) | (WhenInFlight::Refuse, _) => None,
+        (IfInFlight::Waits, Some(_)) | (IfInFlight::Refused, _) => None,
     }
 }
 
-fn of_terms(at: &Key, route: &RouteSettings) -> Vec<Risk> {
-    let terms = &route.policy.terms;
+fn of_durations(at: &Key, route: &RouteSettings) -> Vec<Risk> {
+    let durations = &route.policy.durations;
     let mut risks = Vec::new();
     let within = route.policy.answer_within;
-    if within.is_some_and(|within| within > terms.attempt_timeout) && route.steps.is_none() {
+    if within.is_some_and(|within| within > durations.attempt_timeout) && route.steps.is_none() {
         risks.push(Risk {
             code: "answer-after-attempt",
             key: at.join("answer_within"),
@@ -164,19 +164,19 @@ fn of_terms(at: &Key, route: &RouteSettings) -> Vec<Risk> {
                 .to_owned(),
             hint: format!(
                 "make it shorter than `attempt_timeout`, which is {}, or that one longer",
-                short(terms.attempt_timeout)
+                short(durations.attempt_timeout)
             )
             .into(),
         });
     }
-    if terms.hold_for < terms.attempt_timeout {
+    if durations.hold_for < durations.attempt_timeout {
         risks.push(Risk {
             code: "hold-below-attempt",
             key: at.join("hold_for"),
             text: "an operation is given free while the upstream may still work on it".to_owned(),
             hint: format!(
                 "`hold_for = \"30d\"`, or what is above `attempt_timeout`, which is {}",
-                short(terms.attempt_timeout)
+                short(durations.attempt_timeout)
             )
             .into(),
         });
@@ -192,9 +192,9 @@ fn of_lease(at: &Key, route: &RouteSettings, store: &store::Settings) -> Option<
         store::Settings::Redis(_) | store::Settings::Postgres(_) => true,
         store::Settings::Embedded(_) | store::Settings::Memory => false,
     };
-    let terms = &route.policy.terms;
-    let longest = terms.attempt_timeout.max(LEASE_ROOM);
-    if terms.lease < LEASE_ROOM {
+    let durations = &route.policy.durations;
+    let longest = durations.attempt_timeout.max(LEASE_ROOM);
+    if durations.lease < LEASE_ROOM {
         return Some(Risk {
             code: "lease-without-room",
             key: at.join("lease"),
@@ -202,7 +202,7 @@ fn of_lease(at: &Key, route: &RouteSettings, store: &store::Settings) -> Option<
             hint: format!("`lease = \"{}\"`", short(LEASE_ROOM)).into(),
         });
     }
-    (outlives && terms.lease > longest).then(|| Risk {
+    (outlives && durations.lease > longest).then(|| Risk {
         code: "lease-above-attempt",
         key: at.join("lease"),
         text: "after a crash, copies are told `in flight` for longer than an attempt can take"

@@ -18,8 +18,8 @@ use super::sender::{self, SeenAs, Sender};
 use super::value::{AddedHeader, Over};
 use super::word::{InFlightWord, UncertainWord};
 use super::{same_place, steps};
-use crate::idempotency::{Policy, Remember, StepsPolicy, WhenInFlight};
-use crate::operation::Terms;
+use crate::idempotency::{IfInFlight, Policy, Remember, StepsPolicy};
+use crate::operation::Durations;
 use crate::operation::state::IfUncertain;
 use crate::provider;
 use crate::proxy::{
@@ -218,13 +218,10 @@ fn policy(check: &mut Check<'_>, at: &Key, mut raw: RawRoute) -> Option<Policy> 
         None => Some(None),
         Some(limit) => check.above_zero(&at.join("answer_within"), Some(limit)).map(Some),
     };
-    let when_in_flight = match text(raw.when_in_flight) {
-        None => None,
-        Some(InFlightWord::Refuse) => Some(WhenInFlight::Refuse),
-        Some(InFlightWord::Wait) => {
-            count(raw.waiters_max).map(|waiters_max| WhenInFlight::Wait { waiters_max })
-        }
-    };
+    let if_in_flight = text(raw.when_in_flight).map(|word| match word {
+        InFlightWord::Refuse => IfInFlight::Refused,
+        InFlightWord::Wait => IfInFlight::Waits,
+    });
     let remember = raw.replay.as_mut().and_then(|replay| text(replay.remember.take()));
     // each route may have its own look-up, and each step
     let of_others =
@@ -247,14 +244,15 @@ fn policy(check: &mut Check<'_>, at: &Key, mut raw: RawRoute) -> Option<Policy> 
     let reference = raw.outcome.as_mut().and_then(|raw| text(raw.reference.take()));
     let outcome = raw.outcome.and_then(|raw| outcome_rule(check, at, raw));
     Some(Policy {
-        terms: Terms {
+        durations: Durations {
             lease: lease?,
             attempt_timeout: attempt_timeout?,
             retention: retention?,
             hold_for: hold_for?,
         },
         answer_within: answer_within?,
-        when_in_flight: when_in_flight?,
+        if_in_flight: if_in_flight?,
+        waiters_max: count(raw.waiters_max)?,
         if_uncertain: if_uncertain?,
         lookup: lookup?,
         reference,

@@ -98,7 +98,7 @@ fn without_key(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Ris
 
 fn resent_by_hand(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
     let window = sender.facts.resend_window.filter(|_| is_remembered(route))?;
-    (route.policy.terms.retention <= window).then(|| Risk {
+    (route.policy.durations.retention <= window).then(|| Risk {
         code: "retention-below-resends",
         key: at.join("retention"),
         text: format!(

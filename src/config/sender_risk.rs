@@ -8,7 +8,7 @@ use super::problem::Key;
 use super::quantity::short;
 use super::risk::Risk;
 use super::signed_risk::divisible;
-use crate::idempotency::{Remember, WhenInFlight};
+use crate::idempotency::{IfInFlight, Remember};
 use crate::provider::{Content, Facts, Handshake, Provider, preset};
 use crate::proxy::{Mode, Place, RouteSettings};
 
@@ -150,7 +150,7 @@ fn unguarded(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk>
 /// Retention must be longer than the sender keeps retrying.
 fn forgotten(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
     let window = sender.facts.retry_window.filter(|_| is_remembered(route))?;
-    (route.policy.terms.retention <= window).then(|| Risk {
+    (route.policy.durations.retention <= window).then(|| Risk {
         code: "retention-below-retries",
         key: at.join("retention"),
         text: format!(
@@ -166,7 +166,7 @@ fn forgotten(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk>
 fn impatient(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> {
     let patience = sender.facts.patience?;
     let policy = &route.policy;
-    let waits = policy.answer_within.unwrap_or(policy.terms.attempt_timeout);
+    let waits = policy.answer_within.unwrap_or(policy.durations.attempt_timeout);
     (waits >= patience).then(|| Risk {
         code: "answer-after-patience",
         key: at.join("answer_within"),
@@ -213,7 +213,7 @@ fn given_up(at: &Key, route: &RouteSettings, sender: &Provider) -> Option<Risk> 
 
 fn disabled(at: &Key, route: &RouteSettings, facts: &Facts) -> Option<Risk> {
     let limit = facts.disabled_after.as_deref().filter(|_| !facts.never_retries())?;
-    let refuses = route.policy.when_in_flight == WhenInFlight::Refuse;
+    let refuses = route.policy.if_in_flight == IfInFlight::Refused;
     (refuses && is_remembered(route)).then(|| Risk {
         code: "refusals-count-as-failures",
         key: at.join("when_in_flight"),
@@ -251,7 +251,7 @@ fn not_the_event(at: &Key, route: &RouteSettings, facts: &Facts) -> Option<Risk>
 /// Where nothing is remembered, two events may look the same: one that shares the attempt for
 /// another is lost, since the receiver may have looked before the second one happened.
 fn shared(at: &Key, route: &RouteSettings) -> Option<Risk> {
-    let waits = route.policy.when_in_flight != WhenInFlight::Refuse;
+    let waits = route.policy.if_in_flight != IfInFlight::Refused;
     (waits && !is_remembered(route)).then(|| Risk {
         code: "events-shared",
         key: at.join("when_in_flight"),

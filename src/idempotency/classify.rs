@@ -1,4 +1,4 @@
-//! What an exchange with a receiver means: the end of the attempt, and the answer to the sender.
+//! Reads the outcome of an attempt from its exchange: for the record, and for the sender.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, StatusCode};
 
 use super::disposition::Forwarded;
-use super::forward::End;
+use super::forward::ExchangeEnd;
 use super::policy::Policy;
 use super::receiver::Receiver;
 use super::reference::Reference;
@@ -14,20 +14,22 @@ use crate::operation::state::Ending;
 use crate::operation::{AnswerBody as StoredBody, Outcome, Reason, StoredAnswer};
 use crate::upstream::{self, AnswerBody, OutcomeRule, stored_headers};
 
-/// What is read from a receiver's answer.
+/// The rules by which a receiver's answer is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnswerRules<'a> {
-    /// Which statuses mean what.
+    /// Which statuses mean which outcome.
     outcome: &'a OutcomeRule,
-    /// Where it says what the receiver calls the operation.
+    /// Where the answer says what the receiver calls the operation.
     reference: Option<&'a Reference>,
     /// Headers that a replay does not carry.
     drop_headers: &'a [HeaderName],
 }
 
-/// The end of an attempt, for the record and for the sender.
-pub(super) struct Ended {
+/// The end of an attempt.
+pub(super) struct AttemptEnd {
+    /// For the record.
     pub(super) ending: Ending,
+    /// For the sender.
     pub(super) forwarded: Forwarded,
 }
 
@@ -54,16 +56,18 @@ impl<'a> AnswerRules<'a> {
 
     /// The end of an attempt whose answer is short enough to be kept, or did not come. `left` is
     /// what is left of the attempt's time.
-    pub(super) fn classify(&self, end: End, left: Duration) -> Ended {
+    pub(super) fn classify(&self, end: ExchangeEnd, left: Duration) -> AttemptEnd {
         match end {
-            End::Answered { status, headers, body, memory } => {
+            ExchangeEnd::Answered { status, headers, body, memory } => {
                 let answer = Answer { status, headers: &headers };
                 let ending = self.answered(answer, StoredBody::Kept(body.clone()));
                 let body = AnswerBody::accounted(body, memory);
-                Ended { ending, forwarded: Forwarded::Answered { status, headers, body } }
+                AttemptEnd { ending, forwarded: Forwarded::Answered { status, headers, body } }
             }
-            End::NeverSent(reason) => Ended::never_sent(reason),
-            End::Unanswered { reason, status } => Ended::unanswered(reason, status, left),
+            ExchangeEnd::NeverSent(reason) => AttemptEnd::never_sent(reason),
+            ExchangeEnd::Unanswered { reason, status } => {
+                AttemptEnd::unanswered(reason, status, left)
+            }
         }
     }
 
@@ -85,7 +89,7 @@ impl<'a> AnswerRules<'a> {
         }
     }
 
-    /// An answer as it is kept and replayed.
+    /// The answer as it is stored and replayed.
     pub(super) fn stored(&self, answer: Answer<'_>, body: StoredBody) -> StoredAnswer {
         let Answer { status, headers } = answer;
         let has_body = matches!(body, StoredBody::Kept(_));
@@ -93,14 +97,14 @@ impl<'a> AnswerRules<'a> {
     }
 }
 
-impl Ended {
-    /// Provably nothing was sent.
+impl AttemptEnd {
+    /// The end of an attempt that sent nothing.
     pub(super) const fn never_sent(reason: Reason) -> Self {
         let ending = Ending::NeverSent { reason };
         Self { ending, forwarded: Forwarded::Unreachable { reason } }
     }
 
-    /// No complete answer came.
+    /// The end of an attempt that may have sent something and got no complete answer.
     pub(super) fn unanswered(reason: Reason, status: Option<StatusCode>, left: Duration) -> Self {
         let forwarded = if reason == Reason::TimedOut {
             Forwarded::TimedOut

@@ -1,4 +1,4 @@
-//! What happened to a request.
+//! The disposition of a request: what happened to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,94 +9,96 @@ use crate::operation::state::OperationState;
 use crate::operation::{OperationId, Reason, StoredAnswer};
 use crate::upstream::AnswerBody;
 
-/// What happened to a request, for the answer to its sender.
+/// What happened to a request. The proxy turns it into the answer to the sender.
 #[derive(Debug)]
 pub enum Disposition {
-    /// An attempt was made for it.
+    /// An attempt was made for the request.
     Executed {
-        /// Its operation.
+        /// The request's operation.
         operation: OperationId,
         /// The attempt's number.
         attempt: u32,
-        /// Of several receivers, the one that has not done it.
+        /// On a route with steps, the step that was not done.
         step: Option<Arc<str>>,
-        /// How it ended.
+        /// The upstream's answer, or why there is none.
         end: Forwarded,
     },
-    /// It gets the answer of an earlier success.
+    /// The request is a copy of a success and gets the stored answer.
     Replayed {
-        /// Its operation.
+        /// The request's operation.
         operation: OperationId,
         /// The number of the latest attempt.
         attempt: u32,
-        /// What every copy gets.
+        /// The stored answer.
         answer: Arc<StoredAnswer>,
     },
-    /// An attempt is in flight.
+    /// An attempt is in flight. The sender should come back later.
     InFlight {
-        /// Its operation.
+        /// The request's operation.
         operation: OperationId,
-        /// The attempt's number; none where it has ended by now.
+        /// The attempt's number; none if the attempt has ended by now.
         attempt: Option<u32>,
-        /// When to come back.
+        /// How long the sender should wait before it comes back.
         retry_after: Duration,
-        /// It is the attempt of this very request, whose sender has waited for long enough.
+        /// Whether it is this request's own attempt, for which the sender has waited as long as
+        /// `answer_within` says.
         own: bool,
     },
-    /// Nobody knows whether it was done.
+    /// Nobody knows whether the operation was done.
     Uncertain {
-        /// Its operation.
+        /// The request's operation.
         operation: OperationId,
         /// The number of the latest attempt, if that is known.
         attempt: Option<u32>,
-        /// How long the upstream may still be working on it.
+        /// How long from now the upstream may be working on it.
         ends_in: Duration,
     },
-    /// Its key stands for a different request.
+    /// The request's key stands for a request with another fingerprint.
     Mismatched {
-        /// Its operation.
+        /// The operation of that key.
         operation: OperationId,
         /// The number of the latest attempt.
         attempt: u32,
     },
-    /// It was forwarded and not deduplicated.
+    /// The request was forwarded and not deduplicated.
     Passed(Forwarded),
-    /// The route makes as many attempts as it may.
+    /// As many attempts are in flight as the route allows.
     Overloaded,
-    /// Without a claim nothing is forwarded.
+    /// The store could not answer, and without a claim nothing is forwarded.
     StoreUnavailable,
 }
 
-/// What came of forwarding a request.
+/// What the upstream answered to a forwarded request, or why there is no answer.
 #[derive(Debug)]
 pub enum Forwarded {
     /// The upstream answered.
     Answered {
-        /// Its status.
+        /// The status of the answer.
         status: StatusCode,
-        /// Its headers, as the sender gets them.
+        /// The headers, as the sender gets them.
         headers: HeaderMap,
-        /// Its body.
+        /// The body.
         body: AnswerBody,
     },
-    /// Provably nothing was sent.
+    /// No byte of the request was sent.
     Unreachable {
         /// What failed.
         reason: Reason,
     },
-    /// Something was sent, and no complete answer came.
+    /// The request may have reached the upstream, and no complete answer came.
     Broken {
         /// What failed.
         reason: Reason,
-        /// How long the upstream may still be working on it.
+        /// How long from now the upstream may be working on the request.
         ends_in: Duration,
     },
-    /// Something was sent, and no complete answer came in time.
+    /// The request may have reached the upstream, and no complete answer came in time.
     TimedOut,
 }
 
 impl Disposition {
-    /// The same where nothing is deduplicated: the sender hears of no operation.
+    /// The disposition of the same request on a route that only observes: the sender learns nothing
+    /// of operations.
     pub(super) fn passed(self) -> Self {
         match self {
             Self::Executed { end, .. } => Self::Passed(end),
@@ -110,7 +112,7 @@ impl Disposition {
         }
     }
 
-    /// What a copy gets of an operation that stands like this.
+    /// The disposition of a request that makes no attempt, by the state of its operation.
     pub(super) fn of(operation: OperationId, state: OperationState) -> Self {
         match state {
             OperationState::Succeeded { attempt, answer } => {
@@ -124,7 +126,8 @@ impl Disposition {
                 Self::Uncertain { operation, attempt: Some(attempt), ends_in }
             }
             OperationState::Mismatched { attempt } => Self::Mismatched { operation, attempt },
-            // Nobody works on it, and this request must not: its sender has to come back.
+            // The operation is free, but this claim has been settled or withdrawn before, or only
+            // looked. Its sender may come back and claim anew.
             OperationState::Free => {
                 let attempt = None;
                 let retry_after = Duration::ZERO;
@@ -133,18 +136,18 @@ impl Disposition {
         }
     }
 
-    /// An attempt was made, at the route's receiver or at all of them.
+    /// The disposition after an attempt at the route's receiver, or at those of all its steps.
     pub(super) const fn executed(operation: OperationId, attempt: u32, end: Forwarded) -> Self {
         Self::Executed { operation, attempt, step: None, end }
     }
 
-    /// The sender's own attempt is in flight, and nobody knows for how long.
+    /// The disposition of a sender that does not wait any longer for its own attempt.
     pub(super) const fn own_in_flight(operation: OperationId, attempt: u32) -> Self {
         let attempt = Some(attempt);
         Self::InFlight { operation, attempt, retry_after: Duration::ZERO, own: true }
     }
 
-    /// The task that worked on it has died: nobody knows how far it got.
+    /// The disposition of a request whose task has panicked: nobody knows how far it got.
     pub(super) const fn lost(operation: OperationId) -> Self {
         Self::Uncertain { operation, attempt: None, ends_in: Duration::ZERO }
     }

@@ -1,4 +1,4 @@
-//! A body on its way from the upstream to the sender, too long to be kept.
+//! Streams the body of an answer from the upstream to the sender.
 
 use std::time::Duration;
 
@@ -9,21 +9,23 @@ use tokio::time::{Instant, timeout};
 use crate::budget::{Budget, Reserved};
 use crate::upstream::{AnswerStream, BrokeOff, Piece};
 
-/// A body on its way. What the sender does with it does not end the work.
+/// A body on its way to the sender. It is read to its end even if the sender hangs up, because the
+/// end decides the outcome.
 pub(super) struct Flow {
-    /// What was read of it before it turned out to be too long, and its memory.
+    /// The bytes that were read before the body turned out to be too long, and their memory.
     pub(super) begun: Option<(Bytes, Reserved)>,
     pub(super) rest: AnswerStream,
-    /// Where it goes; none once the sender has gone or was given up.
+    /// The way to the sender; none once the sender has hung up, or has kept the upstream waiting
+    /// for too long.
     pub(super) pieces: Option<mpsc::Sender<Piece>>,
     /// The memory for bodies.
     pub(super) budget: Budget,
-    /// How long, in all, the sender may keep the upstream waiting.
+    /// How much longer, in all, the sender may keep the upstream waiting.
     pub(super) patience: Duration,
 }
 
 impl Flow {
-    /// Reads the body to its end, and hands it on for as long as the sender takes it.
+    /// Reads the body to its end, and hands it on as long as the sender takes it.
     pub(super) async fn run(mut self) -> Result<(), BrokeOff> {
         if let Some((begun, memory)) = self.begun.take() {
             self.hand_on(Piece::Data(begun, memory)).await;
@@ -36,7 +38,8 @@ impl Flow {
         Ok(())
     }
 
-    /// The same, but for the last piece: who has that has the whole answer, and may send a copy.
+    /// Like [`Flow::run`], but keeps the last piece. A sender that has the last piece has the whole
+    /// answer and may send a copy, so the outcome must be recorded first.
     pub(super) async fn run_but_last(mut self) -> Result<Last, BrokeOff> {
         let mut last = self.begun.take().map(|(begun, memory)| Piece::Data(begun, memory));
         while let Some(bytes) = self.rest.chunk().await? {
@@ -50,6 +53,7 @@ impl Flow {
 
     fn piece(&self, bytes: Bytes) -> Piece {
         let mut memory = self.budget.reserve_none();
+        // The bytes have been read already, so they are counted even beyond the budget.
         memory.take_over(bytes.len());
         Piece::Data(bytes, memory)
     }
@@ -65,14 +69,14 @@ impl Flow {
     }
 }
 
-/// The last piece of a body.
+/// The last piece of a body, and the way to the sender.
 pub(super) struct Last {
     piece: Option<Piece>,
     flow: Flow,
 }
 
 impl Last {
-    /// Hands it on, and with it the end.
+    /// Hands on the last piece and the end of the body.
     pub(super) async fn hand_on(mut self) {
         for piece in self.piece.take().into_iter().chain([Piece::End]) {
             self.flow.hand_on(piece).await;

@@ -1,29 +1,36 @@
-//! Sends a request once, and says what is known of it.
+//! Forwards a request once. No layer sends it again after one byte of it was written.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use super::executor::{Context, Executor};
 use super::lease::Lease;
+use super::receiver::Receiver;
 use crate::budget::Reserved;
-use crate::operation::Reason;
+use crate::clock::Moment;
+use crate::operation::{OperationId, Reason};
+use crate::telemetry::Limit;
 use crate::upstream::{
     AnswerStream, Handler, Progress, Reading, Request, Sent, Upstream, answer_headers,
 };
 
+const OPERATION: HeaderName = HeaderName::from_static("onceward-operation");
+const ATTEMPT: HeaderName = HeaderName::from_static("onceward-attempt");
+
 /// What one attempt got from the upstream.
 #[derive(Debug)]
 pub(super) enum Exchange {
-    /// It is over.
-    Ended(End),
-    /// An answer that is longer than what is kept; the rest is still to come.
+    /// The exchange has ended.
+    Ended(ExchangeEnd),
+    /// The answer is longer than what is kept, and its rest is still to come.
     TooLong(TooLong),
 }
 
-/// The beginning of an answer that is longer than what is kept.
+/// The beginning of an answer that is longer than what is kept, and the way to its rest.
 #[derive(Debug)]
 pub(super) struct TooLong {
     pub(super) status: StatusCode,
@@ -35,17 +42,17 @@ pub(super) struct TooLong {
 
 /// How an exchange ended.
 #[derive(Debug)]
-pub(super) enum End {
-    /// With a complete answer.
+pub(super) enum ExchangeEnd {
+    /// A complete answer came.
     Answered { status: StatusCode, headers: HeaderMap, body: Bytes, memory: Reserved },
-    /// No byte left this machine.
+    /// No byte of the request was sent.
     NeverSent(Reason),
-    /// A byte may have left, and no complete answer came.
+    /// A byte may have been sent, and no complete answer came.
     Unanswered { reason: Reason, status: Option<StatusCode> },
 }
 
-impl From<End> for Exchange {
-    fn from(end: End) -> Self {
+impl From<ExchangeEnd> for Exchange {
+    fn from(end: ExchangeEnd) -> Self {
         Self::Ended(end)
     }
 }
@@ -61,27 +68,42 @@ pub(super) struct Bounds<'a> {
     pub(super) stop: &'a CancellationToken,
 }
 
-impl Bounds<'_> {
+impl<'a> Bounds<'a> {
+    /// The bounds of an attempt, or of a step, that began at `began_at`.
+    pub(super) fn of_attempt(
+        executor: &'a Executor,
+        receiver: &Receiver,
+        lease: &'a Lease,
+        began_at: Moment,
+    ) -> Self {
+        let spent = began_at.until(executor.clock.moment());
+        let left = receiver.attempt_timeout.saturating_sub(spent);
+        Self { ends: Instant::now() + left, lease: Some(lease), stop: &executor.stop }
+    }
+
     /// How long the attempt may still take.
     pub(super) fn left(&self) -> Duration {
         self.ends.saturating_duration_since(Instant::now())
     }
 
-    /// Whether the first byte may be sent now.
+    /// Whether the first byte may be sent now, or why not.
     async fn may_send(&self) -> Result<(), Reason> {
+        // Connecting may have taken long, or the process may have been paused. After the end of the
+        // lease another process may have the operation.
         if let Some(lease) = self.lease
             && !lease.has_room().await
         {
             return Err(Reason::LeaseLost);
         }
-        // A request whose sending began now would be cut off.
+        // The request would be cut off in the middle, and the operation would be uncertain.
         if self.stop.is_cancelled() {
             return Err(Reason::ShutDown);
         }
         Ok(())
     }
 
-    /// Waits for `work`; dropping it closes its connection.
+    /// Waits for `work` within the bounds. Beyond them the work is dropped, which closes its
+    /// connection, so that the upstream can see that nobody waits.
     pub(super) async fn hold<T>(&self, work: impl Future<Output = T>) -> Result<T, Reason> {
         tokio::select! {
             biased;
@@ -91,49 +113,53 @@ impl Bounds<'_> {
     }
 }
 
-/// Forwards a request and reads the answer, up to `body_bytes_max` bytes of it.
+/// Forwards a request and reads the answer, as much of it as the route keeps.
 pub(super) async fn exchange(
-    upstream: &Upstream,
+    context: Context<'_>,
+    receiver: &Receiver,
     request: Request,
     bounds: &Bounds<'_>,
-    body_bytes_max: usize,
-    memory: Reserved,
 ) -> Exchange {
+    let Context { executor, handler, .. } = context;
+    let body_bytes_max = handler.policy.body_bytes_max;
+    let memory = executor.budget.reserve_none();
     let progress = Progress::default();
     let head_only = request.method == http::Method::HEAD;
     let mut status = None;
     let work = async {
-        let answer = match send(upstream, request, bounds, &progress).await {
+        let answer = match send(&receiver.upstream, request, bounds, &progress).await {
             Sent::Answered(answer) => answer,
-            Sent::HandedBack(_) => return End::NeverSent(Reason::NothingWritten).into(),
-            Sent::NeverSent(reason) => return End::NeverSent(reason).into(),
-            Sent::Unanswered(reason) => return End::Unanswered { reason, status: None }.into(),
+            Sent::HandedBack(_) => return ExchangeEnd::NeverSent(Reason::NothingWritten).into(),
+            Sent::NeverSent(reason) => return ExchangeEnd::NeverSent(reason).into(),
+            Sent::Unanswered(reason) => {
+                return ExchangeEnd::Unanswered { reason, status: None }.into();
+            }
         };
         status = Some(answer.status);
         let mut rest = answer.stream;
         match rest.read(body_bytes_max, memory).await {
             Ok(Reading::Whole(body, memory)) => {
                 let headers = answer_headers(answer.headers, head_only);
-                End::Answered { status: answer.status, headers, body, memory }.into()
+                ExchangeEnd::Answered { status: answer.status, headers, body, memory }.into()
             }
             Ok(Reading::TooLong(begun, memory)) => {
                 let headers = answer_headers(answer.headers, true);
                 let status = answer.status;
+                executor.metrics.limit_reached(Limit::ReplayBodyBytes);
                 Exchange::TooLong(TooLong { status, headers, begun, rest, memory })
             }
-            Err(broke) => End::Unanswered { reason: broke.reason(), status }.into(),
+            Err(broke) => ExchangeEnd::Unanswered { reason: broke.reason(), status }.into(),
         }
     };
     match bounds.hold(work).await {
         Ok(exchange) => exchange,
-        // The connection is closed by now: the count is final.
-        Err(reason) if progress.byte_written() => End::Unanswered { reason, status }.into(),
-        Err(reason) => End::NeverSent(reason).into(),
+        // The connection is closed by now, so the count of written bytes does not change any more.
+        Err(reason) if progress.byte_written() => ExchangeEnd::Unanswered { reason, status }.into(),
+        Err(reason) => ExchangeEnd::NeverSent(reason).into(),
     }
 }
 
-/// Sends a request on connection after connection until one has taken a byte of it: only while the
-/// process does not end, and with a lease only while that has room.
+/// Sends a request on one connection after another, until one has taken a byte of it.
 pub(super) async fn send(
     upstream: &Upstream,
     mut request: Request,
@@ -155,8 +181,18 @@ pub(super) async fn send(
             return Sent::NeverSent(reason);
         }
         match connection.send(request, progress).await {
+            // The upstream has closed an idle connection at this moment. Nothing was written, so
+            // another connection may take the request.
             Sent::HandedBack(unsent) => request = unsent,
             sent @ (Sent::Answered(_) | Sent::NeverSent(_) | Sent::Unanswered(_)) => return sent,
         }
     }
+}
+
+/// Tells the upstream in headers which attempt of which operation it gets.
+pub(super) fn name_attempt(headers: &mut HeaderMap, operation: OperationId, attempt: u32) {
+    if let Ok(id) = HeaderValue::from_str(&operation.to_string()) {
+        headers.insert(OPERATION, id);
+    }
+    headers.insert(ATTEMPT, attempt.into());
 }

@@ -1,4 +1,4 @@
-//! The lease of a claim, kept while its attempt runs.
+//! The lease of a claim, which a heartbeat renews while the attempt is in flight.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -15,13 +15,16 @@ use crate::operation::state::{ClaimRequest, Renewal, Renewed};
 use crate::store::{self, Store, StoreExt as _};
 use crate::telemetry::chain;
 
-/// The lease of a claim, as its holder knows it. It ends no later than the store thinks, because it
-/// is counted from before the call that gave it.
+/// The lease of a claim, as its holder knows it.
+///
+/// It is counted from the time at which the call was sent that gave it. The store counts from when
+/// the call arrived, so the holder stops before the store lets another process have the operation.
 #[derive(Debug)]
 pub(super) struct Lease {
-    store: Arc<dyn Store>,
-    clock: Clock,
-    /// The request to which it was granted.
+    pub(super) store: Arc<dyn Store>,
+    /// A clock that runs while the machine is suspended: the lease ends then too.
+    pub(super) clock: Clock,
+    /// The request to which the lease was granted.
     pub(super) request: ClaimRequest,
     until: Mutex<Moment>,
     given_up: AtomicBool,
@@ -35,22 +38,25 @@ impl Lease {
         request: ClaimRequest,
         asked_at: Moment,
     ) -> Self {
-        let until = Mutex::new(asked_at.plus(request.terms.lease));
+        let until = Mutex::new(asked_at.plus(request.durations.lease));
         Self { store, clock, request, until, given_up: AtomicBool::new(false) }
     }
 
-    /// Keeps the lease for as long as it is polled: renews at a third of it, and tries again until
-    /// its end where the store cannot be reached, unless it is given up. Never ends.
+    /// Renews the lease after each third of it, for as long as this future is polled. If the store
+    /// cannot be reached, tries again until the lease ends or is given up. Never ends.
     pub(super) async fn heartbeat(&self) -> Infallible {
-        let third = self.request.terms.lease / 3;
+        let third = self.request.durations.lease / 3;
         let mut pause = third;
         loop {
             sleep(pause).await;
+            // A process that wakes up from a pause after its lease has lost it: the store has made the
+            // operation uncertain, or has granted it anew.
             if self.left().is_zero() || self.given_up.load(Ordering::Relaxed) {
                 break;
             }
             pause = match self.renew().await {
                 Ok(Renewed::Renewed) => third,
+                // The attempt goes on: its late outcome may settle the uncertain operation.
                 Ok(Renewed::Superseded) => break,
                 Err(error) => {
                     tracing::warn!(
@@ -65,21 +71,25 @@ impl Lease {
         pending().await
     }
 
-    /// The store has given a new lease, in answer to a call that was sent at `asked_at`.
+    /// Starts the lease anew: the store has granted it in answer to a call that was sent at
+    /// `asked_at`.
     pub(super) fn starts_anew(&self, asked_at: Moment) {
-        *self.until.lock() = asked_at.plus(self.request.terms.lease);
+        *self.until.lock() = asked_at.plus(self.request.durations.lease);
         self.given_up.store(false, Ordering::Relaxed);
     }
 
-    /// Whether there is time enough to send. Renews first if not.
+    /// Whether half of the lease is left to send the request. If less is left, the lease is renewed
+    /// first. A paused process that wakes up after its lease does not send.
     pub(super) async fn has_room(&self) -> bool {
-        let room = self.request.terms.lease / 2;
+        let room = self.request.durations.lease / 2;
         self.left() >= room || matches!(self.renew().await, Ok(Renewed::Renewed))
     }
 
-    /// Waits for the end that the lease has now, whatever is renewed meanwhile, and gives it up.
+    /// Waits until the end that the lease has now, even if it is renewed meanwhile, and stops the
+    /// heartbeat then. Copies of an outcome that cannot be recorded must not wait without end.
     pub(super) async fn give_up_at_its_end(&self) {
         let until = *self.until.lock();
+        // The timer stops while the machine is suspended, so the clock is read again.
         loop {
             let left = self.clock.moment().until(until);
             if left.is_zero() {
@@ -92,8 +102,8 @@ impl Lease {
 
     async fn renew(&self) -> Result<Renewed, store::Error> {
         let asked_at = self.clock.moment();
-        let ClaimRequest { asked, claim_id, terms, .. } = &self.request;
-        let lease = terms.lease;
+        let ClaimRequest { asked, claim_id, durations, .. } = &self.request;
+        let lease = durations.lease;
         let renewal = Renewal { operation: asked.id, claim_id: *claim_id, lease };
         let renewed = self.store.apply(renewal).await?;
         if renewed == Renewed::Renewed {
@@ -107,7 +117,7 @@ impl Lease {
         self.request.asked.id
     }
 
-    /// What is left of it.
+    /// How long the lease lasts from now.
     pub(super) fn left(&self) -> Duration {
         let until = *self.until.lock();
         self.clock.moment().until(until)

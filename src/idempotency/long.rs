@@ -1,4 +1,4 @@
-//! Answers that are too long to keep: they are streamed, and remembered without their bodies.
+//! Answers that are too long to keep: they are streamed to the sender, and stored without a body.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -12,10 +12,11 @@ use crate::operation::state::Ending;
 use crate::operation::{AnswerBody as StoredBody, Outcome};
 use crate::upstream::AnswerBody;
 
-/// How long, in all, a sender may keep an answer waiting whose end decides the outcome.
+/// How long, in all, a sender may keep an answer waiting whose end decides the outcome. A sender
+/// that reads slowly must not keep a failure from being recorded, so it is given up then.
 const SENDER_PATIENCE: Duration = Duration::from_secs(5);
 
-/// An attempt whose answer is longer than what is kept.
+/// An attempt whose answer is longer than `replay.body_bytes_max`.
 pub(super) struct LongAnswer<'a> {
     pub(super) recording: Recording<'a>,
     pub(super) rules: AnswerRules<'a>,
@@ -23,8 +24,9 @@ pub(super) struct LongAnswer<'a> {
 }
 
 impl LongAnswer<'_> {
-    /// A success is recorded before it is streamed: whatever becomes of the rest, the upstream has
-    /// said that it is done. Anything else is recorded when it has come to its end.
+    /// Streams the answer. A success is recorded before that: the upstream has said that the
+    /// operation was done, whatever becomes of the rest of the body. Any other answer is recorded
+    /// when its body has come to its end, because one that breaks off leaves the outcome unknown.
     pub(super) async fn run(self, answer: TooLong) {
         let TooLong { status, headers, begun, rest, memory } = answer;
         let ending = self.rules.answered(Answer { status, headers: &headers }, StoredBody::Omitted);
@@ -35,7 +37,7 @@ impl LongAnswer<'_> {
             begun: Some((begun, memory)),
             rest,
             pieces: Some(pieces),
-            budget: self.recording.executor.budget.clone(),
+            budget: self.recording.context.executor.budget.clone(),
             patience: if is_success { Duration::MAX } else { SENDER_PATIENCE },
         };
         if is_success {
@@ -46,12 +48,12 @@ impl LongAnswer<'_> {
         let operation = self.recording.claim.asked().id;
         let attempt = self.recording.claim.attempt;
         let executed = Disposition::executed(operation, attempt, forwarded);
-        self.recording.reply.send(executed);
+        self.recording.context.reply.send(executed);
         self.record_at_its_end(ending, flow).await;
     }
 
     /// Records before the last piece is handed on: a sender that has the whole answer may send a
-    /// copy. As elsewhere the sender waits for a store that cannot record, until the end of the lease.
+    /// copy. If the store cannot record, the sender waits for the last piece until the lease ends.
     async fn record_at_its_end(self, ending: Ending, flow: Flow) {
         let Self { recording, bounds, .. } = self;
         let lease = recording.claim.lease();

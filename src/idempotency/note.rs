@@ -1,25 +1,35 @@
-//! What a person should know of how an attempt ended.
+//! Log lines and counters about the end of an attempt.
 
 use std::time::Duration;
 
-use super::{Executor, PendingReply};
+use http::StatusCode;
+
+use super::executor::{Context, Executor};
 use crate::operation::state::Ending;
-use crate::operation::{OperationId, OperationRequest, Outcome};
+use crate::operation::{OperationId, OperationRequest, Outcome, Reason};
 use crate::store;
 use crate::telemetry::chain;
 
-impl Executor {
-    /// The outcome of an attempt, or of one of its steps.
-    pub(super) fn note_end(
-        asked: &OperationRequest,
-        attempt: u32,
-        step: Option<&str>,
-        ending: &Ending,
-    ) {
+/// What the log says about the end of an attempt, or of one of its steps. The ending itself goes
+/// into the store before that.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EndNote {
+    pub(super) outcome: Outcome,
+    reason: Reason,
+    status: Option<StatusCode>,
+}
+
+impl EndNote {
+    pub(super) fn of(ending: &Ending) -> Self {
+        Self { outcome: ending.outcome(), reason: ending.reason(), status: ending.status() }
+    }
+
+    /// Writes the log line.
+    pub(super) fn note(self, asked: &OperationRequest, attempt: u32, step: Option<&str>) {
         let operation = asked.id;
-        let reason = ending.reason().as_str();
-        let status = ending.status().map(|status| status.as_u16());
-        match ending.outcome() {
+        let reason = self.reason.as_str();
+        let status = self.status.map(|status| status.as_u16());
+        match self.outcome {
             Outcome::Succeeded => {}
             Outcome::Failed => {
                 tracing::info!(
@@ -46,8 +56,11 @@ impl Executor {
             }
         }
     }
+}
 
-    /// An attempt has succeeded after its sender was told to come back, or after it was held.
+impl Executor {
+    /// Notes that an attempt has succeeded after its sender was told to come back, or after it was
+    /// held.
     pub(super) fn note_late(asked: &OperationRequest, attempt: u32, took: Duration) {
         tracing::info!(
             operation.id = %asked.id,
@@ -59,7 +72,7 @@ impl Executor {
         );
     }
 
-    /// What came of an attempt is given up, since nobody can read the record that it belongs to.
+    /// Notes that an outcome is given up, because the record to which it belongs cannot be read.
     pub(super) fn note_unrecorded(
         &self,
         asked: &OperationRequest,
@@ -77,24 +90,6 @@ impl Executor {
         );
     }
 
-    /// An attempt has failed.
-    pub(super) fn note_refused(
-        &self,
-        operation: OperationId,
-        attempt: u32,
-        copy_refused: bool,
-        reply: &PendingReply,
-    ) {
-        if (copy_refused || reply.told_to_come_back()) && !reply.passes() {
-            self.metrics.refused_then_failed.inc();
-            tracing::warn!(
-                operation.id = %operation,
-                attempt.number = attempt,
-                "a copy was refused, then the attempt failed: a sender that does not retry has lost it"
-            );
-        }
-    }
-
     pub(super) fn note_record_lost(&self, operation: OperationId, attempt: u32) {
         self.metrics.record_lost.inc();
         tracing::error!(operation.id = %operation, attempt.number = attempt, "the store had lost the record; it was written anew");
@@ -104,4 +99,30 @@ impl Executor {
         self.metrics.superseded.inc();
         tracing::error!(operation.id = %operation, attempt.number = attempt, "superseded: its outcome changed nothing");
     }
+}
+
+impl Context<'_> {
+    /// Notes that an attempt has failed after a copy was refused, or after its own sender was told
+    /// to come back. Many senders send an event a few times only.
+    pub(super) fn note_refused(self, operation: OperationId, attempt: u32, copy_refused: bool) {
+        let Self { executor, reply, .. } = self;
+        if (copy_refused || reply.told_to_come_back()) && !reply.passes() {
+            executor.metrics.refused_then_failed.inc();
+            tracing::warn!(
+                operation.id = %operation,
+                attempt.number = attempt,
+                "a copy was refused, then the attempt failed: a sender that does not retry has lost it"
+            );
+        }
+    }
+}
+
+/// Notes that a sender got its answer although the store could not record the outcome yet.
+pub(super) fn note_given_up(asked: &OperationRequest, attempt: u32, step: Option<&str>) {
+    tracing::error!(
+        operation.id = %asked.id,
+        attempt.number = attempt,
+        step,
+        "answered before the outcome could be recorded; recording goes on"
+    );
 }

@@ -1,42 +1,57 @@
-//! Trying it before it is enforced: every copy is forwarded, and what would have become of it is
-//! noted.
+//! Routes that only observe: every copy is forwarded, and the log and the metrics say what the route
+//! would have done with it.
 
 use std::sync::Arc;
 
 use super::attempt::Attempt;
-use super::claim::ClaimOptions;
+use super::claim_call::{ClaimOptions, ClaimResult};
 use super::disposition::Disposition;
-use super::{ClaimResult, Executor, KeyedRequest, PendingReply, RouteHandler};
+use super::executor::{Context, Executor};
+use super::pending_reply::PendingReply;
+use super::request::KeyedRequest;
+use super::route_handler::RouteHandler;
 use crate::operation::state::IfInFlight;
 use crate::telemetry::{self, chain};
 
 impl Executor {
-    /// Forwards a request whatever the store says of it. Dropping the future interrupts nothing.
+    /// Forwards a request whatever the store says about its operation.
+    ///
+    /// # Cancel safety
+    /// The work goes on if the future is dropped.
     pub async fn observe(
         self: &Arc<Self>,
         keyed: KeyedRequest,
         handler: &Arc<RouteHandler>,
     ) -> Disposition {
         let operation = keyed.asked.id;
-        let deadline = handler.policy.answer_within.map(|within| keyed.arrived + within);
-        let (reply, answer) = PendingReply::passing(deadline);
+        let (reply, answer) = PendingReply::passing(handler.deadline(keyed.arrived));
         let executor = Arc::clone(self);
         let handler = Arc::clone(handler);
-        self.running.spawn(async move { executor.run_observed(keyed, &handler, reply).await });
+        self.running.spawn(async move {
+            let context = Context { executor: &executor, handler: &handler, reply: &reply };
+            context.observe(keyed).await;
+        });
         answer.await.unwrap_or(Disposition::lost(operation))
     }
+}
 
-    async fn run_observed(&self, keyed: KeyedRequest, handler: &RouteHandler, reply: PendingReply) {
+impl Context<'_> {
+    async fn observe(self, keyed: KeyedRequest) {
         use telemetry::Disposition as D;
-        let options = ClaimOptions::new(handler.slot(), IfInFlight::Refused);
-        let options = ClaimOptions { looks_up: false, ..options };
-        let would_be = match self.claim(&keyed, handler, options, &reply).await {
+        let Self { executor, handler, reply } = self;
+        let options = ClaimOptions::new(handler.place(), IfInFlight::Refused);
+        // The copy is forwarded anyway, so there is nothing to ask the receiver about.
+        let options = ClaimOptions { may_look_up: false, ..options };
+        let claimed = match executor.recalled(&keyed.asked, handler) {
+            Some(state) => Ok(ClaimResult::NotGranted(state)),
+            None => self.claim(&keyed, options).await,
+        };
+        let would_be = match claimed {
             Ok(ClaimResult::Granted(claim)) => {
-                let attempt = Attempt { executor: self, handler, claim, keyed, reply: &reply };
-                return Box::pin(attempt.run()).await;
+                return Box::pin(Attempt { context: self, claim, keyed }.run()).await;
             }
-            // A limit is a limit: the upstream is not to be overrun.
-            Ok(ClaimResult::NoSlot) => return reply.send(self.overloaded()),
+            // `in_flight_max` protects the upstream, in this mode too.
+            Ok(ClaimResult::NoPlace) => return reply.send(executor.overloaded()),
             Ok(ClaimResult::NotGranted(state)) => D::of_copy(&state),
             Err(error) => {
                 let error = chain(&error);
@@ -51,7 +66,7 @@ impl Executor {
             observed = would_be.as_str(),
             "forwarded all the same: the route only observes"
         );
-        let Some(_slot) = handler.slot() else { return reply.send(self.overloaded()) };
-        self.pass_on(keyed.request, handler, reply).await;
+        let Some(_place) = handler.place() else { return reply.send(executor.overloaded()) };
+        self.pass_on(keyed.request).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Forwards what is not deduplicated: no key, no record, nothing cached.
+//! Forwards requests that are not deduplicated: they have no key and no record.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,15 +6,20 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::disposition::{Disposition, Forwarded};
+use super::executor::{Context, Executor};
 use super::flow::Flow;
 use super::forward::{Bounds, send};
-use super::{Executor, PendingReply, RouteHandler};
+use super::pending_reply::PendingReply;
+use super::route_handler::RouteHandler;
 use crate::budget::Reserved;
 use crate::operation::Reason;
 use crate::upstream::{AnswerBody, Progress, Request, Sent, answer_headers};
 
 impl Executor {
-    /// Forwards a request as it is. Dropping the future interrupts nothing.
+    /// Forwards a request as it is.
+    ///
+    /// # Cancel safety
+    /// The work goes on if the future is dropped.
     pub async fn pass(
         self: &Arc<Self>,
         request: Request,
@@ -22,30 +27,29 @@ impl Executor {
         arrived: Instant,
         handler: &Arc<RouteHandler>,
     ) -> Disposition {
-        let Some(slot) = handler.slot() else {
+        let Some(place) = handler.place() else {
             return self.overloaded();
         };
-        let deadline = handler.policy.answer_within.map(|within| arrived + within);
-        let (reply, answer) = PendingReply::new(deadline);
+        let (reply, answer) = PendingReply::new(handler.deadline(arrived));
         let executor = Arc::clone(self);
         let handler = Arc::clone(handler);
         self.running.spawn(async move {
-            executor.pass_on(request, &handler, reply).await;
-            drop((slot, memory));
+            let context = Context { executor: &executor, handler: &handler, reply: &reply };
+            context.pass_on(request).await;
+            drop((place, memory));
         });
+        // If the task has panicked, nobody knows whether the request was sent.
         let lost = Forwarded::Broken { reason: Reason::HolderEnded, ends_in: Duration::ZERO };
         answer.await.unwrap_or(Disposition::Passed(lost))
     }
+}
 
+impl Context<'_> {
     /// Sends a request and streams the answer.
-    pub(super) async fn pass_on(
-        &self,
-        request: Request,
-        handler: &RouteHandler,
-        reply: PendingReply,
-    ) {
-        let ends = Instant::now() + handler.policy.terms.attempt_timeout;
-        let bounds = Bounds { ends, lease: None, stop: &self.stop };
+    pub(super) async fn pass_on(self, request: Request) {
+        let Self { executor, handler, reply } = self;
+        let ends = Instant::now() + handler.policy.durations.attempt_timeout;
+        let bounds = Bounds { ends, lease: None, stop: &executor.stop };
         let forward = async {
             let progress = Progress::default();
             let sent =
@@ -58,11 +62,11 @@ impl Executor {
                     reply.send(Disposition::Passed(end));
                     let begun = None;
                     let patience = Duration::MAX;
-                    let budget = self.budget.clone();
+                    let budget = executor.budget.clone();
                     let rest = answer.stream;
                     let pieces = Some(pieces);
                     let flow = Flow { begun, rest, pieces, budget, patience };
-                    // The sender sees where it broke off.
+                    // There is nothing to record, and the sender sees that the body broke off.
                     let _broke_off = bounds.hold(flow.run()).await;
                     return;
                 }

@@ -1,4 +1,4 @@
-//! The way back to the sender. It is used once, by whoever comes first.
+//! The answer that a sender waits for. The first disposition that is sent is its answer.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -10,17 +10,18 @@ use tokio::time::{Instant, sleep_until};
 
 use super::disposition::{Disposition, Forwarded};
 
-/// The way back to the sender of one request.
+/// The way back to the sender of one request. It is used once.
 #[derive(Debug)]
 pub(super) struct PendingReply {
     sender: Mutex<Option<oneshot::Sender<Disposition>>>,
     deadline: Option<Instant>,
     told_to_come_back: AtomicBool,
+    /// Whether the route only observes.
     passing: bool,
 }
 
 impl PendingReply {
-    /// A way back that is to be used before `deadline`.
+    /// The way back to a sender that waits until `deadline`; none: until there is an answer.
     pub(super) fn new(deadline: Option<Instant>) -> (Self, oneshot::Receiver<Disposition>) {
         let (sender, receiver) = oneshot::channel();
         let sender = Mutex::new(Some(sender));
@@ -28,27 +29,30 @@ impl PendingReply {
         (Self { sender, deadline, told_to_come_back, passing: false }, receiver)
     }
 
-    /// A way back to a sender that gets what its own request has brought about, as of a plain proxy.
+    /// The way back to a sender on a route that only observes. It gets the upstream's answer to its
+    /// own request, as from a plain proxy.
     pub(super) fn passing(deadline: Option<Instant>) -> (Self, oneshot::Receiver<Disposition>) {
         let (reply, receiver) = Self::new(deadline);
         (Self { passing: true, ..reply }, receiver)
     }
 
-    /// Whether the sender gets what its own request has brought about, whatever is recorded.
+    /// Whether the route only observes, so that the sender gets the answer to its own request
+    /// whatever is recorded.
     pub(super) const fn passes(&self) -> bool {
         self.passing
     }
 
-    /// Answers the sender, unless it was answered or has gone.
+    /// Answers the sender, unless it has an answer or has hung up.
     pub(super) fn send(&self, disposition: Disposition) {
         if let Some(sender) = self.take() {
             let disposition = if self.passing { disposition.passed() } else { disposition };
-            // A sender that has gone hears nothing; the work is recorded all the same.
+            // If the sender has hung up, nobody gets the answer. The outcome is recorded all the same.
             let _gone = sender.send(disposition);
         }
     }
 
-    /// When the sender has waited for long enough, tells it to come back. Never ends.
+    /// Tells the sender to come back when its deadline has passed, unless it has an answer. Never
+    /// ends.
     pub(super) async fn remind(&self, in_flight: impl FnOnce() -> Disposition) -> Infallible {
         self.overdue().await;
         if let Some(sender) = self.take() {
@@ -60,7 +64,7 @@ impl PendingReply {
         pending().await
     }
 
-    /// Ends when the sender has waited for long enough.
+    /// Ends when the sender's deadline has passed.
     pub(super) async fn overdue(&self) {
         match self.deadline {
             Some(deadline) => sleep_until(deadline).await,

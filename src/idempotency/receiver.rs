@@ -1,4 +1,4 @@
-//! Who receives the requests of a route, and what is wanted done with the answers.
+//! The receivers of a route: an upstream, and the rules for its answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,40 +12,41 @@ use crate::operation::state::IfUncertain;
 use crate::operation::{Plan, PlannedStep};
 use crate::upstream::{self, Dialing, OutcomeRule, TrustStore, Upstream};
 
-/// The receivers of a route that has several.
+/// The settings of a route's steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepsPolicy {
-    /// In their order.
+    /// The steps in their order.
     pub steps: Vec<StepPolicy>,
-    /// Whether they run at the same time, not one after the other.
+    /// Whether the steps run at the same time, not one after the other.
     pub at_once: bool,
-    /// The name of the one whose answer the sender gets when all are done.
+    /// The name of the step whose answer the sender gets when all were done.
     pub answer_from: Arc<str>,
 }
 
-/// One of several receivers, and what is wanted done with it.
+/// The settings of one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepPolicy {
-    /// Stable: it is part of the id that the receiver gets.
+    /// The name of the step. It is part of the operation id that the receiver gets, so another name
+    /// makes another step.
     pub name: Arc<str>,
-    /// Who receives.
+    /// The upstream of the step.
     pub upstream: upstream::Settings,
-    /// The longest the step may take.
+    /// The longest time that the step may take, counted from its beginning.
     pub attempt_timeout: Duration,
-    /// What becomes of it if its outcome is unknown.
+    /// What happens to a copy if the step is uncertain.
     pub if_uncertain: IfUncertain,
-    /// How the receiver is asked about it, if it can be.
+    /// How the receiver is asked about an uncertain step, if it can be.
     pub lookup: Option<LookupSettings>,
-    /// Which statuses mean what.
+    /// Which statuses mean which outcome.
     pub outcome: OutcomeRule,
     /// Where an answer says what the receiver calls the operation.
     pub reference: Option<Reference>,
-    /// The header that carries the key to the receiver.
+    /// The header that carries the key to the receiver, if the step sets one.
     pub forward_key: Option<HeaderName>,
 }
 
 impl StepsPolicy {
-    /// The same, each of them free once it must have ended.
+    /// The same steps, each of which is sent again as soon as its last attempt must have ended.
     #[must_use]
     pub fn retried(mut self) -> Self {
         for step in &mut self.steps {
@@ -55,26 +56,27 @@ impl StepsPolicy {
     }
 }
 
-/// One receiver at work.
+/// An upstream together with the rules for its answers.
 #[derive(Debug)]
 pub(super) struct Receiver {
     pub(super) upstream: Upstream,
-    /// The longest an attempt at it may take, counted from the claim or from the step's beginning.
+    /// The longest time that an attempt may take, counted from the claim or from the beginning of
+    /// the step.
     pub(super) attempt_timeout: Duration,
-    /// How it is asked about an uncertain operation, if it can be.
+    /// How the receiver is asked about an uncertain operation, if it can be.
     pub(super) lookup: Option<Lookup>,
-    /// Which statuses mean what.
+    /// Which statuses mean which outcome.
     pub(super) outcome: OutcomeRule,
     /// Where an answer says what the receiver calls the operation.
     pub(super) reference: Option<Reference>,
 }
 
-/// The receivers of a route at work.
+/// The receivers of a route.
 #[derive(Debug)]
 pub(super) enum Receivers {
-    /// A route without steps.
+    /// The receiver of a route without steps.
     One(Box<Receiver>),
-    /// A route with steps.
+    /// The receivers of a route with steps.
     Steps(Steps),
 }
 
@@ -82,14 +84,15 @@ pub(super) enum Receivers {
 #[derive(Debug)]
 pub(super) struct Steps {
     pub(super) plan: Arc<Plan>,
-    /// In the order of the plan.
+    /// One receiver for each step, in the order of the plan.
     receivers: Vec<Receiver>,
-    /// Who receives what is not deduplicated.
+    /// The upstream of the route itself. It gets the requests that are not deduplicated.
     passes_to: Upstream,
 }
 
-/// A step's receiver, and its place among the steps.
-pub(super) struct Placed<'a> {
+/// The receiver of a step.
+pub(super) struct StepReceiver<'a> {
+    /// The index of the step in the plan.
     pub(super) index: usize,
     pub(super) receiver: &'a Receiver,
 }
@@ -98,7 +101,7 @@ impl Receiver {
     pub(super) fn of_route(policy: &Policy, upstream: Upstream, trust: &TrustStore) -> Self {
         Self {
             upstream,
-            attempt_timeout: policy.terms.attempt_timeout,
+            attempt_timeout: policy.durations.attempt_timeout,
             lookup: policy.lookup.clone().map(|settings| Lookup::new(settings, trust)),
             outcome: policy.outcome.clone(),
             reference: policy.reference.clone(),
@@ -125,7 +128,7 @@ impl Receivers {
         }
     }
 
-    /// Who receives what is not deduplicated.
+    /// The upstream that gets the requests that are not deduplicated.
     pub(super) const fn passes_to(&self) -> &Upstream {
         match self {
             Self::One(receiver) => &receiver.upstream,
@@ -133,7 +136,7 @@ impl Receivers {
         }
     }
 
-    /// How a receiver is asked about an operation, or about this step of it.
+    /// The look-up for an operation, or for this step of it.
     pub(super) fn lookup(&self, step: Option<&str>) -> Option<&Lookup> {
         match (self, step) {
             (Self::One(receiver), _) => receiver.lookup.as_ref(),
@@ -142,7 +145,7 @@ impl Receivers {
         }
     }
 
-    /// All of them.
+    /// The upstreams of the route.
     pub(super) fn upstreams(&self) -> Vec<&Upstream> {
         match self {
             Self::One(receiver) => vec![&receiver.upstream],
@@ -171,9 +174,9 @@ impl Steps {
         Self { plan: Arc::new(plan), receivers, passes_to }
     }
 
-    /// The receiver of a step. None of one that the route does not have any more.
-    pub(super) fn find(&self, step: &str) -> Option<Placed<'_>> {
+    /// The receiver of a step; none if the route has lost the step since the event was claimed.
+    pub(super) fn find(&self, step: &str) -> Option<StepReceiver<'_>> {
         let index = self.plan.steps.iter().position(|planned| *planned.name == *step)?;
-        Some(Placed { index, receiver: self.receivers.get(index)? })
+        Some(StepReceiver { index, receiver: self.receivers.get(index)? })
     }
 }

@@ -1,13 +1,14 @@
-//! What a receiver calls an operation, as its answer says: for people who look for it there.
+//! What a receiver calls an operation, such as the number of a payment. Operators find it there by
+//! that reference.
 
 use http::{HeaderMap, HeaderName};
 
 use crate::json::{self, Found, Pointer};
 
-/// The longest reference, in bytes. A longer one is none.
+/// The longest reference, in bytes. A longer one is ignored.
 const BYTES_MAX: usize = 255;
 
-/// Where an answer says what its receiver calls the operation.
+/// The place in an answer of what the receiver calls the operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
     /// In a header.
@@ -17,8 +18,9 @@ pub enum Reference {
 }
 
 impl Reference {
-    /// Reads it. None if it is not there, blank, too long, or not one text or number: that is never
-    /// an error. Without its body an answer has none there.
+    /// Reads the reference. None if the answer has none, or if it is blank, too long, or not one text
+    /// or number. That is never an error: the outcome does not depend on it. `body` is none if the
+    /// body is not kept.
     pub(super) fn read(&self, headers: &HeaderMap, body: Option<&[u8]>) -> Option<String> {
         let text = match self {
             Self::Header(name) => headers.get(name)?.to_str().ok()?.to_owned(),
@@ -35,7 +37,7 @@ impl Reference {
     }
 }
 
-/// A text, or a number as it is written.
+/// A JSON text, or a JSON number as it is written.
 fn text(values: &[&str]) -> Option<String> {
     let [value] = values else { return None };
     match value.bytes().next()? {

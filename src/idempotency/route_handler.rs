@@ -1,8 +1,9 @@
-//! A route's part in the work: what it wants done, who receives, how much at a time.
+//! How the requests of one route are handled: its policy, its receivers and its places.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use super::policy::Policy;
 use super::receiver::{Receiver, Receivers, Steps, StepsPolicy};
@@ -15,12 +16,13 @@ pub struct RouteHandler {
     pub(super) policy: Policy,
     pub(super) receivers: Receivers,
     pub(super) metrics: RouteMetrics,
-    slots: Arc<Semaphore>,
+    /// The places for attempts: `in_flight_max` of them.
+    places: Arc<Semaphore>,
 }
 
 impl RouteHandler {
-    /// Handles requests by `policy`. They are forwarded to `upstream`, or on a route with steps to the
-    /// receivers of those; then `upstream` gets what is not deduplicated.
+    /// Makes a handler by `policy`. On a route without steps, requests are forwarded to `upstream`.
+    /// On a route with steps, `upstream` gets only the requests that are not deduplicated.
     pub fn new(
         policy: Policy,
         upstream: Upstream,
@@ -28,15 +30,15 @@ impl RouteHandler {
         metrics: RouteMetrics,
         dialing: &Dialing,
     ) -> Self {
-        let slots = Arc::new(Semaphore::new(policy.in_flight_max));
+        let places = Arc::new(Semaphore::new(policy.in_flight_max));
         let receivers = match steps {
             Some(steps) => Receivers::Steps(Steps::new(steps, upstream, dialing)),
             None => Receivers::One(Box::new(Receiver::of_route(&policy, upstream, &dialing.trust))),
         };
-        Self { policy, receivers, metrics, slots }
+        Self { policy, receivers, metrics, places }
     }
 
-    /// What the route wants done with its operations.
+    /// The route's policy.
     pub const fn policy(&self) -> &Policy {
         &self.policy
     }
@@ -46,18 +48,23 @@ impl RouteHandler {
         &self.metrics
     }
 
-    /// Who receives its requests.
+    /// The upstreams of the route.
     pub fn upstreams(&self) -> impl Iterator<Item = &Upstream> {
         self.receivers.upstreams().into_iter()
     }
 
-    /// The right to make one more attempt at a time; none if `in_flight_max` are under way.
-    pub(super) fn slot(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.slots).try_acquire_owned().ok()
+    /// When the sender of a request that has `arrived` does not wait any longer, if it does.
+    pub(super) fn deadline(&self, arrived: Instant) -> Option<Instant> {
+        self.policy.answer_within.map(|within| arrived + within)
     }
 
-    /// The same, once there is one. Nobody closes this semaphore.
-    pub(super) async fn next_slot(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.slots).acquire_owned().await.ok()
+    /// A place for one more attempt; none if `in_flight_max` attempts are in flight.
+    pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
+    }
+
+    /// Waits for a place. There always will be one, because nobody closes the semaphore.
+    pub(super) async fn next_place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).acquire_owned().await.ok()
     }
 }

@@ -1,8 +1,8 @@
-//! Claims without a reply.
+//! Withdraws claims whose replies were lost.
 //!
-//! A claim whose reply never came is no grant: nothing is sent under it. But the store may have
-//! granted it, or may yet. So the claim is settled as never sent, again and again, until the store
-//! has answered for the length of a lease: a slow store leaves no held operations behind.
+//! Nothing is sent under such a claim. But the store may have granted it, or may grant it later,
+//! when the call arrives. So the claim is settled as never sent, again and again, until the store
+//! has answered for as long as a lease lasts. A slow store leaves no held operations behind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
 use crate::operation::state::Withdrawal;
-use crate::operation::{ClaimId, OperationId, Terms};
+use crate::operation::{ClaimId, Durations, OperationId};
 use crate::store::{Error, Store, StoreExt as _};
 use crate::telemetry::{Limit, Metrics, chain};
 
-/// Claims that are being withdrawn at a time. When there are more, no new ones are made: they are
-/// refused as if the store were down, which it is.
+/// How many claims may be withdrawn at a time. Beyond that, new claims fail without a call: the store
+/// is down.
 const WITHDRAWALS_MAX: usize = 10_000;
 
 /// The pause between two tries to withdraw a claim.
@@ -35,7 +35,7 @@ impl Withdrawals {
         Self { store, metrics, places: Arc::new(Semaphore::new(WITHDRAWALS_MAX)) }
     }
 
-    /// Refuses when there is no room for one more claim to go wrong.
+    /// Fails if there is no place for one more claim that may have to be withdrawn.
     pub(super) fn check_room(&self) -> Result<(), Error> {
         if self.places.available_permits() == 0 {
             self.metrics.limit_reached(Limit::Withdrawals);
@@ -45,28 +45,30 @@ impl Withdrawals {
     }
 
     /// Withdraws a claim in the background.
-    pub(super) fn begin(&self, id: OperationId, claim_id: ClaimId, terms: Terms) {
+    pub(super) fn begin(&self, id: OperationId, claim_id: ClaimId, durations: Durations) {
         let store = Arc::clone(&self.store);
         let place = Arc::clone(&self.places).try_acquire_owned();
         tokio::spawn(async move {
-            // Without a place it is withdrawn too: the claim was asked for before the last one went.
+            // A claim that was sent before the last place was taken is withdrawn without a place.
             let _place = place;
-            withdraw(&*store, id, claim_id, terms).await;
+            withdraw(&*store, id, claim_id, durations).await;
         });
     }
 }
 
-async fn withdraw(store: &dyn Store, id: OperationId, claim_id: ClaimId, terms: Terms) {
-    let withdrawal = Withdrawal { operation: id, claim_id, retention: terms.retention };
+async fn withdraw(store: &dyn Store, id: OperationId, claim_id: ClaimId, durations: Durations) {
+    let withdrawal = Withdrawal { operation: id, claim_id, retention: durations.retention };
     let mut answering_since = None;
     loop {
         let asked = Instant::now();
         let withdrawn = store.apply(withdrawal).await;
+        // One answer is not enough: the claim may still be on its way, and arrive after the
+        // withdrawal. After the length of a lease without failures it does not.
         answering_since = match &withdrawn {
             Ok(()) | Err(Error::Unreadable(..)) => Some(answering_since.unwrap_or(asked)),
             Err(_) => None,
         };
-        if answering_since.is_some_and(|since| since.elapsed() >= terms.lease) {
+        if answering_since.is_some_and(|since| since.elapsed() >= durations.lease) {
             if let Err(error) = withdrawn {
                 tracing::error!(
                     operation.id = %id,
@@ -76,6 +78,6 @@ async fn withdraw(store: &dyn Store, id: OperationId, claim_id: ClaimId, terms: 
             }
             return;
         }
-        sleep(PAUSE.min(terms.lease)).await;
+        sleep(PAUSE.min(durations.lease)).await;
     }
 }

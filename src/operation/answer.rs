@@ -1,10 +1,12 @@
-//! The part of an answer that is kept and replayed.
+//! The part of an answer that is stored and replayed.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An upstream's answer as every later copy will get it.
+/// An upstream's answer as copies get it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredAnswer {
     /// The status of the first answer.
@@ -22,7 +24,7 @@ pub struct StoredAnswer {
 pub enum AnswerBody {
     /// The bytes of the first answer.
     Kept(Bytes),
-    /// It was longer than the route keeps; a replay says so and has none.
+    /// The body was longer than the route keeps. A replay has none, and says so in a header.
     Omitted,
 }
 
@@ -32,7 +34,18 @@ impl StoredAnswer {
         Self { status, headers: Vec::new(), body: AnswerBody::Kept(Bytes::new()) }
     }
 
-    /// About how many bytes it takes in memory.
+    /// The answer for copies of an operation that turned out to be done: that of the uncertain
+    /// attempt if it is a whole success, else an empty 200. A receiver that answered an error said
+    /// something else than that it was done.
+    pub(super) fn for_copies(uncertain: Option<&Arc<Self>>) -> Arc<Self> {
+        let is_whole_success = |answer: &&Arc<Self>| {
+            answer.status.is_success() && matches!(answer.body, AnswerBody::Kept(_))
+        };
+        let answer = uncertain.filter(is_whole_success).cloned();
+        answer.unwrap_or_else(|| Arc::new(Self::empty(StatusCode::OK)))
+    }
+
+    /// About how many bytes the answer takes in memory.
     pub fn weight(&self) -> usize {
         let headers: usize = self.headers.iter().map(|(n, v)| n.as_str().len() + v.len()).sum();
         match &self.body {

@@ -1,4 +1,4 @@
-//! One try at an operation: how it ended, and why.
+//! One attempt at an operation: how it ended, and why.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 use super::id::ClaimId;
 use super::time::Timestamp;
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The upstream did it. No copy is forwarded again until the retention has passed.
+    /// The operation was done. No copy is forwarded until the retention has passed.
     Succeeded,
-    /// The upstream refused, or provably nothing was sent. The next copy is a new attempt.
+    /// The upstream answered with a failure, or nothing was sent. The next copy is a new attempt.
     Failed,
-    /// The request may have reached the upstream and no complete answer came back.
+    /// The request may have reached the upstream, and no answer says what became of it.
     Uncertain,
 }
 
 impl Outcome {
-    /// All of them, in the order of their discriminants.
+    /// All outcomes, in the order of their discriminants.
     pub const ALL: [Self; 3] = [Self::Succeeded, Self::Failed, Self::Uncertain];
 
     /// The word used in metrics, logs and JSON.
@@ -34,10 +34,10 @@ impl Outcome {
     }
 }
 
-/// Why an attempt ended as it did. The same word stands in logs and JSON.
+/// Why an attempt has its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Reason {
-    /// A complete answer came; its status decided.
+    /// A complete answer came, and its status decided.
     Answered,
     /// The upstream's name could not be resolved.
     NameNotFound,
@@ -53,31 +53,31 @@ pub enum Reason {
     LeaseLost,
     /// The claim was given up because its grant came too late, so nothing was sent.
     Withdrawn,
-    /// No complete answer within `attempt_timeout`.
+    /// No complete answer came within `attempt_timeout`.
     TimedOut,
     /// The connection was reset or closed after a byte of the request was written.
     ConnectionLost,
     /// What came back was not HTTP.
     NotHttp,
-    /// The answer's head came, its body broke off.
+    /// The answer's head came, and its body broke off.
     AnswerBrokeOff,
     /// The lease ran out before an outcome was recorded.
     LeaseExpired,
-    /// The process that held it ended.
+    /// The process that made the attempt ended.
     HolderEnded,
-    /// The shutdown did not leave enough time.
+    /// The process was shut down before the attempt had ended.
     ShutDown,
-    /// The upstream wanted a client certificate over TLS 1.3 and took nothing without one.
+    /// The upstream demands a client certificate over TLS 1.3, and took no data without one.
     ClientCertificateRefused,
     /// The head of the answer is longer than `answer_header_bytes_max`, or has more lines than
     /// `answer_header_lines_max`.
     AnswerHeadTooLarge,
-    /// Nobody knows where the answer ends: it has a transfer coding beside `chunked`, or a length that
-    /// is no number or contradicts another one.
+    /// It is not clear where the answer ends: it has a transfer coding beside `chunked`, or a length
+    /// that is no number or contradicts another one.
     AnswerLengthUnclear,
     /// The chunks of the answer's body could not be read.
     AnswerBodyMalformed,
-    /// The upstream changed to another protocol, which nobody had asked for.
+    /// The upstream switched to another protocol, although the request did not ask for that.
     ProtocolSwitched,
     /// The handler in this process panicked or ended with an error instead of an answer.
     HandlerFailed,
@@ -118,38 +118,39 @@ impl fmt::Display for Reason {
     }
 }
 
-/// One try at an operation.
+/// One attempt, in the attempt log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     /// From 1, growing for as long as the operation is remembered.
     pub number: u32,
-    /// The claim under which it was made.
+    /// The claim under which the attempt was made.
     pub claim_id: ClaimId,
-    /// The process that made it.
+    /// The process that made the attempt.
     pub holder: Arc<str>,
-    /// Which of the route's steps it is about; none on a route without steps.
+    /// The step that was attempted; none on a route without steps.
     pub step: Option<Arc<str>>,
-    /// The header in which its receiver was given the key, so that it can tell copies apart itself;
-    /// none if it was not.
+    /// The header that carried the key to the receiver, so that the receiver could recognise copies
+    /// itself; none if no header did.
     pub forward_key: Option<Arc<str>>,
-    /// When it was claimed.
+    /// When the attempt was claimed.
     pub started_at: Timestamp,
-    /// When its outcome was recorded, if it was.
+    /// When the outcome was recorded, if it was.
     pub ended_at: Option<Timestamp>,
-    /// Whether a byte of the request may have left; until that is known, it may.
+    /// Whether a byte of the request may have been sent. True until the contrary is known.
     pub sent: bool,
-    /// How it ended, if that is known.
+    /// The outcome, if it is known.
     pub outcome: Option<Outcome>,
-    /// Why it ended so.
+    /// Why the attempt has that outcome.
     pub reason: Option<Reason>,
     /// The status of the upstream's answer, if one came.
     pub status: Option<u16>,
-    /// What the receiver calls it, as its answer says: for finding it there.
+    /// What the receiver calls the operation, if its answer says so.
     pub reference: Option<String>,
 }
 
 impl Attempt {
-    /// An attempt that was claimed just now. Until it is known better, it may have been sent.
+    /// An attempt that was claimed just now. Its process may die at any moment, so the request
+    /// counts as sent until the contrary is known.
     pub(super) fn begun(
         number: u32,
         claim_id: ClaimId,
@@ -172,8 +173,8 @@ impl Attempt {
         }
     }
 
-    /// Whether the request, or a part of it, has left; none if that is not known: the attempt has
-    /// not ended, or nobody was there to say how it ended.
+    /// Whether a byte of the request was sent. None if that is not known: the attempt has not ended,
+    /// or its process ended without a report.
     pub fn was_sent(&self) -> Option<bool> {
         match (self.sent, self.outcome, self.reason) {
             (false, _, _) => Some(false),
@@ -182,7 +183,7 @@ impl Attempt {
         }
     }
 
-    /// Whether it is known that it was done, or that it was not.
+    /// Whether it is known that the operation was done, or that it was not.
     pub(super) const fn is_known(&self) -> bool {
         matches!(self.outcome, Some(Outcome::Succeeded | Outcome::Failed))
     }

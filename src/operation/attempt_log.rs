@@ -1,4 +1,4 @@
-//! The attempt log: every try at an operation, as far as it is kept.
+//! The attempt log: the attempts at an operation, as far as they are kept.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::attempt::Attempt;
 use super::id::ClaimId;
 
-/// The attempts of an operation: the first and the last [`AttemptLog::KEPT`] in full, all counted.
+/// The attempts at an operation: the first and the last [`AttemptLog::KEPT`] in full, and how many
+/// there were.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptLog {
     first: Vec<Attempt>,
@@ -18,8 +19,8 @@ pub struct AttemptLog {
     dropped: Vec<Dropped>,
 }
 
-/// Attempts at one step, or on a route without steps, that are not kept in full any more and whose
-/// outcome is not known.
+/// Dropped attempts of which nobody knows whether they did the step, or the operation on a route
+/// without steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Dropped {
     step: Option<Arc<str>>,
@@ -37,6 +38,8 @@ impl AttemptLog {
         if self.first.len() < Self::KEPT {
             self.first.push(attempt);
         } else {
+            // The middle is dropped, so that a sender that never stops cannot make the record grow.
+            // How many of it were uncertain must stay known: `attempts_max` counts them.
             if self.last.len() == Self::KEPT
                 && let Some(dropped) = self.last.pop_front()
                 && !dropped.is_known()
@@ -47,8 +50,8 @@ impl AttemptLog {
         }
     }
 
-    /// A log as it was kept before it said how those ended that were dropped: the first ones, the
-    /// last ones, how many there were, the highest number. Those dropped count as uncertain ones.
+    /// The log of a record that was written before the log counted dropped uncertain attempts. All
+    /// dropped ones count as uncertain: one attempt too few is safer than one too many.
     pub(crate) fn restored(
         first: Vec<Attempt>,
         last: VecDeque<Attempt>,
@@ -74,19 +77,19 @@ impl AttemptLog {
         }
     }
 
-    /// How many there were.
+    /// How many attempts there were.
     pub const fn total(&self) -> u32 {
         self.total
     }
 
-    /// The highest number given to an attempt; 0 before the first. An attempt that is logged late
-    /// does not lower it.
+    /// The highest number of an attempt; 0 before the first. An attempt that is logged late does not
+    /// lower it.
     pub const fn latest_number(&self) -> u32 {
         self.latest
     }
 
-    /// How many of a step, or of a route without steps, ended without a known outcome, those that
-    /// were dropped included.
+    /// How many attempts at this step (none: at an operation without steps) have no known outcome.
+    /// Dropped ones are included.
     pub fn uncertain(&self, step: Option<&str>) -> u32 {
         let is_one = |attempt: &&Attempt| !attempt.is_known() && attempt.step.as_deref() == step;
         let kept = u32::try_from(self.kept().filter(is_one).count()).unwrap_or(u32::MAX);
@@ -94,28 +97,28 @@ impl AttemptLog {
         kept.saturating_add(dropped.map_or(0, |dropped| dropped.uncertain))
     }
 
-    /// The attempts that were kept, in order.
+    /// The attempts that are kept, in the order in which they were logged.
     pub fn kept(&self) -> impl Iterator<Item = &Attempt> {
         self.first.iter().chain(&self.last)
     }
 
-    /// Whether an attempt with this number may have been logged and dropped since.
+    /// Whether an attempt with this number may have been logged and dropped.
     pub fn may_have_dropped(&self, number: u32) -> bool {
         number <= self.latest && self.kept().count() < self.total as usize
     }
 
-    /// Whether an attempt was made under a claim and is still kept.
+    /// Whether the log keeps an attempt under this claim.
     pub fn knows(&self, claim_id: ClaimId) -> bool {
         self.kept().any(|attempt| attempt.claim_id == claim_id)
     }
 
-    /// All that was attempted under a claim and is still kept: one attempt at each step.
+    /// The attempts under this claim that are kept: one for each step that began.
     pub(super) fn all_of(&mut self, claim_id: ClaimId) -> impl Iterator<Item = &mut Attempt> {
         let all = self.first.iter_mut().chain(&mut self.last);
         all.filter(move |attempt| attempt.claim_id == claim_id)
     }
 
-    /// The attempt that was made under a claim at this step, if it is still kept.
+    /// The attempt under this claim at this step, if it is kept.
     pub fn of(&mut self, claim_id: ClaimId, step: Option<&str>) -> Option<&mut Attempt> {
         let mut newest_first = self.last.iter_mut().rev().chain(self.first.iter_mut().rev());
         newest_first.find(|attempt| attempt.claim_id == claim_id && attempt.step.as_deref() == step)
@@ -165,7 +168,7 @@ mod tests {
         assert_eq!((log.total(), log.uncertain(Some("other"))), (200, 0));
     }
 
-    /// Before, nothing was kept of how they had ended: who asks wants no more than so many.
+    /// Older records do not say how dropped attempts ended.
     #[test]
     fn of_a_log_that_was_kept_before_those_that_were_dropped_count_as_uncertain() {
         let all = |number| ended(number, None, Outcome::Failed);

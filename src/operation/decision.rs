@@ -1,39 +1,39 @@
-//! What was decided about an operation, by people and by policies.
+//! What operators, look-ups and the route's settings decided about an operation.
 
 use serde::{Deserialize, Serialize};
 
 use super::time::Timestamp;
 
-/// What was decided about an operation, apart from its attempts.
+/// One decision about an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// When.
+    /// When it was made.
     pub at: Timestamp,
-    /// Who or what decided.
+    /// The operator, the setting or the look-up that decided.
     pub by: String,
     /// What was decided.
     pub kind: DecisionKind,
-    /// Why, in the decider's words.
+    /// Why it was decided, in words.
     pub reason: String,
-    /// Something to find it by elsewhere, such as a payment's number.
+    /// Something by which the operation is found elsewhere, such as the number of a payment.
     pub reference: Option<String>,
 }
 
-/// The decisions that can be made.
+/// The kinds of decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionKind {
-    /// Its outcome is unknown: it is not sent again.
+    /// The operation is uncertain and is not sent again.
     Hold,
-    /// It was done after all.
+    /// An operator said that the operation was done.
     ResolvedSucceeded,
-    /// It was not done.
+    /// An operator said that the operation was not done.
     ResolvedFailed,
-    /// It counts as never seen.
+    /// An operator freed the operation for a new attempt.
     Forgotten,
-    /// Its outcome is unknown, and it is sent again.
+    /// The operation is uncertain and is sent again.
     Retried,
-    /// Its outcome was unknown, and the receiver was asked about it.
+    /// The receiver was asked whether the uncertain operation was done.
     LookedUp,
 }
 

@@ -1,11 +1,11 @@
-//! A digest of what was asked, so that one key cannot stand for two requests.
+//! A digest of a request, so that one key cannot stand for two requests.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// What was asked, and the rule by which that was condensed.
+/// A digest of a request, and of the rule that says which parts of the request are in it.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     rule: [u8; 8],
@@ -13,8 +13,8 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Whether both may stand for the same request. Under different rules they cannot be compared,
-    /// and a changed configuration must not turn honest copies away: they match.
+    /// Whether both may be of the same request. Fingerprints under different rules always match:
+    /// they cannot be compared, and a changed configuration must not turn honest copies away.
     pub fn matches(&self, other: &Self) -> bool {
         self.rule != other.rule || self.asked == other.asked
     }
@@ -34,7 +34,8 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// Collects what a fingerprint is over. Parts are length-prefixed.
+/// Collects the parts of a request for its fingerprint. Each part is preceded by its length, so
+/// that no byte can move from one part to the next unnoticed.
 #[derive(Debug, Clone)]
 pub struct FingerprintDigest {
     rule: [u8; 8],
@@ -49,7 +50,7 @@ impl FingerprintDigest {
         Self { rule: short, asked: Sha256::new() }
     }
 
-    /// Adds one part of what was asked.
+    /// Adds one part of the request.
     pub fn part(&mut self, part: &[u8]) {
         self.asked.update((part.len() as u64).to_be_bytes());
         self.asked.update(part);

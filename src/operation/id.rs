@@ -8,9 +8,10 @@ use sha2::{Digest, Sha256};
 
 use super::key::{KeyKind, KeyPart};
 
-/// Names the derivation below. It changes only together with what is hashed or how.
+/// The version of the derivation below. It changes only together with what is hashed or how: ids
+/// that change make every operation in a store new.
 const VERSION: &str = "onceward/operation/v1";
-/// The same for the ids of steps.
+/// The version of the derivation of step ids.
 const STEP_VERSION: &str = "onceward/step/v1";
 
 /// Identifies an operation everywhere: in stores, headers, logs and commands.
@@ -19,27 +20,29 @@ const STEP_VERSION: &str = "onceward/step/v1";
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct OperationId([u8; 16]);
 
-/// All that an operation id is derived from.
+/// The parts from which an operation id is derived.
 #[derive(Debug, Clone, Copy)]
 pub struct OperationIdParts<'a> {
     /// Name of the route.
     pub route: &'a str,
     /// HTTP method.
     pub method: &'a str,
-    /// The path in its normal form, on a prefix route; `None` on an exact one, where the name stands for it.
+    /// The path in its normal form, on a prefix route. None on a route with an exact path, where the
+    /// route's name says as much.
     pub path: Option<&'a str>,
-    /// What each of the route's `scope` selectors found; nothing, if it may be absent.
+    /// The values that each of the route's `scope` selectors found; none for an optional value that
+    /// is absent.
     pub scope: &'a [Vec<KeyPart<'a>>],
     /// Where the key was found.
     pub from: KeyKind,
-    /// The parts of the key, grouped by where each was read: an absent or a repeated part must not
-    /// shift the ones after it.
+    /// The parts of the key, grouped by the selector that read them. The groups keep an absent or a
+    /// repeated part from shifting the parts after it.
     pub key: &'a [&'a [KeyPart<'a>]],
 }
 
 impl OperationId {
-    /// Derives the id. Every part is preceded by its length and every list by its count, so that no
-    /// two different sets of parts are hashed as the same bytes.
+    /// Derives the id. Every part is preceded by its length and every list by its count, so that
+    /// two different sets of parts are never hashed as the same bytes.
     pub fn derive(parts: OperationIdParts<'_>) -> Self {
         let mut digest = Parts(Sha256::new());
         digest.text(VERSION).text(parts.route).text(parts.method);
@@ -51,7 +54,8 @@ impl OperationId {
         Self::of(digest)
     }
 
-    /// The id of one of an event's steps, for the step's receiver.
+    /// The id of one step of an event, for the receiver of the step. That receiver may be the
+    /// receiver of another step too, so the event's own id would not tell the two apart.
     pub fn of_step(event: Self, step: &str) -> Self {
         let mut digest = Parts(Sha256::new());
         digest.text(STEP_VERSION);
@@ -77,7 +81,7 @@ impl OperationId {
     }
 }
 
-/// A hash over parts that cannot run into each other.
+/// A hash over length-prefixed parts.
 struct Parts(Sha256);
 
 impl Parts {
@@ -106,7 +110,7 @@ impl Parts {
 impl fmt::Display for OperationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut digits = [0; 32];
-        // Both lengths are constants that fit.
+        // 16 bytes are 32 digits, so neither call can fail.
         hex::encode_to_slice(self.0, &mut digits).map_err(|_| fmt::Error)?;
         f.write_str("op_")?;
         f.write_str(std::str::from_utf8(&digits).map_err(|_| fmt::Error)?)
@@ -135,9 +139,11 @@ impl FromStr for OperationId {
     }
 }
 
-/// What every write after a claim must name: random, new for every claim, never repeated.
+/// The id of a claim, which every later write under the claim must name: random, and new for every
+/// claim.
 ///
-/// It is the fencing token. A holder whose claim id is no longer current changes nothing.
+/// It is a fencing token: a process that was paused while another one claimed its operation names
+/// a claim id that is no longer current, and changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClaimId([u8; 16]);
 
@@ -201,7 +207,7 @@ mod tests {
         );
     }
 
-    /// C29: no separator can move a character from one part to the next.
+    /// No separator can move a character from one part to the next.
     #[test]
     fn parts_do_not_run_into_each_other() {
         let event = |source: &str, id: &str, kind: &str| {
@@ -271,7 +277,7 @@ mod tests {
     }
 
     proptest! {
-        /// C29, trap 25: different parts, different ids; equal parts, equal ids.
+        /// Different parts have different ids, and equal parts equal ids.
         #[test]
         fn the_derivation_is_injective(
             (a, b) in (groups(), groups()), (scope_a, scope_b) in (groups(), groups()),

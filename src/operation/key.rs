@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-/// The most bytes of text that are kept of a key.
+/// How many bytes of text are kept of a key.
 const KEPT_BYTES_MAX: usize = 1024;
 
-/// The longest part that is kept as text where operations are searched by it. What is longer has a
-/// digest of its own, whatever stands beside it, so that it is found by its digest.
+/// The longest part, in bytes, that is kept as text although operations are searched by it. A longer
+/// one always has a digest of its own, whatever the other parts are, and is found by that.
 const SEARCHED_BYTES_MAX: usize = KEPT_BYTES_MAX / 2;
 
-/// The longest part of a key that is logged, in characters: it is a stranger's.
+/// The longest part of a key, in characters, that is logged. Anybody can send a long one.
 const LOGGED_CHARS_MAX: usize = 128;
 
 /// Where an idempotency key was found.
@@ -25,7 +25,7 @@ pub enum KeyKind {
     Header,
     /// In the event: its source, id and type.
     Event,
-    /// It is the digest of the whole body.
+    /// The key is the digest of the whole body.
     Body,
 }
 
@@ -40,22 +40,21 @@ impl KeyKind {
     }
 }
 
-/// The idempotency key as people see it: where it was found, and its parts in order.
+/// The idempotency key in readable form: where it was found, and its parts in order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Key {
-    /// Where it was found. Equal parts from different places are different keys.
+    /// Where the key was found. Equal parts from different places are different keys.
     pub from: KeyKind,
-    /// The parts: a header's value; source, id and type of an event; a body's digest.
+    /// The value of a header; source, id and type of an event; or the digest of a body.
     pub parts: Vec<String>,
 }
 
 impl Key {
-    /// The key that the operation id is derived from, in readable form.
+    /// The readable form of the parts from which the operation id is derived.
     ///
-    /// Headers and digests are text and stand as they are. The parts of an event are written as
-    /// [`KeyPart`] displays them, so that the number 5 and the text `5` can be told apart. A digest
-    /// stands for a long source and for a long id, and, where all parts together are long, one for
-    /// the last ones.
+    /// Headers and digests are kept as they are. The parts of an event are kept as [`KeyPart`]
+    /// displays them, which tells the number 5 from the text `5`. A long source and a long id are
+    /// each replaced by a digest. If all parts together are long, one digest replaces the last ones.
     pub fn of(from: KeyKind, parts: &[&[KeyPart<'_>]]) -> Self {
         let shown = |part: &KeyPart<'_>| match from {
             KeyKind::Header | KeyKind::Body => part.as_str().to_owned(),
@@ -87,19 +86,19 @@ impl Key {
         Self { from, parts: kept }
     }
 
-    /// What an operation is searched by: a header's value, an event's id (of a batch, the first
-    /// one), a body's digest. Text and number are not told apart.
+    /// The part by which an operation is searched: a header's value, an event's id (the first one of
+    /// a batch) or a body's digest. A text and a number with the same digits are the same here.
     pub fn searched(&self) -> Option<Cow<'_, str>> {
         let part = match self.from {
             KeyKind::Header | KeyKind::Body => return self.parts.first().map(Into::into),
-            // behind the source
+            // The first part is the source.
             KeyKind::Event => self.parts.get(1)?,
         };
         Some(Self::unquoted(part))
     }
 
-    /// What [`Key::searched`] is where this is the header's value, the event's id or the body's
-    /// digest. Copied from a list, it may stand in quotes.
+    /// The value of [`Key::searched`] for a header's value, an event's id or a body's digest that an
+    /// operator typed. It may be in quotes, because a list of operations shows it so.
     pub fn searchable(text: &str) -> Cow<'_, str> {
         let text = Self::unquoted(text);
         match digest_if_long(&text) {
@@ -108,8 +107,8 @@ impl Key {
         }
     }
 
-    /// The same for one line of a log: cut off where it is long, and without what could break the
-    /// line or paint a terminal.
+    /// The value of [`Key::searched`] for a line of the log. It is cut off if it is long, and
+    /// escaped, so that a sender cannot break the line or write control sequences to a terminal.
     pub fn logged(&self) -> Option<String> {
         let key = self.searched()?;
         let mut shown: String = key.chars().take(LOGGED_CHARS_MAX).collect();
@@ -119,21 +118,21 @@ impl Key {
         Some(shown.escape_debug().to_string())
     }
 
-    /// A part of an event without the quotes that tell a text from a number.
+    /// The part of an event without the quotes that tell a text from a number.
     fn unquoted(part: &str) -> Cow<'_, str> {
         let text = if part.starts_with('"') { serde_json::from_str(part).ok() } else { None };
         text.map_or(Cow::Borrowed(part), Cow::Owned)
     }
 }
 
-/// What is kept of a part by which operations are searched and which is too long to be kept. It
-/// depends on nothing but the text, and neither on its type.
+/// The digest that replaces a searched part, if that is too long to be kept. It depends on the text
+/// alone, because an operator who searches for a key does not give its type.
 fn digest_if_long(text: &str) -> Option<String> {
     let is_long = KeyPart::from(text).to_string().len() > SEARCHED_BYTES_MAX;
     is_long.then(|| KeyPart::Digest(hex::encode(Sha256::digest(text))).to_string())
 }
 
-/// The parts of a key that are not kept as text.
+/// The last parts of a long key, which one digest replaces.
 #[derive(Default)]
 struct Rest {
     digest: Sha256,
@@ -153,19 +152,19 @@ impl Rest {
     }
 }
 
-/// One part of an identity, with its type: a number is not the text of the same digits.
+/// One part of a key, with its type: a number is not the text with the same digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyPart<'a> {
-    /// A text, decoded: a header, a field, a JSON string.
+    /// A decoded text: the value of a header or a field, or a JSON string.
     Text(Cow<'a, str>),
-    /// A JSON number or boolean, exactly as written: `1`, `1.0` and `1e0` are three parts.
+    /// A JSON number or boolean exactly as written: `1`, `1.0` and `1e0` are three parts.
     Literal(&'a str),
-    /// The digest of the body in the place of a part that is absent.
+    /// The digest of the body, which replaces a part that is absent.
     Digest(String),
 }
 
 impl KeyPart<'_> {
-    /// The text or literal without a mark of its type.
+    /// The text, literal or digest without its type.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Text(text) => text,
@@ -174,7 +173,7 @@ impl KeyPart<'_> {
         }
     }
 
-    /// The byte that stands for the type where a part is hashed.
+    /// The byte for the type in the hash of an operation id.
     pub const fn tag(&self) -> u8 {
         match self {
             Self::Text(_) => b't',
@@ -190,7 +189,7 @@ impl<'a> From<&'a str> for KeyPart<'a> {
     }
 }
 
-/// Text stands as it is, unless it could be read as a literal or as quoted: then it is quoted.
+/// A text that could be read as a literal, or that begins with a quote, is written in quotes.
 impl fmt::Display for KeyPart<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -247,7 +246,7 @@ mod tests {
         assert!(key(&batch).iter().map(String::len).sum::<usize>() < 1024 + 100);
     }
 
-    /// Topics and ARNs may be longer than what is kept, and whoever has one wants to find its event.
+    /// Topics and ARNs may be longer than what is kept, and operators search events by them.
     #[test]
     fn a_long_id_is_searched_by_its_digest_whatever_stands_beside_it() {
         for (length, is_kept) in [(5, true), (512, true), (513, false), (4096, false)] {

@@ -1,7 +1,7 @@
 //! What an operation is: plain values and the rules by which they change.
 //!
-//! Nothing here does I/O, waits, or reads a clock; the time is always an argument. The rules of
-//! "once" are in [`state`]: every change of an operation is one of the functions there.
+//! Nothing here does I/O, waits, or reads a clock; the time is always an argument. Every change of
+//! an operation is one of the rules in [`state`].
 //!
 //! ```text
 //! (none) ----claim----> in_flight ----succeeded----> succeeded      replayed until the retention has passed
@@ -14,6 +14,7 @@
 mod answer;
 mod attempt;
 mod attempt_log;
+mod copies;
 mod decision;
 mod fingerprint;
 mod id;
@@ -39,27 +40,29 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The thing to be done once: one event on one route, and all that is remembered of it.
+/// The thing to be done once, one event on one route, and all that is remembered of it.
+///
+/// Stores keep it with the fields in this order: see `store::codec` before a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
-    /// What was asked by the copy that made the latest claim.
+    /// The request that made the latest attempt.
     pub asked: Arc<OperationRequest>,
     /// When the first copy claimed it, on the store's clock.
     pub created_at: Timestamp,
-    /// Where it stands.
+    /// The state of the operation.
     pub state: State,
-    /// Every try at it: the first and the last ones in full, and their count.
+    /// The attempts: the first and the last ones in full, and how many there were.
     pub attempts: AttemptLog,
-    /// What people and policies decided about it.
+    /// What operators and the route's settings decided about the operation.
     pub decisions: Vec<Decision>,
-    /// How it stands with each of its receivers, if it has several.
+    /// The state of each step; empty on a route without steps.
     pub steps: Vec<Step>,
 }
 
-/// What a request asks to have done: the identity of the operation, and its fingerprint.
+/// The operation that a request asks for: its identity, and the fingerprint of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationRequest {
-    /// The one exact key of the operation in every store.
+    /// The operation's id, which is its key in every store.
     pub id: OperationId,
     /// Name of the route.
     pub route: Arc<str>,
@@ -69,34 +72,49 @@ pub struct OperationRequest {
     pub path: String,
     /// What identifies the operation on its route.
     pub key: Key,
-    /// Digest of what was asked, so that one key cannot stand for two requests.
+    /// A digest of the request, so that one key cannot stand for two requests.
     pub fingerprint: Fingerprint,
-    /// What its route does with operations.
+    /// Whether the route enforces or only observes.
     pub mode: RequestMode,
 }
 
-/// What a route did with its operations when one of them was asked for.
+/// The mode of the route when the request arrived.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RequestMode {
-    /// Each of them once.
+    /// The route does each operation once.
     #[default]
     Enforce,
-    /// Every copy was forwarded.
+    /// The route forwards every copy, and only reports what it would do with it.
     Observe {
-        /// Whether the copy was signed by its sender: forged ones are forwarded too.
+        /// Whether the request's signature was verified. A route that observes forwards forged
+        /// requests too.
         genuine: bool,
     },
 }
 
 /// The durations of a route that bind an operation once it is claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Terms {
+pub struct Durations {
     /// How long the right to finish lasts without a renewal.
     pub lease: Duration,
-    /// The longest an attempt may take, counted from the claim.
+    /// The longest time that an attempt may take, counted from the claim.
     pub attempt_timeout: Duration,
     /// How long an outcome is remembered, counted from the settle.
     pub retention: Duration,
-    /// How long an uncertain operation is held after the last copy that was refused.
+    /// How long an uncertain operation is held after the last refused copy.
     pub hold_for: Duration,
+}
+
+impl Operation {
+    /// A new record, without an attempt. The rule that creates it sets its state.
+    fn begun(asked: &Arc<OperationRequest>, now: Timestamp) -> Self {
+        Self {
+            asked: Arc::clone(asked),
+            created_at: now,
+            state: State::Forgotten { expires_at: now },
+            attempts: AttemptLog::default(),
+            decisions: Vec::new(),
+            steps: Vec::new(),
+        }
+    }
 }

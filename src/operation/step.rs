@@ -1,4 +1,4 @@
-//! Steps: the receivers of an event that goes to several, and how it stands with each.
+//! The steps of an event that goes to several receivers, and the state of each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,64 +7,65 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::StoredAnswer;
 use super::attempt::Reason;
+use super::copies::IfUncertain;
 use super::id::ClaimId;
-use super::state::IfUncertain;
 use super::time::Timestamp;
 
-/// One of the receivers of an event.
+/// One step of an event, in its record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// Its name on the route.
     pub name: Arc<str>,
-    /// How the event stands with it.
+    /// The state of the step.
     pub state: StepState,
 }
 
-/// How an event stands with one of its receivers.
+/// The state of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepState {
-    /// It has not begun since it was last free to begin: nothing was sent.
+    /// The step has not begun since it became free to begin. Nothing was sent.
     Waiting,
-    /// It runs, under this claim on the event.
+    /// The step runs.
     InFlight {
-        /// The claim under which it began.
+        /// The claim under which the step began.
         claim_id: ClaimId,
-        /// When it ends at the latest.
+        /// When the step ends at the latest.
         ends_at: Timestamp,
     },
-    /// It may have been done; nobody knows.
+    /// The step may have been done; nobody knows.
     Uncertain(HeldStep),
-    /// It is done, and never run again.
+    /// The step was done. It does not run again.
     Succeeded {
-        /// The claim whose settle this is; none if somebody else said so.
+        /// The claim that settled the step; none if an operator or a look-up did.
         claim_id: Option<ClaimId>,
-        /// What its receiver answered.
+        /// The answer of the receiver.
         answer: Arc<StoredAnswer>,
     },
-    /// It was not done.
+    /// The step was not done.
     Failed {
-        /// The claim whose settle this is; none if somebody else said so.
+        /// The claim that settled the step; none if an operator or a look-up did.
         claim_id: Option<ClaimId>,
     },
 }
 
-/// A step of which nobody knows whether it was done.
+/// What is kept of an uncertain step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldStep {
-    /// The claim under which it began: its late settle counts.
+    /// The claim under which the step began. It may settle the step late.
     pub claim_id: ClaimId,
-    /// Why it is uncertain.
+    /// Why the step is uncertain.
     pub reason: Reason,
-    /// Since when.
+    /// When it became uncertain.
     pub since: Timestamp,
-    /// Until then its receiver may still be working on it.
+    /// The receiver may be working on the step until then.
     pub ends_at: Timestamp,
-    /// The complete answer that left the outcome unknown, if that is how it became so.
+    /// The complete answer whose status means *uncertain*; none if the step became uncertain
+    /// without a complete answer.
     pub answer: Option<Arc<StoredAnswer>>,
 }
 
 impl Step {
-    /// About how many bytes its answer takes in memory.
+    /// About how many bytes the step's answer takes in memory.
     pub fn weight(&self) -> usize {
         match &self.state {
             StepState::Succeeded { answer, .. } => answer.weight(),
@@ -87,19 +88,19 @@ impl StepState {
     }
 }
 
-/// The steps of a route, as it has them now.
+/// The steps of a route, as it is configured now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// In their order.
+    /// The steps in their order.
     pub steps: Vec<PlannedStep>,
-    /// Whether they run at the same time, not one after the other.
+    /// Whether the steps run at the same time, not one after the other.
     pub at_once: bool,
-    /// The name of the one whose answer the sender gets when all are done.
+    /// The name of the step whose answer the sender gets when all were done.
     pub answer_from: Arc<str>,
 }
 
 impl Plan {
-    /// Those with these names, in the order of the plan.
+    /// The steps with these names, in the order of the plan.
     pub(super) fn named<'a>(
         &'a self,
         names: &'a [Arc<str>],
@@ -108,15 +109,15 @@ impl Plan {
     }
 }
 
-/// What binds a step once it has begun.
+/// A step of a route, as it is configured now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedStep {
     /// Its name on the route.
     pub name: Arc<str>,
-    /// The longest it may take.
+    /// The longest time that the step may take, counted from its beginning.
     pub attempt_timeout: Duration,
-    /// What is wanted done if it is uncertain.
+    /// What happens to a copy if the step is uncertain.
     pub if_uncertain: IfUncertain,
-    /// The header that carries the key to its receiver.
+    /// The header that carries the key to the receiver, if the step sets one.
     pub forward_key: Option<Arc<str>>,
 }

@@ -4,32 +4,32 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Milliseconds since the Unix epoch, as the store that wrote it counts them.
+/// A point in time, in milliseconds since the Unix epoch, on the clock of the store that wrote it.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// The point `duration` later; saturates at the end of time.
+    /// The point `duration` later, rounded up to a millisecond. Saturates at the largest value.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(millis(duration)))
     }
 
-    /// The point `duration` later, in whole milliseconds that have passed.
+    /// The point `duration` later, rounded down to a millisecond. Saturates at the largest value.
     #[must_use]
     pub fn plus_floor(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// The point `duration` earlier; not before the beginning of time.
+    /// The point `duration` earlier. Saturates at zero.
     #[must_use]
     pub fn minus(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(millis(duration)))
     }
 
-    /// How long it is from `self` until `later`; zero if `later` is not later.
+    /// The time from `self` until `later`; zero if `later` is not later.
     pub fn until(self, later: Self) -> Duration {
         Duration::from_millis(later.0.saturating_sub(self.0))
     }

@@ -1,16 +1,17 @@
-//! How much memory an operation takes, about: what is kept of many must be bounded by bytes.
+//! How much memory an operation takes, approximately. Caches and queues of operations are bounded in
+//! bytes.
 
 use super::{Attempt, Decision, Operation, State};
 
-/// An operation without its texts, its log and its answer, and its place in a map.
+/// The bytes of an operation and its entry in a map, without its texts, its log and its answer.
 const BARE: usize = 640;
-/// An attempt or a decision without its texts.
+/// The bytes of an attempt or a decision without its texts.
 const LINE: usize = 160;
-/// A step without its answer.
+/// The bytes of a step without its answer.
 const STEP: usize = 160;
 
 impl Operation {
-    /// About how many bytes it takes in memory.
+    /// About how many bytes the operation takes in memory.
     pub fn weight(&self) -> usize {
         let answer = match &self.state {
             State::Succeeded(success) => success.answer.weight(),

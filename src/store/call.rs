@@ -76,7 +76,7 @@ impl<R: Rule> RuleCall for TypedCall<R> {
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<IfUnwritten> {
         let Transition { operation, change, hold_ended, result } = self.rule.apply(found, now);
         // The store decides what to do about a failed write, and does not know the type of the answer.
-        let stands = R::stands_unwritten(&result);
+        let stands = R::is_valid_unwritten(&result);
         *self.answer.lock() = Some(result);
         let result = if stands { IfUnwritten::Stands } else { IfUnwritten::Fails };
         Transition { operation, change, hold_ended, result }

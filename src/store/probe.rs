@@ -9,15 +9,15 @@ use crate::operation::state::{
     Settlement,
 };
 use crate::operation::{
-    ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, OperationRequest, Reason,
-    RequestMode, Terms,
+    ClaimId, Durations, FingerprintDigest, Key, KeyKind, Operation, OperationId, OperationRequest,
+    Reason, RequestMode,
 };
 
 /// The route of throw-away operations. The name of a real route has no colon.
 const ROUTE: &str = "onceward:probe";
 
 /// Durations of a throw-away operation: short, so that it is gone soon if a probe stops half-way.
-const TERMS: Terms = Terms {
+const DURATIONS: Durations = Durations {
     lease: Duration::from_secs(10),
     attempt_timeout: Duration::from_secs(10),
     retention: Duration::from_secs(10),
@@ -40,17 +40,17 @@ pub(super) async fn probe_as(store: &dyn Store, id: [u8; 16]) -> Result<(), Erro
     let claim_id = ClaimId::from_random(random()?);
     let operation = asked.id;
     let holder = Arc::<str>::from("probe");
-    let request = ClaimRequest::new(Arc::clone(&asked), claim_id, Arc::clone(&holder), TERMS);
+    let request = ClaimRequest::new(Arc::clone(&asked), claim_id, Arc::clone(&holder), DURATIONS);
     let Claimed::Granted(Grant { attempt, .. }) = store.apply(request).await? else {
         return Err(unsound("claim"));
     };
-    let renewal = Renewal { operation, claim_id, lease: TERMS.lease };
+    let renewal = Renewal { operation, claim_id, lease: DURATIONS.lease };
     if store.apply(renewal).await? != Renewed::Renewed {
         return Err(unsound("renewal"));
     }
     // The only ending that is true: nothing was sent to an upstream.
     let ending = Ending::NeverSent { reason: Reason::NothingWritten };
-    let settlement = Settlement { asked, claim_id, attempt, holder, terms: TERMS, ending };
+    let settlement = Settlement { asked, claim_id, attempt, holder, durations: DURATIONS, ending };
     if !matches!(store.apply(settlement).await?, Settled::Recorded { .. }) {
         return Err(unsound("settle"));
     }

@@ -17,8 +17,8 @@ use onceward::operation::state::{
     ClaimRequest, Claimed, Ending, Grant, OperationState, Settlement,
 };
 use onceward::operation::{
-    AnswerBody, ClaimId, FingerprintDigest, Key, KeyKind, OperationId, OperationIdParts,
-    OperationRequest, StoredAnswer, Terms,
+    AnswerBody, ClaimId, Durations, FingerprintDigest, Key, KeyKind, OperationId, OperationIdParts,
+    OperationRequest, StoredAnswer,
 };
 use onceward::store::embedded::{self, Durability, IfDamaged, Settings};
 use onceward::store::{ListQuery, Store, StoreExt as _};
@@ -104,8 +104,8 @@ async fn remember(store: &dyn Store, key: &str) {
         body: AnswerBody::Kept(body.into()),
     };
     let ending = Ending::Succeeded { answer: Arc::new(answer), reference: None };
-    let ClaimRequest { asked, claim_id, holder, terms, .. } = request;
-    let settlement = Settlement { asked, claim_id, attempt, holder, terms, ending };
+    let ClaimRequest { asked, claim_id, holder, durations, .. } = request;
+    let settlement = Settlement { asked, claim_id, attempt, holder, durations, ending };
     store.apply(settlement).await.unwrap();
 }
 
@@ -127,14 +127,14 @@ fn request(key: &str) -> ClaimRequest {
         fingerprint: FingerprintDigest::under("body").finish(),
         mode: onceward::operation::RequestMode::Enforce,
     };
-    let terms = Terms {
+    let durations = Durations {
         lease: Duration::from_secs(15),
         attempt_timeout: Duration::from_mins(1),
         retention: Duration::from_hours(24),
         hold_for: Duration::from_hours(24),
     };
     let claim_id = ClaimId::from_random(*id.as_bytes());
-    ClaimRequest::new(Arc::new(asked), claim_id, "bench".into(), terms)
+    ClaimRequest::new(Arc::new(asked), claim_id, "bench".into(), durations)
 }
 
 /// Prints how long it took and how much memory is used, and holds that to its limit.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use insta::assert_snapshot;
 use onceward::config::Config;
-use onceward::idempotency::WhenInFlight;
+use onceward::idempotency::IfInFlight;
 use onceward::proxy::{FingerprintOver, PathPattern, WhenKeyMissing};
 use onceward::upstream::Scheme;
 use proptest::prelude::*;
@@ -94,14 +94,15 @@ fn what_is_not_said_is_built_in() {
         preserve_host: true,
     }
     Policy {
-        terms: Terms {
+        durations: Durations {
             lease: 15s,
             attempt_timeout: 60s,
             retention: 86400s,
             hold_for: 2592000s,
         },
         answer_within: None,
-        when_in_flight: Refuse,
+        if_in_flight: Refused,
+        waiters_max: 32,
         if_uncertain: Held,
         lookup: None,
         reference: None,
@@ -158,9 +159,10 @@ over = ["json:/amount"]
     assert_eq!(route.host.as_deref(), Some("hooks.example.com"));
     assert_eq!(route.upstream.target.scheme, Scheme::Https);
     assert_eq!(route.upstream.target.path.as_deref(), Some("/in"));
-    assert_eq!(route.policy.terms.retention, Duration::from_hours(1));
-    assert_eq!(route.policy.terms.lease, Duration::from_secs(15));
-    assert_eq!(route.policy.when_in_flight, WhenInFlight::Wait { waiters_max: 32 });
+    assert_eq!(route.policy.durations.retention, Duration::from_hours(1));
+    assert_eq!(route.policy.durations.lease, Duration::from_secs(15));
+    assert_eq!(route.policy.if_in_flight, IfInFlight::Waits);
+    assert_eq!(route.policy.waiters_max, 32);
     assert_eq!(route.policy.answer_within, None);
     assert_eq!(route.in_flight_status, StatusCode::TOO_EARLY);
     assert_eq!(route.when_key_missing, WhenKeyMissing::HashBody);

@@ -14,7 +14,7 @@ fn a_provider_is_all_that_a_route_has_to_say() {
     assert_eq!(route.key.event.id.to_string(), "json:/id");
     assert_eq!(route.key.event.source, "hooks");
     assert!(route.key.headers.is_empty());
-    assert_eq!(route.policy.terms.retention, Duration::from_hours(31 * 24));
+    assert_eq!(route.policy.durations.retention, Duration::from_hours(31 * 24));
     assert_eq!(route.in_flight_status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(route.provider.unwrap().name, "stripe");
     assert_eq!(route.secrets.len(), 1);
@@ -101,7 +101,7 @@ fn a_sender_that_gives_up_after_a_502_has_a_status_in_its_place() {
 fn a_preset_can_be_changed_setting_by_setting() {
     let own = format!("{WITH_SECRET}[providers.stripe]\nretention = \"60d\"\n");
     let route = from("stripe", &own).route("hooks");
-    assert_eq!(route.policy.terms.retention, Duration::from_hours(60 * 24));
+    assert_eq!(route.policy.durations.retention, Duration::from_hours(60 * 24));
     assert_eq!(route.key.event.id.to_string(), "json:/id");
 }
 

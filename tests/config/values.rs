@@ -4,7 +4,7 @@ use std::path::Path;
 
 use http::StatusCode;
 use insta::assert_snapshot;
-use onceward::idempotency::WhenInFlight;
+use onceward::idempotency::IfInFlight;
 use onceward::store;
 
 use super::Written;
@@ -24,7 +24,8 @@ fn a_variable_is_read_as_what_its_setting_wants() {
             .variable("ONCEWARD_ADMIN_TOKEN", "left alone")
             .variable("ONCEWARD_LOG", "left alone");
     let route = written.route("orders");
-    assert_eq!(route.policy.when_in_flight, WhenInFlight::Wait { waiters_max: 7 });
+    assert_eq!(route.policy.if_in_flight, IfInFlight::Waits);
+    assert_eq!(route.policy.waiters_max, 7);
     assert!(!route.upstream.preserve_host);
     assert_eq!(route.methods, ["POST", "PUT"]);
     assert_eq!(route.key.headers, ["x-a"]);

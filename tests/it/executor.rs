@@ -9,13 +9,12 @@ use http::{HeaderMap, Method, StatusCode};
 use onceward::budget::Budget;
 use onceward::clock::Clock;
 use onceward::idempotency::{
-    Disposition, Executor, KeyedRequest, Policy, Remember, RouteHandler, WhenInFlight,
-    WhenStoreFails,
+    Disposition, Executor, IfInFlight, KeyedRequest, Policy, Remember, RouteHandler, WhenStoreFails,
 };
 use onceward::operation::state::{Call, Decided, IfUncertain, Resolution, Verdict};
 use onceward::operation::{
-    AnswerBody, FingerprintDigest, Key, KeyKind, Operation, OperationId, OperationRequest, Outcome,
-    StoredAnswer, Terms, Timestamp,
+    AnswerBody, Durations, FingerprintDigest, Key, KeyKind, Operation, OperationId,
+    OperationRequest, Outcome, StoredAnswer, Timestamp,
 };
 use onceward::store::{
     Error, ListPage, ListQuery, RuleCall, Store, StoreExt as _, SweepReport, Watch, memory::Memory,
@@ -85,14 +84,15 @@ impl Store for Faulty {
 fn policy() -> Policy {
     let all = |first| StatusRange { first, last: first + 99 };
     Policy {
-        terms: Terms {
+        durations: Durations {
             lease: Duration::from_millis(500),
             attempt_timeout: Duration::from_secs(20),
             retention: Duration::from_mins(5),
             hold_for: Duration::from_mins(5),
         },
         answer_within: None,
-        when_in_flight: WhenInFlight::Wait { waiters_max: 10 },
+        if_in_flight: IfInFlight::Waits,
+        waiters_max: 10,
         if_uncertain: IfUncertain::Held,
         lookup: None,
         reference: None,
@@ -289,7 +289,7 @@ async fn a_copy_for_which_there_is_no_place_to_wait_is_not_forwarded_when_the_st
     let store = Faulty { store, panicked: AtomicBool::new(true), claims: AtomicUsize::new(2) };
     let policy = Policy {
         when_store_fails: WhenStoreFails::Forward,
-        when_in_flight: WhenInFlight::Wait { waiters_max: 0 },
+        waiters_max: 0,
         in_flight_max: 2,
         ..policy()
     };

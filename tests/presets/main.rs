@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use http::Method;
 use onceward::config::Config;
-use onceward::idempotency::{Remember, WhenInFlight};
+use onceward::idempotency::{IfInFlight, Remember};
 use onceward::provider::{Provider, presets};
 use onceward::proxy::{FingerprintOver, Mode, RouteSettings};
 
@@ -49,7 +49,7 @@ fn no_preset_refuses_a_copy_in_a_way_that_loses_the_event() {
         let route = route(preset.name);
         let facts = &route.provider.as_ref().unwrap().facts;
         let name = preset.name;
-        let waits = matches!(route.policy.when_in_flight, WhenInFlight::Wait { .. });
+        let waits = route.policy.if_in_flight == IfInFlight::Waits;
         assert_eq!(waits, route.policy.remember == Remember::Retention, "{name}");
         let answer_within = route.policy.answer_within.unwrap();
         assert!(facts.patience.is_none_or(|patience| answer_within < patience), "{name}");
@@ -69,7 +69,7 @@ fn every_preset_remembers_for_longer_than_its_sender_tries_again() {
         let route = route(preset.name);
         let facts = &route.provider.as_ref().unwrap().facts;
         let retention = match route.policy.remember {
-            Remember::Retention => route.policy.terms.retention,
+            Remember::Retention => route.policy.durations.retention,
             Remember::InFlight => Duration::MAX,
         };
         for window in [facts.retry_window, facts.resend_window].into_iter().flatten() {
@@ -125,7 +125,7 @@ fn every_time_that_is_signed_bounds_a_captured_request() {
         };
         let name = preset.name;
         let tolerance = signature.tolerance().unwrap_or_else(|| panic!("{name}: none"));
-        assert!(tolerance < route.policy.terms.retention, "{name}");
+        assert!(tolerance < route.policy.durations.retention, "{name}");
         let covers = provider.facts.retry_window.is_none_or(|window| window <= tolerance);
         assert!(covers || provider.facts.signed_anew, "{name}");
     }

@@ -7,8 +7,8 @@ use http::{HeaderName, Method, StatusCode};
 use insta::assert_snapshot;
 
 use super::*;
-use crate::idempotency::{Policy, Remember, WhenInFlight, WhenStoreFails};
-use crate::operation::Terms;
+use crate::idempotency::{IfInFlight, Policy, Remember, WhenStoreFails};
+use crate::operation::Durations;
 use crate::operation::state::IfUncertain;
 use crate::proxy::{EventRule, FingerprintOver, FingerprintRule, KeyRule};
 use crate::proxy::{Mode, PathPattern, RefusalBody, WhenKeyMissing};
@@ -50,14 +50,15 @@ fn orders() -> RouteSettings {
             ignore: vec!["/at".parse().unwrap()],
         },
         policy: Policy {
-            terms: Terms {
+            durations: Durations {
                 lease: minute,
                 attempt_timeout: minute,
                 retention: minute,
                 hold_for: minute,
             },
             answer_within: None,
-            when_in_flight: WhenInFlight::Refuse,
+            if_in_flight: IfInFlight::Refused,
+            waiters_max: 32,
             if_uncertain: IfUncertain::Held,
             lookup: None,
             reference: None,

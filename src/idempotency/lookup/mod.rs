@@ -1,7 +1,7 @@
-//! Asks a receiver whether it has done an operation whose outcome nobody knows.
+//! The question to a receiver whether it has done an uncertain operation.
 //!
-//! It is asked once, and nothing is believed that it does not say: a redirect, an answer that is
-//! late, long or unreadable leaves the operation held.
+//! The receiver is asked once. Only a 404, or a 2xx answer that meets all conditions, settles
+//! anything. A redirect, or an answer that is late, long or unreadable, leaves the operation held.
 
 mod template;
 
@@ -20,47 +20,48 @@ use crate::operation::state::Finding;
 use crate::telemetry::chain;
 use crate::upstream::TrustStore;
 
-/// The longest answer that is read.
+/// The longest answer, in bytes, that is read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// How a receiver is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookupSettings {
-    /// Where.
+    /// The URL to ask.
     pub url: UrlTemplate,
-    /// The longest it may take, from the name to the last byte.
+    /// The longest time that a look-up may take, from the resolution of the name to the last byte.
     pub timeout: Duration,
-    /// What must stand in a 2xx answer for it to mean that the operation is done.
+    /// The conditions that a 2xx answer must meet to mean that the operation was done.
     pub done_when: Vec<Condition>,
-    /// What is sent along, such as an `Authorization`. Values are marked as sensitive.
+    /// Headers of the request, such as `Authorization`. Their values are marked as sensitive.
     pub headers: HeaderMap,
     /// Where the answer says what the receiver calls the operation.
     pub reference: Option<Reference>,
 }
 
-/// A member of a JSON answer, and its value.
+/// The value that a member of a JSON answer must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// Where it stands.
+    /// Where the member stands.
     pub member: Pointer,
-    /// What stands there.
+    /// The value that it must have.
     pub value: Scalar,
 }
 
 /// A value that can be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scalar {
-    /// A text, whatever its escapes.
+    /// A text, however its characters are escaped.
     Text(String),
     /// A number or a boolean, as JSON writes it.
     Literal(String),
 }
 
-/// What came of asking.
+/// The result of a look-up.
 #[derive(Debug)]
-pub(super) struct LookupResult {
+pub(super) struct LookUpResult {
     pub(super) finding: Finding,
-    /// How that came about. It holds nothing of the answer but its status.
+    /// How the receiver answered. It holds nothing of the answer but its status, because it is logged
+    /// and shown.
     pub(super) reason: String,
     /// What the receiver calls the operation.
     pub(super) reference: Option<String>,
@@ -74,7 +75,7 @@ pub(super) struct Lookup {
 }
 
 impl Lookup {
-    /// A receiver that is checked against the certificates that upstreams are checked against.
+    /// Makes a look-up. The receiver's certificate is checked as those of upstreams are.
     pub(super) fn new(settings: LookupSettings, trust: &TrustStore) -> Self {
         let client = Client::builder()
             .tls_backend_preconfigured(trust.client_config())
@@ -83,7 +84,7 @@ impl Lookup {
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .referer(false)
-            // a connection that was closed meanwhile would look like no answer
+            // The receiver may have closed an idle connection. That would look like no answer.
             .pool_max_idle_per_host(0)
             .user_agent(concat!("onceward/", env!("CARGO_PKG_VERSION")))
             .build()
@@ -92,56 +93,58 @@ impl Lookup {
         Self { settings, client }
     }
 
-    /// Asks. Dropping the future closes the connection.
-    pub(super) async fn ask(&self, subject: &Subject<'_>) -> LookupResult {
+    /// Asks the receiver. Dropping the future closes the connection.
+    pub(super) async fn ask(&self, subject: &Subject<'_>) -> LookUpResult {
         let Some(client) = &self.client else {
-            return LookupResult::unknown("no look-ups can be made");
+            return LookUpResult::unknown("no look-ups can be made");
         };
         let Some(url) = self.settings.url.of(subject) else {
-            return LookupResult::unknown("not asked: the key cannot be a part of the URL");
+            return LookUpResult::unknown("not asked: the key cannot be a part of the URL");
         };
         let asked = timeout(self.settings.timeout, self.exchange(client, url)).await;
-        asked.unwrap_or_else(|_| LookupResult::unknown("no answer in time"))
+        asked.unwrap_or_else(|_| LookUpResult::unknown("no answer in time"))
     }
 
-    async fn exchange(&self, client: &Client, url: Url) -> LookupResult {
+    async fn exchange(&self, client: &Client, url: Url) -> LookUpResult {
         let request = client.get(url).headers(self.settings.headers.clone());
         let response = match request.send().await {
             Ok(response) => response,
-            Err(error) if error.is_connect() => return LookupResult::unknown("no connection"),
-            Err(_) => return LookupResult::unknown("no answer"),
+            Err(error) if error.is_connect() => return LookUpResult::unknown("no connection"),
+            Err(_) => return LookUpResult::unknown("no answer"),
         };
         let status = response.status();
+        // RFC 9110, section 15.5.5: the receiver has no resource for the operation. Only 404 says so:
+        // an error, a missing right or a wrong route of the receiver does not.
         if status == StatusCode::NOT_FOUND {
             let finding = Finding::NotDone;
             let reason = "answered 404".to_owned();
-            return LookupResult { finding, reason, reference: None };
+            return LookUpResult { finding, reason, reference: None };
         }
         if !status.is_success() {
-            return LookupResult::unknown(&format!("answered {}", status.as_u16()));
+            return LookUpResult::unknown(&format!("answered {}", status.as_u16()));
         }
         let headers = response.headers().clone();
         match read(response).await {
             Ok(body) => self.judge(status, &headers, &body),
-            Err(why) => LookupResult::unknown(why),
+            Err(why) => LookUpResult::unknown(why),
         }
     }
 
-    /// What a complete 2xx answer says.
-    fn judge(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LookupResult {
+    /// Reads a complete 2xx answer.
+    fn judge(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LookUpResult {
         let reference = self.settings.reference.as_ref();
         let reference = reference.and_then(|reference| reference.read(headers, Some(body)));
         let reason = format!("answered {}", status.as_u16());
         if self.settings.done_when.iter().all(|condition| condition.holds(body)) {
-            return LookupResult { finding: Finding::Done, reason, reference };
+            return LookUpResult { finding: Finding::Done, reason, reference };
         }
         let reason = format!("{reason}, and not that it is done");
-        LookupResult { finding: Finding::Unknown, reason, reference }
+        LookUpResult { finding: Finding::Unknown, reason, reference }
     }
 }
 
-impl LookupResult {
-    /// The receiver did not say.
+impl LookUpResult {
+    /// The result if the receiver did not say whether the operation was done.
     pub(super) fn unknown(reason: &str) -> Self {
         Self { finding: Finding::Unknown, reason: reason.to_owned(), reference: None }
     }
@@ -149,6 +152,7 @@ impl LookupResult {
 
 impl Condition {
     fn holds(&self, body: &[u8]) -> bool {
+        // A member that stands there twice has no one value, so the condition does not hold.
         let Found::Values(values) = json::find(body, &self.member) else { return false };
         let [value] = values.as_slice() else { return false };
         match &self.value {
@@ -160,7 +164,7 @@ impl Condition {
     }
 }
 
-/// The whole body, if it is not too long.
+/// Reads the whole body, if it is not too long.
 async fn read(mut response: Response) -> Result<Vec<u8>, &'static str> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|_| "its answer broke off")? {

@@ -1,7 +1,8 @@
-//! The URL of a look-up: from configuration, but for the values of its placeholders.
+//! The URL of a look-up, with placeholders for the key, the operation id and the event id.
 //!
-//! A value cannot change where it leads: all but unreserved characters are percent-encoded, and
-//! what would make an empty segment or a dot segment is not asked for.
+//! A sender chooses the key, and must not choose where the request goes: all but unreserved
+//! characters are percent-encoded, and a value that makes an empty segment or a dot segment is not
+//! asked about.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -11,7 +12,7 @@ use reqwest::Url;
 
 use crate::operation::OperationId;
 
-/// All but the unreserved characters of RFC 3986.
+/// All characters but the unreserved ones of RFC 3986, section 2.3.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// `http://host/path/{key}?query`, with `{key}`, `{operation}` and `{event_id}` in path and query.
@@ -28,32 +29,32 @@ enum Piece {
     EventId,
 }
 
-/// What is asked about.
+/// The values of the placeholders.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::idempotency) struct Subject<'a> {
-    /// The key as one text; empty if it is not one.
+    /// The key as one text; empty if it has several parts.
     pub(in crate::idempotency) key: &'a str,
     pub(in crate::idempotency) operation: OperationId,
-    /// The event's id; empty if the key is not one.
+    /// The event's id; empty if the key is not that of an event.
     pub(in crate::idempotency) event_id: &'a str,
 }
 
 /// Why a text is not the URL of a look-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UrlTemplateError {
-    /// Without its placeholders it is not a URL that can be asked for.
+    /// The text is not a URL, or is one that no look-up may have.
     #[error("expected an `http` or `https` URL without user, dot segments and fragment")]
     NotAUrl,
-    /// A placeholder in scheme or host: a key must not choose who is asked.
+    /// A placeholder stands in the scheme or the host. A key must not choose the server.
     #[error("expected placeholders in path and query alone")]
     InAuthority,
-    /// A `{` without `}`, or a name that stands for nothing.
+    /// A brace has no partner, or a placeholder has an unknown name.
     #[error("expected `{{key}}`, `{{operation}}` or `{{event_id}}`")]
     Placeholder,
 }
 
 impl UrlTemplate {
-    /// The URL for a subject; none if a value is empty or makes a segment that means another path.
+    /// The URL for these values; none if one of them is empty or would change the path.
     pub(super) fn of(&self, subject: &Subject<'_>) -> Option<Url> {
         let operation = subject.operation.to_string();
         let mut text = String::new();
@@ -76,7 +77,7 @@ impl UrlTemplate {
     }
 }
 
-/// The URL that a text without placeholders is, if it means what it says.
+/// Parses a text without placeholders. None if the URL would not be sent as it is written.
 fn parsed(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok()?;
     let whole = matches!(url.scheme(), "http" | "https")
@@ -84,7 +85,8 @@ fn parsed(text: &str) -> Option<Url> {
         && url.username().is_empty()
         && url.password().is_none()
         && url.fragment().is_none();
-    // The parser takes dot segments out and more: what it would send must be what is written.
+    // The parser removes dot segments, turns `\` into `/` and more (WHATWG URL Standard). What is
+    // sent must be what is written.
     let (_, behind) = text.split_once("://")?;
     let path_begins = behind.find(['/', '?']);
     let path = path_begins.and_then(|at| behind.get(at..)).unwrap_or("/");
@@ -143,7 +145,7 @@ impl fmt::Display for UrlTemplate {
     }
 }
 
-/// Its query may hold a secret.
+/// Shows nothing of the URL, because its query may hold a secret.
 impl fmt::Debug for UrlTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("UrlTemplate(..)")

@@ -1,27 +1,29 @@
-//! What the sender of an event with several receivers gets.
+//! The answer to the sender of an event with several receivers.
 
-use super::super::Executor;
-use super::super::disposition::Disposition;
-use super::StepsAttempt;
+use super::attempt::StepsAttempt;
 use super::run::{StepResult, of_stored};
+use crate::idempotency::disposition::Disposition;
+use crate::idempotency::executor::{Context, Executor};
 use crate::operation::Outcome;
 use crate::operation::state::{Advanced, EventEnd};
 
-/// How the event stood when nothing of the attempt ran any more.
+/// What had become of the event when no step of the attempt ran any more.
 struct EventResult {
     end: EventEnd,
     copy_refused: bool,
 }
 
 impl StepsAttempt<'_> {
-    /// The answer to the sender once nothing of its attempt runs any more.
+    /// The answer to the sender when no step of its attempt runs any more.
     pub(super) async fn answer(&self, mut results: Vec<StepResult>) -> Disposition {
+        let context = self.context;
         let operation = self.keyed.asked.id;
         let attempt = self.claim.attempt;
         let is_lost = self.note_records(&results);
         let open = match event_result(&results) {
             Some(EventResult { end: EventEnd::Succeeded(stored), .. }) => {
                 self.note_late_success();
+                // The step that answers may have been done by an earlier attempt.
                 let from = &self.steps.plan.answer_from;
                 let own = results.iter().position(|result| result.step == *from);
                 let end = own.map_or_else(
@@ -32,10 +34,11 @@ impl StepsAttempt<'_> {
             }
             Some(EventResult { end: EventEnd::Open(first), copy_refused }) => {
                 if results.iter().any(|result| result.outcome == Outcome::Failed) {
-                    self.executor.note_refused(operation, attempt, copy_refused, self.reply);
+                    context.note_refused(operation, attempt, copy_refused);
                 }
                 not_done(results, |result| result.step == first)
             }
+            // The store had lost the record, so it does not say what has become of the event.
             None if is_lost => not_done(results, |_| true),
             None => None,
         };
@@ -43,22 +46,25 @@ impl StepsAttempt<'_> {
             Some(StepResult { step, forwarded: end, .. }) => {
                 Disposition::Executed { operation, attempt, step: Some(step), end }
             }
-            None => self.executor.look(&self.keyed.asked, self.handler).await,
+            // Another claim has superseded this one, or the first step that was not done belongs to
+            // another attempt. The sender gets what a copy would get.
+            None => context.look(&self.keyed.asked).await,
         }
     }
 
-    /// Tells a person of records that were lost or superseded. Says whether one was lost.
+    /// Notes in the log that a record was lost, or a claim superseded. Says whether one was lost.
     fn note_records(&self, results: &[StepResult]) -> bool {
+        let executor = self.context.executor;
         let operation = self.keyed.asked.id;
         let attempt = self.claim.attempt;
         let mut is_lost = false;
         for result in results {
             match &result.advanced {
                 Some(Advanced::RecordLost) => {
-                    self.executor.note_record_lost(operation, attempt);
+                    executor.note_record_lost(operation, attempt);
                     is_lost = true;
                 }
-                Some(Advanced::Superseded) => self.executor.note_superseded(operation, attempt),
+                Some(Advanced::Superseded) => executor.note_superseded(operation, attempt),
                 Some(Advanced::Next { .. } | Advanced::Recorded | Advanced::Ended { .. })
                 | None => {}
             }
@@ -67,14 +73,17 @@ impl StepsAttempt<'_> {
     }
 
     fn note_late_success(&self) {
-        if self.reply.told_to_come_back() {
-            let took = self.claim.asked_at.until(self.executor.clock.moment());
+        let Context { executor, reply, .. } = self.context;
+        if reply.told_to_come_back() {
+            let took = self.claim.asked_at.until(executor.clock.moment());
             Executor::note_late(&self.keyed.asked, self.claim.attempt, took);
         }
     }
 }
 
-/// How the event stood at the end. A success is the last word; of other ends the later one knows more.
+/// What had become of the event at the end of the attempt. Once an event has succeeded nothing
+/// changes that. Of other results the later one is right: each step is recorded with what the
+/// earlier ones have left.
 fn event_result(results: &[StepResult]) -> Option<EventResult> {
     let ends = results.iter().filter_map(|result| match &result.advanced {
         Some(Advanced::Ended { copy_refused, end }) => {
@@ -94,7 +103,7 @@ fn event_result(results: &[StepResult]) -> Option<EventResult> {
     })
 }
 
-/// The step that is asked for, if it has not succeeded.
+/// The first step for which `is_it` holds, if it was not done.
 fn not_done(results: Vec<StepResult>, is_it: impl Fn(&StepResult) -> bool) -> Option<StepResult> {
     let mut open = results.into_iter().filter(|result| result.outcome != Outcome::Succeeded);
     open.find(is_it)

@@ -1,58 +1,42 @@
-//! Events that go to several receivers, each once.
+//! Attempts at events that go to several receivers, each once.
 //!
-//! The event is claimed once. Each step's beginning is durable before it is sent, and its outcome
-//! before the next one begins; what has succeeded is never run again.
+//! The event is claimed once. The store has recorded the beginning of a step before the step is
+//! sent, and its outcome before the next step begins. A step that was done never runs again.
 
 mod answer;
+mod attempt;
 mod run;
+
+pub(super) use attempt::StepsAttempt;
 
 use std::sync::Arc;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
-use super::attempt::Attempt;
-use super::claim::Claim;
 use super::disposition::Disposition;
-use super::receiver::Steps;
-use super::{Executor, KeyedRequest, PendingReply, RouteHandler};
 use crate::operation::state::Advanced;
 
 use run::StepResult;
 
-/// An attempt at an event with several receivers.
-pub(super) struct StepsAttempt<'a> {
-    executor: &'a Executor,
-    handler: &'a RouteHandler,
-    steps: &'a Steps,
-    claim: Claim,
-    keyed: KeyedRequest,
-    reply: &'a PendingReply,
-}
-
-impl<'a> StepsAttempt<'a> {
-    pub(super) fn new(attempt: Attempt<'a>, steps: &'a Steps) -> Self {
-        let Attempt { executor, handler, claim, keyed, reply } = attempt;
-        Self { executor, handler, steps, claim, keyed, reply }
-    }
-
-    /// Runs the steps that have begun, and those that begin after them. Then the sender is answered.
+impl StepsAttempt<'_> {
+    /// Runs the steps that have begun and those that begin after them. Then the sender is answered.
     pub(super) async fn run(self) {
         let results =
             if self.steps.plan.at_once { self.at_once().await } else { self.in_order().await };
         let disposition = if results.is_empty() {
-            // The route does not have the step any more: it never begins.
+            // The route has lost the step since the event was claimed, so it never begins.
             Disposition::lost(self.keyed.asked.id)
         } else {
             self.answer(results).await
         };
-        let reply = self.reply;
-        // The place of the attempt is free before its sender can send another event.
+        let reply = self.context.reply;
+        // The route's place must be free before the sender has its answer and sends another event.
         drop(self);
         reply.send(disposition);
     }
 
-    /// Runs all steps that have begun at the same time. The outcome of each is recorded when it is
-    /// known.
+    /// Runs the steps that have begun at the same time. The outcome of each is recorded as soon as it
+    /// is known.
     async fn at_once(&self) -> Vec<StepResult> {
         let lease = self.claim.lease();
         let began_at = self.claim.asked_at;
@@ -73,7 +57,8 @@ impl<'a> StepsAttempt<'a> {
         }
     }
 
-    /// Runs the step that has begun, and each one that begins with the end of the one before.
+    /// Runs the step that has begun, and then each step that the store begins with the end of the
+    /// one before.
     async fn in_order(&self) -> Vec<StepResult> {
         let lease = self.claim.lease();
         let mut results = Vec::new();
@@ -87,7 +72,8 @@ impl<'a> StepsAttempt<'a> {
             };
             let Some(result) = result else { break };
             if let Some(Advanced::Next { step }) = &result.advanced {
-                // The lease was given anew with the next step, so its heartbeat starts anew too.
+                // The store has granted a new lease with the next step, so the heartbeat starts anew
+                // too, even if the lease was lost before.
                 began_at = result.recorded_at;
                 lease.starts_anew(began_at);
                 next = Some(Arc::clone(step));

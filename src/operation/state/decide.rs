@@ -1,69 +1,70 @@
-//! What a person decides about an operation.
+//! The rules of an operator's decisions: resolve and forget.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Call, Change, Failure, Rule, State, StateName, Success, Transition, lapse, steps};
-use crate::operation::{
-    AnswerBody, Decision, DecisionKind, Operation, OperationId, StoredAnswer, Timestamp,
-};
+use super::decisions::add;
+use super::lapse::lapse;
+use super::{Call, Change, Failure, Rule, State, StateName, Success, Transition, steps};
+use crate::operation::{Decision, DecisionKind, Operation, OperationId, StoredAnswer, Timestamp};
 
-/// How many decisions are kept from either end.
-const DECISIONS_KEPT: usize = 32;
-
-/// What a person says of how an uncertain or failed operation ended.
+/// An operator's statement of how an uncertain or failed operation ended.
 #[derive(Debug, Clone)]
 pub struct Resolution {
     /// The operation.
     pub operation: OperationId,
-    /// Succeeded, with what every copy gets; or failed.
+    /// How the operation ended.
     pub verdict: Verdict,
     /// Who decided.
     pub by: String,
-    /// Why.
+    /// Why, in the operator's words.
     pub reason: String,
-    /// Something to find it by elsewhere.
+    /// Something by which the operation is found elsewhere, such as the number of a payment.
     pub reference: Option<String>,
-    /// If given, the attempt that the person was looking at.
+    /// The number of the attempt that the operator saw. If another one is the latest by now, the
+    /// resolution is refused. None: any attempt.
     pub attempt: Option<u32>,
-    /// If given, the state that the person was looking at.
+    /// The state that the operator saw. If the operation is in another one by now, the resolution
+    /// is refused. None: any state.
     pub state: Option<StateName>,
-    /// How long the decision is remembered.
+    /// How long the outcome is remembered.
     pub retention: Duration,
 }
 
-/// The two ways to resolve an operation.
+/// How an operation ended, according to an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was done. Without an answer, the stored one is used, or an empty 200.
+    /// The operation was done. Copies get this answer; if there is none, the stored one or an empty
+    /// 200.
     Succeeded(Option<Arc<StoredAnswer>>),
-    /// It was not done: the next copy is a new attempt.
+    /// The operation was not done. The next copy is a new attempt.
     Failed,
 }
 
-/// Takes an operation back by a person's decision: its next copy runs again.
+/// Frees an operation because an operator says so: its next copy is a new attempt.
 #[derive(Debug, Clone)]
 pub struct Forgetting {
     /// The operation.
     pub operation: OperationId,
     /// Who decided.
     pub by: String,
-    /// Why.
+    /// Why, in the operator's words.
     pub reason: String,
 }
 
-/// The answer to a person's decision.
+/// The answer to an operator's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decided {
-    /// Written.
+    /// The decision is recorded.
     Done,
     /// There is no such operation.
     Unknown,
-    /// It is in flight, already succeeded, or has moved on to another attempt.
+    /// The operation is in a state that the decision cannot change, or is not as the operator saw
+    /// it. Nothing changed.
     Refused,
 }
 
-/// uncertain, failed -> succeeded | failed. The attempt's own settle becomes stale.
+/// uncertain, failed -> succeeded | failed. A late settle of the attempt is superseded then.
 impl Rule for Resolution {
     type Answer = Decided;
     const CALL: Call = Call::Resolve;
@@ -84,7 +85,7 @@ impl Rule for Resolution {
         })
     }
 
-    fn stands_unwritten(answer: &Decided) -> bool {
+    fn is_valid_unwritten(answer: &Decided) -> bool {
         *answer != Decided::Done
     }
 }
@@ -100,10 +101,11 @@ impl Rule for Forgetting {
 
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Decided> {
         decide(found, now, |found| {
+            // The attempt in flight would go on, and a copy would be forwarded beside it.
             let may_forget = !matches!(found.state, State::InFlight(_));
             may_forget.then(|| {
                 steps::free_all(&mut found.steps);
-                // What is remembered is not remembered for longer.
+                // The record keeps its end: forgetting does not make a record live for longer.
                 found.state = State::Forgotten { expires_at: found.state.changes_at() };
                 Decision {
                     at: now,
@@ -116,29 +118,30 @@ impl Rule for Forgetting {
         })
     }
 
-    fn stands_unwritten(answer: &Decided) -> bool {
+    fn is_valid_unwritten(answer: &Decided) -> bool {
         *answer != Decided::Done
     }
 }
 
-/// Applies a decision, unless there is nothing to decide about or `change` makes none.
+/// Changes an operation by a decision. `change` gives the decision to note, or none to refuse it.
 fn decide(
     found: Option<Operation>,
     now: Timestamp,
     change: impl FnOnce(&mut Operation) -> Option<Decision>,
 ) -> Transition<Decided> {
-    let mut seen = lapse(found, now);
-    let Some(operation) = &mut seen.operation else {
-        return seen.answered(Change::None, Decided::Unknown);
+    let mut lapsed = lapse(found, now);
+    let Some(operation) = &mut lapsed.operation else {
+        return lapsed.answered(Change::None, Decided::Unknown);
     };
     let Some(decision) = change(operation) else {
-        return seen.answered(Change::None, Decided::Refused);
+        return lapsed.answered(Change::None, Decided::Refused);
     };
-    note(&mut operation.decisions, decision);
-    seen.answered(Change::Durable, Decided::Done)
+    add(&mut operation.decisions, decision);
+    lapsed.answered(Change::Durable, Decided::Done)
 }
 
-/// Whether it is in a state that a person may end, and stands as the person saw it.
+/// Whether an operator may resolve the operation in its state, and it is still as the operator saw
+/// it. Somebody who decides on an old page must not decide about a newer attempt.
 fn may_resolve(operation: &Operation, resolution: &Resolution) -> bool {
     let latest = operation.attempts.latest_number();
     let state = operation.state.name();
@@ -151,14 +154,14 @@ fn may_resolve(operation: &Operation, resolution: &Resolution) -> bool {
     }
 }
 
-/// Writes what a person has said into the record.
+/// Writes a resolution into the record.
 fn resolve(operation: &mut Operation, resolution: &Resolution, now: Timestamp) -> DecisionKind {
     let claim_id = None;
     let settled_at = now;
     let expires_at = now.plus(resolution.retention);
     match &resolution.verdict {
         Verdict::Succeeded(given) => {
-            let answer = given.clone().unwrap_or_else(|| answer_of(&operation.state));
+            let answer = given.clone().unwrap_or_else(|| stored_answer(&operation.state));
             steps::resolve(&mut operation.steps, true);
             operation.state =
                 State::Succeeded(Success { claim_id, settled_at, expires_at, answer });
@@ -172,25 +175,8 @@ fn resolve(operation: &mut Operation, resolution: &Resolution, now: Timestamp) -
     }
 }
 
-/// What copies get of an operation that was done after all: its stored answer if that is a success,
-/// else an empty 200.
-pub(super) fn answer_of(state: &State) -> Arc<StoredAnswer> {
-    let stored = match state {
-        State::Uncertain(held) => held.answer.clone(),
-        State::Failed(_) | State::InFlight(_) | State::Succeeded(_) | State::Forgotten { .. } => {
-            None
-        }
-    };
-    let complete = |answer: &Arc<StoredAnswer>| matches!(answer.body, AnswerBody::Kept(_));
-    stored
-        .filter(|answer| answer.status.is_success() && complete(answer))
-        .unwrap_or_else(|| Arc::new(StoredAnswer::empty(http::StatusCode::OK)))
-}
-
-/// Adds a decision. Of a long list the first and the latest stay.
-pub(super) fn note(decisions: &mut Vec<Decision>, decision: Decision) {
-    if decisions.len() >= 2 * DECISIONS_KEPT {
-        decisions.remove(DECISIONS_KEPT);
-    }
-    decisions.push(decision);
+/// The answer for copies if the operator gives none.
+fn stored_answer(state: &State) -> Arc<StoredAnswer> {
+    let stored = if let State::Uncertain(held) = state { held.answer.as_ref() } else { None };
+    StoredAnswer::for_copies(stored)
 }

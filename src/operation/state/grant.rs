@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     Change, ClaimRequest, Claimed, Grant, Lease, OperationState, State, Transition, steps,
 };
-use crate::operation::{Attempt, AttemptLog, Operation, Timestamp};
+use crate::operation::{Attempt, Operation, Timestamp};
 
 /// (none), failed, forgotten, uncertain -> in flight, unless the caller only looks.
 pub(super) fn grant(
@@ -21,18 +21,19 @@ pub(super) fn grant(
             result: OperationState::Free.into(),
         };
     }
-    let mut operation = free.unwrap_or_else(|| empty(request, now));
+    let mut operation = free.unwrap_or_else(|| Operation::begun(&request.asked, now));
+    // A new attempt brings its own fingerprint: a sender may correct an event that has failed.
     operation.asked = Arc::clone(&request.asked);
     if let Some(plan) = &request.plan {
         return steps::grant(operation, request, plan, now);
     }
-    let terms = &request.terms;
+    let durations = &request.durations;
     operation.state = State::InFlight(Lease {
         claim_id: request.claim_id,
         holder: Arc::clone(&request.holder),
-        expires_at: now.plus(terms.lease),
-        ends_at: now.plus(terms.attempt_timeout),
-        hold_for: terms.hold_for,
+        expires_at: now.plus(durations.lease),
+        ends_at: now.plus(durations.attempt_timeout),
+        hold_for: durations.hold_for,
         copy_refused: false,
     });
     let attempt = operation.attempts.latest_number().saturating_add(1);
@@ -40,16 +41,4 @@ pub(super) fn grant(
     operation.attempts.push(Attempt { forward_key: request.forward_key.clone(), ..line });
     let grant = Grant { attempt, steps: Vec::new() };
     Transition::to(operation, Change::Durable, Claimed::Granted(grant))
-}
-
-/// An operation that nobody has asked for before.
-fn empty(request: &ClaimRequest, now: Timestamp) -> Operation {
-    Operation {
-        asked: Arc::clone(&request.asked),
-        created_at: now,
-        state: State::Forgotten { expires_at: now },
-        attempts: AttemptLog::default(),
-        decisions: Vec::new(),
-        steps: Vec::new(),
-    }
 }

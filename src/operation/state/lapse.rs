@@ -1,16 +1,11 @@
-//! What time, or the end of a process, does to an operation.
+//! What time alone, or the end of a process, changes in a record.
 
-use super::decide::note;
+use super::decisions::{add, by_setting};
 use super::{Call, Change, Held, Rule, State, Transition, steps};
-use crate::operation::{
-    Decision, DecisionKind, Operation, OperationId, Outcome, Reason, Timestamp,
-};
+use crate::operation::{DecisionKind, Operation, OperationId, Outcome, Reason, Timestamp};
 
-/// Who decides what becomes of an uncertain operation where nobody else does: the route's setting.
-pub(super) const WHEN_UNCERTAIN: &str = "when_uncertain";
-
-/// What time alone has done to a record: a lease that ran out leaves it uncertain; a retention or
-/// a hold that has passed leaves nothing.
+/// Changes a record as time alone does: an operation whose lease ran out is uncertain, and a record
+/// whose retention or hold has passed is gone.
 pub fn lapse(found: Option<Operation>, now: Timestamp) -> Transition<()> {
     let mut change = Change::None;
     let mut hold_ended = false;
@@ -18,14 +13,16 @@ pub fn lapse(found: Option<Operation>, now: Timestamp) -> Transition<()> {
         if let State::InFlight(lease) = &operation.state
             && lease.expires_at <= now
         {
+            // The holder may have sent the request before it died or was paused. Giving the
+            // operation to another process now could do it twice.
             let since = lease.expires_at;
-            lose(&mut operation, Reason::LeaseExpired, since);
+            make_uncertain(&mut operation, Reason::LeaseExpired, since);
             change = Change::Durable;
         }
         let gone =
             !matches!(operation.state, State::InFlight(_)) && operation.state.changes_at() <= now;
         if gone {
-            // What was not to be held at all was given up by nobody: a probe of the store.
+            // A hold of zero belongs to a probe of the store: nobody misses that operation.
             hold_ended =
                 matches!(&operation.state, State::Uncertain(held) if !held.hold_for.is_zero());
             change = Change::Durable;
@@ -35,8 +32,8 @@ pub fn lapse(found: Option<Operation>, now: Timestamp) -> Transition<()> {
     Transition { operation, change, hold_ended, result: () }
 }
 
-/// Does what time has done to an operation, for a sweep. The answer is whether it has left nothing of
-/// a record that was there.
+/// Does what time alone does, for a sweep of the store. The answer says whether a record that was
+/// found is gone now.
 #[derive(Debug, Clone, Copy)]
 pub struct Expiry {
     /// The operation.
@@ -53,33 +50,32 @@ impl Rule for Expiry {
 
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<bool> {
         let was_there = found.is_some();
-        let seen = lapse(found, now);
-        let is_gone = was_there && seen.operation.is_none();
-        seen.answered(Change::None, is_gone)
+        let lapsed = lapse(found, now);
+        let is_gone = was_there && lapsed.operation.is_none();
+        lapsed.answered(Change::None, is_gone)
     }
 
-    fn stands_unwritten(_: &bool) -> bool {
+    fn is_valid_unwritten(_: &bool) -> bool {
         false
     }
 }
 
-/// `in_flight` -> uncertain, because the process that held it has ended.
+/// Makes an operation in flight uncertain, because the process that held it has ended.
 pub fn abandon(mut operation: Operation, now: Timestamp) -> Operation {
-    lose(&mut operation, Reason::HolderEnded, now);
+    make_uncertain(&mut operation, Reason::HolderEnded, now);
     operation
 }
 
-fn lose(operation: &mut Operation, reason: Reason, since: Timestamp) {
-    let State::InFlight(lease) = &operation.state else {
-        return;
-    };
+fn make_uncertain(operation: &mut Operation, reason: Reason, since: Timestamp) {
+    let State::InFlight(lease) = &operation.state else { return };
     let held = Held {
         claim_id: lease.claim_id,
         reason,
         since,
         ends_at: lease.ends_at,
         hold_for: lease.hold_for,
-        // while the upstream may still be working on it, only an operator frees it
+        // A hold that ended before the attempt must have ended would free an operation on which
+        // the upstream may still be working.
         hold_until: since.plus(lease.hold_for).max(lease.ends_at),
         copy_refused: lease.copy_refused,
         answer: None,
@@ -90,18 +86,7 @@ fn lose(operation: &mut Operation, reason: Reason, since: Timestamp) {
         line.outcome = Some(Outcome::Uncertain);
         line.reason = Some(reason);
     }
-    steps::lose(operation, reason, since);
-    note(&mut operation.decisions, hold(reason, since));
+    steps::make_uncertain(operation, reason, since);
+    add(&mut operation.decisions, by_setting(DecisionKind::Hold, None, reason, since));
     operation.state = State::Uncertain(held);
-}
-
-/// An uncertain operation is not sent again on a guess.
-pub(super) fn hold(reason: Reason, at: Timestamp) -> Decision {
-    Decision {
-        at,
-        by: WHEN_UNCERTAIN.to_owned(),
-        kind: DecisionKind::Hold,
-        reason: reason.as_str().to_owned(),
-        reference: None,
-    }
 }

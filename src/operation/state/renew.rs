@@ -1,25 +1,26 @@
-//! Keeping an operation: the lease of its claim is made to last longer.
+//! The rule of a heartbeat: it makes the lease of an attempt longer.
 
 use std::time::Duration;
 
-use super::{Call, Change, Rule, State, Transition, lapse};
+use super::lapse::lapse;
+use super::{Call, Change, Rule, State, Transition};
 use crate::operation::{ClaimId, Operation, OperationId, Timestamp};
 
-/// Makes the lease of the current claim last longer, while it lasts.
+/// Makes the lease of the current claim longer.
 #[derive(Debug, Clone, Copy)]
 pub struct Renewal {
     /// The operation.
     pub operation: OperationId,
-    /// The claim whose lease it is.
+    /// The claim that has the lease.
     pub claim_id: ClaimId,
-    /// How long it lasts from now.
+    /// How long the lease lasts from now. A renewal never makes it shorter.
     pub lease: Duration,
 }
 
 /// The answer to a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewed {
-    /// The lease lasts longer now.
+    /// The lease is longer now.
     Renewed,
     /// The claim is no longer current, or its lease has run out. Nothing changed.
     Superseded,
@@ -34,17 +35,20 @@ impl Rule for Renewal {
     }
 
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Renewed> {
-        let mut seen = lapse(found, now);
-        if let Some(State::InFlight(lease)) = seen.operation.as_mut().map(|found| &mut found.state)
+        let mut lapsed = lapse(found, now);
+        if let Some(State::InFlight(lease)) =
+            lapsed.operation.as_mut().map(|found| &mut found.state)
             && lease.claim_id == self.claim_id
         {
             lease.expires_at = lease.expires_at.max(now.plus(self.lease));
-            return seen.answered(Change::Lazy, Renewed::Renewed);
+            // A renewal need not be durable. If it is lost, the operation becomes uncertain too early,
+            // which never makes a second attempt.
+            return lapsed.answered(Change::Lazy, Renewed::Renewed);
         }
-        seen.answered(Change::None, Renewed::Superseded)
+        lapsed.answered(Change::None, Renewed::Superseded)
     }
 
-    fn stands_unwritten(answer: &Renewed) -> bool {
+    fn is_valid_unwritten(answer: &Renewed) -> bool {
         *answer == Renewed::Superseded
     }
 }

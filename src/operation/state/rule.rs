@@ -1,4 +1,4 @@
-//! What every rule has in common, so that a store needs one call for all of them.
+//! The trait that all rules implement, so that a store needs one call for all of them.
 
 use std::fmt;
 
@@ -7,51 +7,50 @@ use crate::operation::{Operation, OperationId, Timestamp};
 
 /// A request that changes one operation, and the rule by which it does.
 ///
-/// A store applies it in one atomic step. It may apply it again, to what it has found by then, if
-/// the record has changed meanwhile; what counts is the last application.
+/// A store applies a rule in one atomic step. If another process has changed the record meanwhile,
+/// the store applies the rule again to what it finds then; only the last application has effect.
 pub trait Rule: fmt::Debug + Send + Sync + 'static {
-    /// What the caller is told.
+    /// The answer to the caller.
     type Answer: fmt::Debug + Send + 'static;
 
-    /// Which call it is.
+    /// The name of the rule, for metrics.
     const CALL: Call;
 
-    /// The operation that it changes.
+    /// The operation that the rule changes.
     fn operation(&self) -> OperationId;
 
-    /// The record as it must be kept, given the one that was `found` and the time on the store's
-    /// clock.
+    /// Gives the record to keep, for the record that was `found` and the time on the store's clock.
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Self::Answer>;
 
-    /// Whether an answer is right even if the change that comes with it cannot be written: it only
-    /// turns the caller away.
-    fn stands_unwritten(answer: &Self::Answer) -> bool;
+    /// Whether the caller may get this answer even if the store could not write the change that
+    /// goes with it. True of answers that only turn the caller away.
+    fn is_valid_unwritten(answer: &Self::Answer) -> bool;
 
-    /// Whether the caller waits for the end of the attempt if one is in flight.
+    /// Whether the caller waits for the end of the attempt if the operation is in flight.
     fn waits(&self) -> bool {
         false
     }
 }
 
-/// The calls by which operations change.
+/// The names of the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// Asks for the right to attempt an operation.
+    /// Asks for the right to make an attempt.
     Claim,
-    /// Makes a lease last longer.
+    /// Makes a lease longer.
     Renew,
-    /// Records the end of an attempt.
+    /// Records how an attempt ended.
     Settle,
-    /// Records the end of a step, and that the next one begins.
+    /// Records how a step ended, and begins the next one.
     Advance,
-    /// Records what a look-up has found.
+    /// Records what a look-up found.
     Conclude,
-    /// Settles a claim whose reply never came as never sent.
+    /// Records that nothing was sent under a claim whose reply was lost.
     Withdraw,
-    /// Ends an operation by a person's decision.
+    /// Records that an operator says how an operation ended.
     Resolve,
-    /// Takes an operation back by a person's decision.
+    /// Frees an operation because an operator says so.
     Forget,
-    /// Does what time has done.
+    /// Does what time alone does.
     Expire,
 }

@@ -1,73 +1,93 @@
-//! The end of an attempt.
+//! The rule of an attempt's end.
 
 use std::sync::Arc;
 
 use http::StatusCode;
 
-use super::decide::note;
-use super::lapse::hold;
-use super::{Call, Change, Failure, Held, Lease, Rule, State, Success, Transition, lapse};
+use super::decisions::{add, by_setting};
+use super::lapse::lapse;
+use super::{Call, Change, Failure, Held, Lease, Rule, State, Success, Transition};
 use crate::operation::{
-    Attempt, AttemptLog, ClaimId, Operation, OperationId, OperationRequest, Outcome, Reason,
-    StoredAnswer, Terms, Timestamp,
+    Attempt, AttemptLog, ClaimId, DecisionKind, Durations, Operation, OperationId,
+    OperationRequest, Outcome, Reason, StoredAnswer, Timestamp,
 };
 
 /// The end of an attempt, as its holder reports it.
 #[derive(Debug, Clone)]
 pub struct Settlement {
-    /// What the claim asked for: written again should the record be gone.
+    /// The request of the claim. It is written again if the record is gone.
     pub asked: Arc<OperationRequest>,
     /// The claim that is settled.
     pub claim_id: ClaimId,
     /// The attempt's number.
     pub attempt: u32,
-    /// The process that made it.
+    /// The process that made the attempt.
     pub holder: Arc<str>,
     /// The durations that bind the operation.
-    pub terms: Terms,
-    /// How it ended.
+    pub durations: Durations,
+    /// How the attempt ended.
     pub ending: Ending,
 }
 
-/// How an attempt ended, and what came back.
+/// How an attempt, or one step of it, ended.
 #[derive(Debug, Clone)]
 pub enum Ending {
-    /// The upstream did it.
+    /// The upstream's complete answer says that the operation was done.
     Succeeded {
-        /// What every copy gets.
+        /// The answer that copies get.
         answer: Arc<StoredAnswer>,
-        /// What the receiver calls it, as its answer says.
+        /// What the receiver calls the operation, if its answer says so.
         reference: Option<String>,
     },
-    /// The upstream's complete answer says that it did not do it.
+    /// The upstream's complete answer says that the operation was not done.
     Failed {
         /// The status of that answer.
         status: StatusCode,
-        /// What the receiver calls it, as its answer says.
+        /// What the receiver calls the operation, if its answer says so.
         reference: Option<String>,
     },
-    /// Provably nothing was sent.
+    /// No byte of the request was sent.
     NeverSent {
-        /// Why.
+        /// What prevented it.
         reason: Reason,
     },
-    /// The upstream's complete answer leaves the outcome unknown.
+    /// The upstream's complete answer does not say whether the operation was done.
     Uncertain {
-        /// That answer, for whoever finds out that it was done after all.
+        /// That answer. Copies get it if the operation turns out to be done.
         answer: Arc<StoredAnswer>,
-        /// What the receiver calls it, as its answer says.
+        /// What the receiver calls the operation, if its answer says so.
         reference: Option<String>,
     },
     /// The request may have reached the upstream, and no complete answer came back.
     Unanswered {
-        /// Why.
+        /// What went wrong.
         reason: Reason,
-        /// The status of the answer's head, if that came.
+        /// The status of the answer, if its head came.
         status: Option<StatusCode>,
     },
 }
 
+/// Whether the operation, or one step of it, was done.
+pub(super) enum Completion {
+    /// It was done. Copies get this answer.
+    Done(Arc<StoredAnswer>),
+    /// It was not done. A copy may attempt it again.
+    NotDone,
+    /// Nobody knows. The complete answer is here, if one came.
+    Unknown(Option<Arc<StoredAnswer>>),
+}
+
 impl Ending {
+    /// Whether the operation, or the step, was done.
+    pub(super) fn completion(&self) -> Completion {
+        match self {
+            Self::Succeeded { answer, .. } => Completion::Done(Arc::clone(answer)),
+            Self::Failed { .. } | Self::NeverSent { .. } => Completion::NotDone,
+            Self::Uncertain { answer, .. } => Completion::Unknown(Some(Arc::clone(answer))),
+            Self::Unanswered { .. } => Completion::Unknown(None),
+        }
+    }
+
     /// The outcome of the attempt.
     pub const fn outcome(&self) -> Outcome {
         match self {
@@ -77,7 +97,7 @@ impl Ending {
         }
     }
 
-    /// Why it ended so.
+    /// Why the attempt has this outcome.
     pub const fn reason(&self) -> Reason {
         match self {
             Self::Succeeded { .. } | Self::Failed { .. } | Self::Uncertain { .. } => {
@@ -97,11 +117,6 @@ impl Ending {
         }
     }
 
-    /// Whether a byte of the request may have left.
-    pub(super) const fn was_sent(&self) -> bool {
-        !matches!(self, Self::NeverSent { .. })
-    }
-
     fn reference(&self) -> Option<&String> {
         match self {
             Self::Succeeded { reference, .. }
@@ -115,12 +130,13 @@ impl Ending {
 /// The answer to a settle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
-    /// Written.
+    /// The outcome is recorded.
     Recorded {
-        /// A copy was refused meanwhile: if the attempt failed, its sender may have lost the event.
+        /// Whether a copy was refused since the claim. If the attempt failed and the copy's sender
+        /// does not come back, the event is lost.
         copy_refused: bool,
     },
-    /// The record was gone. The outcome was written anew.
+    /// The store had lost the record. The outcome is recorded in a new one.
     RecordLost,
     /// The claim is no longer current. Nothing changed but the attempt log.
     Superseded,
@@ -136,140 +152,117 @@ impl Rule for Settlement {
     }
 
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Settled> {
-        let mut seen = lapse(found, now);
-        let Some(operation) = &mut seen.operation else {
-            seen.operation = Some(lost(self, now));
-            return seen.answered(Change::Durable, Settled::RecordLost);
+        let mut lapsed = lapse(found, now);
+        let Some(operation) = &mut lapsed.operation else {
+            lapsed.operation = Some(new_record(self, now));
+            return lapsed.answered(Change::Durable, Settled::RecordLost);
         };
         match &operation.state {
-            // An attempt in flight ends. A late settle of an uncertain one counts.
+            // A settle after the end of the lease counts too, as long as nobody has claimed or
+            // decided since. The holder alone knows how its attempt ended.
             State::InFlight(Lease { claim_id, copy_refused, .. })
             | State::Uncertain(Held { claim_id, copy_refused, .. })
                 if *claim_id == self.claim_id =>
             {
                 let copy_refused = *copy_refused;
                 end(operation, self, copy_refused, now);
-                seen.answered(Change::Durable, Settled::Recorded { copy_refused })
+                lapsed.answered(Change::Durable, Settled::Recorded { copy_refused })
             }
-            // The call was sent twice. Whether the first one is durable is not known.
+            // The holder repeats a settle whose reply was lost. The first one has changed the state,
+            // but may not be durable yet, so the record is written again.
             state if state.settled_by() == Some(self.claim_id) => {
-                seen.answered(Change::Durable, Settled::Recorded { copy_refused: false })
+                lapsed.answered(Change::Durable, Settled::Recorded { copy_refused: false })
             }
-            // Superseded: only the log learns of it.
+            // Another claim, an operator or a look-up has superseded this one. An operator who
+            // investigates sees the end of the attempt in the log.
             State::InFlight(_)
             | State::Uncertain(_)
             | State::Succeeded(_)
             | State::Failed(_)
             | State::Forgotten { .. } => {
-                log(&mut operation.attempts, self, now);
-                seen.answered(Change::Lazy, Settled::Superseded)
+                log_end(&mut operation.attempts, self, None, now);
+                lapsed.answered(Change::Lazy, Settled::Superseded)
             }
         }
     }
 
-    fn stands_unwritten(answer: &Settled) -> bool {
+    fn is_valid_unwritten(answer: &Settled) -> bool {
         *answer == Settled::Superseded
     }
 }
 
-/// The record of an operation that the store has lost, with this outcome.
-fn lost(settlement: &Settlement, now: Timestamp) -> Operation {
+/// The record with this outcome, of an operation that the store has lost.
+fn new_record(settlement: &Settlement, now: Timestamp) -> Operation {
     let Settlement { asked, claim_id, attempt, holder, .. } = settlement;
-    let mut attempts = AttemptLog::default();
-    attempts.push(Attempt::begun(*attempt, *claim_id, holder, now));
-    let mut operation = Operation {
-        asked: Arc::clone(asked),
-        created_at: now,
-        state: State::Forgotten { expires_at: now },
-        attempts,
-        decisions: Vec::new(),
-        steps: Vec::new(),
-    };
+    let mut operation = Operation::begun(asked, now);
+    operation.attempts.push(Attempt::begun(*attempt, *claim_id, holder, now));
     end(&mut operation, settlement, false, now);
     operation
 }
 
 /// Writes an outcome into a record.
 fn end(operation: &mut Operation, settlement: &Settlement, copy_refused: bool, now: Timestamp) {
-    let Settlement { claim_id, terms, ending, .. } = settlement;
-    log(&mut operation.attempts, settlement, now);
-    let claim_id = *claim_id;
-    let expires_at = now.plus(terms.retention);
-    let answer = match ending {
-        Ending::Succeeded { answer, .. } => {
-            operation.state = State::Succeeded(Success {
-                claim_id: Some(claim_id),
-                settled_at: now,
-                expires_at,
-                answer: Arc::clone(answer),
-            });
-            return;
+    let &Settlement { claim_id, durations, ref ending, .. } = settlement;
+    log_end(&mut operation.attempts, settlement, None, now);
+    let settled_at = now;
+    let expires_at = now.plus(durations.retention);
+    operation.state = match ending.completion() {
+        Completion::Done(answer) => {
+            State::Succeeded(Success { claim_id: Some(claim_id), settled_at, expires_at, answer })
         }
-        Ending::Failed { .. } | Ending::NeverSent { .. } => {
-            let claim_id = Some(claim_id);
-            operation.state = State::Failed(Failure { claim_id, settled_at: now, expires_at });
-            return;
+        Completion::NotDone => {
+            State::Failed(Failure { claim_id: Some(claim_id), settled_at, expires_at })
         }
-        Ending::Uncertain { answer, .. } => Some(Arc::clone(answer)),
-        Ending::Unanswered { .. } => None,
+        Completion::Unknown(answer) => {
+            let reason = ending.reason();
+            let ends_at = match &operation.state {
+                State::InFlight(lease) => lease.ends_at,
+                State::Uncertain(held) => held.ends_at,
+                // The record was lost, and with it the time of the claim.
+                State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => {
+                    now.plus(durations.attempt_timeout)
+                }
+            };
+            let since = if let State::Uncertain(held) = &operation.state {
+                held.since
+            } else {
+                let hold = by_setting(DecisionKind::Hold, None, reason, now);
+                add(&mut operation.decisions, hold);
+                now
+            };
+            State::Uncertain(Held {
+                claim_id,
+                reason,
+                since,
+                ends_at,
+                hold_for: durations.hold_for,
+                hold_until: now.plus(durations.hold_for).max(ends_at),
+                copy_refused,
+                answer,
+                lookup: None,
+            })
+        }
     };
-    let reason = ending.reason();
-    if !matches!(operation.state, State::Uncertain(_)) {
-        note(&mut operation.decisions, hold(reason, now));
-    }
-    let since = match &operation.state {
-        State::Uncertain(held) => held.since,
-        State::InFlight(_) | State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => {
-            now
-        }
-    };
-    let ends_at = match &operation.state {
-        State::InFlight(lease) => lease.ends_at,
-        State::Uncertain(held) => held.ends_at,
-        // The record was lost, and with it the time of the claim.
-        State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => {
-            now.plus(terms.attempt_timeout)
-        }
-    };
-    operation.state = State::Uncertain(Held {
-        claim_id,
-        reason,
-        since,
-        ends_at,
-        hold_for: terms.hold_for,
-        hold_until: now.plus(terms.hold_for).max(ends_at),
-        copy_refused,
-        answer,
-        lookup: None,
-    });
 }
 
-fn log(attempts: &mut AttemptLog, settlement: &Settlement, now: Timestamp) {
+/// Completes the line of an attempt, or of one of its steps, in the log.
+pub(super) fn log_end(
+    attempts: &mut AttemptLog,
+    settlement: &Settlement,
+    step: Option<&Arc<str>>,
+    now: Timestamp,
+) {
     let Settlement { claim_id, attempt, holder, ending, .. } = settlement;
-    let line = Line { claim_id: *claim_id, attempt: *attempt, holder, step: None };
-    log_end(attempts, &line, ending, now);
-}
-
-/// Names one line of the attempt log.
-pub(super) struct Line<'a> {
-    pub(super) claim_id: ClaimId,
-    pub(super) attempt: u32,
-    pub(super) holder: &'a Arc<str>,
-    /// None on a route without steps.
-    pub(super) step: Option<&'a Arc<str>>,
-}
-
-/// Completes the attempt's line in the log; adds one if it never had one.
-pub(super) fn log_end(attempts: &mut AttemptLog, line: &Line<'_>, ending: &Ending, now: Timestamp) {
-    let &Line { claim_id, attempt, holder, step } = line;
     let name = step.map(|step| &**step);
-    if attempts.of(claim_id, name).is_none() && !attempts.may_have_dropped(attempt) {
-        let line = Attempt::begun(attempt, claim_id, holder, now);
+    // A superseded attempt has no line if the record was lost and claimed anew meanwhile. It gets
+    // one, unless the log may have had its line and dropped it: then it would be counted twice.
+    if attempts.of(*claim_id, name).is_none() && !attempts.may_have_dropped(*attempt) {
+        let line = Attempt::begun(*attempt, *claim_id, holder, now);
         attempts.push(Attempt { step: step.cloned(), ..line });
     }
-    if let Some(line) = attempts.of(claim_id, name) {
+    if let Some(line) = attempts.of(*claim_id, name) {
         line.ended_at = Some(now);
-        line.sent = ending.was_sent();
+        line.sent = !matches!(ending, Ending::NeverSent { .. });
         line.outcome = Some(ending.outcome());
         line.reason = Some(ending.reason());
         line.status = ending.status().map(|status| status.as_u16());

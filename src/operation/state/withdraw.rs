@@ -1,12 +1,13 @@
-//! The end of a claim under which nothing was sent.
+//! The rule of a claim whose reply was lost: it is settled as never sent.
 
 use std::time::Duration;
 
-use super::{Call, Change, Failure, Rule, State, Transition, lapse, steps};
+use super::lapse::lapse;
+use super::{Call, Change, Failure, Rule, State, Transition, steps};
 use crate::operation::{ClaimId, Operation, OperationId, Outcome, Reason, Timestamp};
 
-/// Settles a claim whose reply never came as never sent. It leaves no trace where the claim has left
-/// none.
+/// Settles a claim whose reply was lost as never sent. Whether the store ever granted that claim is
+/// not known; if it did not, nothing changes.
 #[derive(Debug, Clone, Copy)]
 pub struct Withdrawal {
     /// The operation.
@@ -17,8 +18,8 @@ pub struct Withdrawal {
     pub retention: Duration,
 }
 
-/// in flight, uncertain -> failed, for the current claim. The lines of the claim in the log are marked
-/// as never sent even if it is no longer current.
+/// in flight, uncertain -> failed, for the current claim. The log says that nothing was sent under
+/// the claim even if the claim is no longer current.
 impl Rule for Withdrawal {
     type Answer = ();
     const CALL: Call = Call::Withdraw;
@@ -28,22 +29,23 @@ impl Rule for Withdrawal {
     }
 
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<()> {
-        let mut seen = lapse(found, now);
-        let change = seen.operation.as_mut().map_or(Change::None, |found| {
+        let mut lapsed = lapse(found, now);
+        let change = lapsed.operation.as_mut().map_or(Change::None, |found| {
             let ended = end_look_up(found, self.claim_id);
             let freed = free(found, self, now);
             let marked = mark_never_sent(found, self.claim_id, now);
             ended.max(freed).max(marked)
         });
-        seen.answered(change, ())
+        lapsed.answered(change, ())
     }
 
-    fn stands_unwritten((): &()) -> bool {
+    fn is_valid_unwritten((): &()) -> bool {
         false
     }
 }
 
-/// The claim would have been granted a look-up. Nobody makes it, and requests that wait for it are told.
+/// Ends the look-up if the claim was granted one. Nobody makes it, and other copies would wait for
+/// its end until its lease has run out.
 fn end_look_up(found: &mut Operation, claim_id: ClaimId) -> Change {
     if let State::Uncertain(held) = &mut found.state
         && held.lookup.as_ref().is_some_and(|lookup| lookup.id == claim_id)
@@ -54,6 +56,7 @@ fn end_look_up(found: &mut Operation, claim_id: ClaimId) -> Change {
     Change::None
 }
 
+/// Frees the operation if the claim is current.
 fn free(found: &mut Operation, withdrawal: &Withdrawal, now: Timestamp) -> Change {
     let &Withdrawal { claim_id, retention, .. } = withdrawal;
     if found.state.current_claim() != Some(claim_id) {
@@ -67,6 +70,7 @@ fn free(found: &mut Operation, withdrawal: &Withdrawal, now: Timestamp) -> Chang
     Change::Durable
 }
 
+/// Notes in the attempt log that nothing was sent under the claim.
 fn mark_never_sent(found: &mut Operation, claim_id: ClaimId, now: Timestamp) -> Change {
     let mut change = Change::None;
     let lines = found.attempts.all_of(claim_id);

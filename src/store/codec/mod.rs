@@ -89,8 +89,8 @@ mod tests {
         ClaimRequest, Ending, Forgetting, LookUpLease, Rule as _, Settlement, State,
     };
     use crate::operation::{
-        AnswerBody, Attempt, ClaimId, FingerprintDigest, HeldStep, Key, KeyKind, OperationId,
-        OperationRequest, Outcome, Reason, RequestMode, Step, StepState, StoredAnswer, Terms,
+        AnswerBody, Attempt, ClaimId, Durations, FingerprintDigest, HeldStep, Key, KeyKind,
+        OperationId, OperationRequest, Outcome, Reason, RequestMode, Step, StepState, StoredAnswer,
         Timestamp,
     };
 
@@ -104,13 +104,13 @@ mod tests {
             fingerprint: FingerprintDigest::under("body").finish(),
             mode: RequestMode::Enforce,
         };
-        let terms = Terms {
+        let durations = Durations {
             lease: Duration::from_secs(15),
             attempt_timeout: Duration::from_mins(1),
             retention: Duration::from_hours(24),
             hold_for: Duration::from_hours(720),
         };
-        ClaimRequest::new(asked.into(), ClaimId::from_random([2; 16]), "here".into(), terms)
+        ClaimRequest::new(asked.into(), ClaimId::from_random([2; 16]), "here".into(), durations)
     }
 
     fn in_flight() -> Operation {
@@ -130,8 +130,8 @@ mod tests {
             Outcome::Failed => Ending::Failed { status: answer.status, reference },
             Outcome::Uncertain => Ending::Uncertain { answer: answer.into(), reference },
         };
-        let ClaimRequest { asked, claim_id, holder, terms, .. } = request();
-        let end = Settlement { asked, claim_id, attempt: 1, holder, terms, ending };
+        let ClaimRequest { asked, claim_id, holder, durations, .. } = request();
+        let end = Settlement { asked, claim_id, attempt: 1, holder, durations, ending };
         end.apply(Some(in_flight()), Timestamp(2_000)).operation.unwrap()
     }
 

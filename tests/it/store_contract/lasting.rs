@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use onceward::operation::state::{ClaimRequest, Claimed, Forgetting, OperationState};
-use onceward::operation::{Outcome, Reason, State, Terms};
+use onceward::operation::{Durations, Outcome, Reason, State};
 use onceward::store::StoreExt as _;
 
 use super::Harness;
@@ -51,8 +51,8 @@ pub(super) async fn s5_of_fifty_racers_on_a_lease_that_ran_out_none_is_granted(
 pub(super) async fn s5_a_lease_of_half_a_second_is_not_none(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let lease = Duration::from_millis(500);
-    let terms = Terms { lease, ..claim_on(&order).terms };
-    let request = ClaimRequest { terms, ..claim_on(&order) };
+    let durations = Durations { lease, ..claim_on(&order).durations };
+    let request = ClaimRequest { durations, ..claim_on(&order) };
     assert_eq!(store.apply(request.clone()).await.unwrap(), granted_as(1));
     harness.pass(lease - MILLISECOND).await;
     let met = Claimed::NotGranted(OperationState::InFlight { attempt: 1, lease_left: MILLISECOND });

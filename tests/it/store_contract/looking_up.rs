@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use onceward::operation::state::{
-    ClaimRequest, Claimed, Conclusion, Finding, IfInFlight, IfUncertain, LookUp, OperationState,
-    Settled,
+    ClaimRequest, Claimed, Conclusion, Finding, IfInFlight, IfUncertain, LookUpGrant,
+    OperationState, Settled,
 };
 use onceward::operation::{DecisionKind, OperationRequest, Outcome, StoredAnswer};
 use onceward::store::{Store, StoreExt as _};
@@ -53,7 +53,7 @@ pub(super) async fn s1_of_fifty_racers_one_looks_up_and_the_others_meet_it_in_fl
     });
     let told: Vec<_> = join_all(race).await.into_iter().map(Result::unwrap).collect();
     let look_ups =
-        told.iter().filter(|told| matches!(told, Claimed::LookUp(LookUp { attempt: 1, .. })));
+        told.iter().filter(|told| matches!(told, Claimed::LookUp(LookUpGrant { attempt: 1, .. })));
     assert_eq!(look_ups.count(), 1, "{told:?}");
     let in_flight = told.iter().filter(|told| {
         matches!(told, Claimed::NotGranted(OperationState::InFlight { attempt: 1, .. }))

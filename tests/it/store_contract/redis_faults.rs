@@ -8,7 +8,7 @@ use onceward::clock::Clock;
 use onceward::operation::state::{
     ClaimRequest, Claimed, Grant, OperationState, Settled, Withdrawal,
 };
-use onceward::operation::{OperationId, Outcome, Terms};
+use onceward::operation::{Durations, OperationId, Outcome};
 use onceward::store::redis::{ACL_LINE, Settings, open};
 use onceward::store::{Error, Store, StoreExt as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -319,12 +319,12 @@ async fn a_record_that_is_damaged_or_none_is_an_error_and_hides_no_other() {
 async fn what_a_deleted_record_leaves_in_the_indexes_is_swept() {
     let server = RedisServer::start().await;
     let (store, held) = (store_on(&server), order("held"));
-    let terms = Terms {
+    let durations = Durations {
         hold_for: Duration::ZERO,
         attempt_timeout: Duration::from_millis(1),
-        ..claim_on(&held).terms
+        ..claim_on(&held).durations
     };
-    let request = ClaimRequest { terms, ..claim_on(&held) };
+    let request = ClaimRequest { durations, ..claim_on(&held) };
     let Claimed::Granted(Grant { attempt, .. }) = store.apply(request.clone()).await.unwrap()
     else {
         panic!()

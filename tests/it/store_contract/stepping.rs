@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onceward::operation::state::{
     Advanced, ClaimRequest, Claimed, EventEnd, Forgetting, Grant, IfUncertain, OperationState,
-    Resolution, StepEnd, Verdict,
+    Resolution, StepSettlement, Verdict,
 };
 use onceward::operation::{OperationRequest, Outcome, Plan};
 use onceward::store::{Store, StoreExt as _};
@@ -36,7 +36,7 @@ async fn begun(
     (request, attempt)
 }
 
-fn end(claim: &(ClaimRequest, u32), step: &str, outcome: Outcome) -> StepEnd {
+fn end(claim: &(ClaimRequest, u32), step: &str, outcome: Outcome) -> StepSettlement {
     end_of_step(&claim.0, claim.1, step, outcome)
 }
 

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use http::StatusCode;
 use onceward::operation::state::{
-    ClaimRequest, Claimed, Ending, Grant, IfUncertain, Resolution, Settled, Settlement, StepEnd,
-    Verdict,
+    ClaimRequest, Claimed, Ending, Grant, IfUncertain, Resolution, Settled, Settlement,
+    StepSettlement, Verdict,
 };
 use onceward::operation::{
-    AnswerBody, ClaimId, FingerprintDigest, Key, KeyKind, KeyPart, OperationId, OperationIdParts,
-    OperationRequest, Outcome, Plan, PlannedStep, Reason, RequestMode, StoredAnswer, Terms,
+    AnswerBody, ClaimId, Durations, FingerprintDigest, Key, KeyKind, KeyPart, OperationId,
+    OperationIdParts, OperationRequest, Outcome, Plan, PlannedStep, Reason, RequestMode,
+    StoredAnswer,
 };
 use onceward::store::{Store, StoreExt as _};
 
@@ -55,13 +56,13 @@ pub(super) fn claim_on(asked: &Arc<OperationRequest>) -> ClaimRequest {
     static CLAIMS: AtomicU64 = AtomicU64::new(1);
     let number = u128::from(CLAIMS.fetch_add(1, Ordering::Relaxed));
     let claim_id = ClaimId::from_random(number.to_be_bytes());
-    let terms = Terms {
+    let durations = Durations {
         lease: LEASE,
         attempt_timeout: ATTEMPT_TIMEOUT,
         retention: RETENTION,
         hold_for: HOLD_FOR,
     };
-    ClaimRequest::new(Arc::clone(asked), claim_id, "test".into(), terms)
+    ClaimRequest::new(Arc::clone(asked), claim_id, "test".into(), durations)
 }
 
 /// Claims an operation that is free: the claim, and the attempt's number.
@@ -115,7 +116,7 @@ pub(super) fn end_of(request: &ClaimRequest, attempt: u32, outcome: Outcome) -> 
         claim_id: request.claim_id,
         attempt,
         holder: Arc::clone(&request.holder),
-        terms: request.terms,
+        durations: request.durations,
         ending,
     }
 }
@@ -139,11 +140,10 @@ pub(super) fn end_of_step(
     attempt: u32,
     step: &str,
     outcome: Outcome,
-) -> StepEnd {
-    let Settlement { asked, claim_id, attempt, holder, terms, ending } =
-        end_of(request, attempt, outcome);
-    let (plan, step) = (request.plan.clone().unwrap(), step.into());
-    StepEnd { asked, claim_id, attempt, holder, terms, plan, step, ending }
+) -> StepSettlement {
+    let settlement = end_of(request, attempt, outcome);
+    let plan = request.plan.clone().unwrap();
+    StepSettlement { settlement, plan, step: step.into() }
 }
 
 /// Claims a free operation and settles it.

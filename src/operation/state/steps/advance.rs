@@ -1,191 +1,176 @@
-//! The end of a step, and in the same atomic step the beginning of the next one.
+//! The rule of a step's end. The same atomic step begins the next step.
 
 use std::sync::Arc;
 
-use super::super::decide::note;
-use super::super::settle::{Ending, Line, log_end};
-use super::super::{Call, Change, Lease, Rule, State, Transition, lapse};
-use super::{Asks, Holder, Run, add_missing, begin, decision, ordered, run, stand};
+use super::event::{Holder, add_missing, begin, steps_of, update_state};
+use super::run::{LookUps, Run, run};
+use crate::operation::state::decisions::{add, by_setting};
+use crate::operation::state::lapse::lapse;
+use crate::operation::state::settle::{Completion, Ending, Settlement, log_end};
+use crate::operation::state::{Call, Change, Lease, Rule, State, Transition};
 use crate::operation::{
-    Attempt, AttemptLog, ClaimId, DecisionKind, HeldStep, Operation, OperationId, OperationRequest,
-    Plan, Reason, Step, StepState, StoredAnswer, Terms, Timestamp,
+    Attempt, DecisionKind, HeldStep, Operation, OperationId, Plan, Reason, Step, StepState,
+    StoredAnswer, Timestamp,
 };
 
 /// The end of a step, as its holder reports it.
 #[derive(Debug, Clone)]
-pub struct StepEnd {
-    /// What the claim asked for: written again should the record be gone.
-    pub asked: Arc<OperationRequest>,
-    /// The claim under which the step began.
-    pub claim_id: ClaimId,
-    /// The number of the attempt at the event.
-    pub attempt: u32,
-    /// The process that made it.
-    pub holder: Arc<str>,
-    /// The durations that bind the operation.
-    pub terms: Terms,
+pub struct StepSettlement {
+    /// The claim under which the step began, and how the step ended.
+    pub settlement: Settlement,
     /// The steps of the route.
     pub plan: Arc<Plan>,
-    /// Which one has ended.
+    /// The name of the step.
     pub step: Arc<str>,
-    /// How it ended.
-    pub ending: Ending,
 }
 
 /// The answer to the end of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Advanced {
-    /// Written, and this step has begun under the same claim and a fresh lease: its holder must run
-    /// it.
+    /// The outcome is recorded, and this step has begun under the same claim and a new lease. The
+    /// holder must run it.
     Next {
-        /// Which one.
+        /// The name of the step.
         step: Arc<str>,
     },
-    /// Written. Other steps of the same claim still run.
+    /// The outcome is recorded. Other steps still run under the same claim.
     Recorded,
-    /// Written, and nothing of the claim runs any more.
+    /// The outcome is recorded, and no step runs under the claim any more.
     Ended {
-        /// A copy was refused meanwhile: if the event failed, its sender may have lost it.
+        /// Whether a copy was refused since the claim. If the event failed and the copy's sender
+        /// does not come back, the event is lost.
         copy_refused: bool,
-        /// How the event stands.
+        /// What has become of the event.
         end: EventEnd,
     },
-    /// The record was gone. The outcome was written anew.
+    /// The store had lost the record. The outcome is recorded in a new one.
     RecordLost,
-    /// The step is no longer this claim's. Nothing changed but the attempt log.
+    /// The step no longer belongs to this claim. Nothing changed but the attempt log.
     Superseded,
 }
 
-/// How an event stands when no step of an attempt runs any more.
+/// What has become of an event when no step of its attempt runs any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventEnd {
-    /// All are done: what every copy gets.
+    /// All steps were done. Copies get this answer.
     Succeeded(Arc<StoredAnswer>),
-    /// The first step that is not done gives the sender its answer.
+    /// This is the first step that was not done. The sender gets the answer to it.
     Open(Arc<str>),
 }
 
 /// A step in flight or uncertain -> its outcome, for the claim under which it began. After a success
-/// the next one begins, if they run one after the other and the claim on the event is still current.
-impl Rule for StepEnd {
+/// the next step begins, if the steps run one after the other and the claim on the event is still
+/// current.
+impl Rule for StepSettlement {
     type Answer = Advanced;
     const CALL: Call = Call::Advance;
 
     fn operation(&self) -> OperationId {
-        self.asked.id
+        self.settlement.operation()
     }
 
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Advanced> {
-        let mut seen = lapse(found, now);
-        let Some(operation) = &mut seen.operation else {
-            seen.operation = Some(lost(self, now));
-            return seen.answered(Change::Durable, Advanced::RecordLost);
+        let mut lapsed = lapse(found, now);
+        let Some(operation) = &mut lapsed.operation else {
+            lapsed.operation = Some(new_record(self, now));
+            return lapsed.answered(Change::Durable, Advanced::RecordLost);
         };
+        let claim_id = self.settlement.claim_id;
         let step = operation.steps.iter().find(|step| step.name == self.step);
         let state = step.map(|step| &step.state);
-        if state.and_then(StepState::current_claim) == Some(self.claim_id) {
-            let copy_refused = copy_refused(&operation.state);
+        if state.and_then(StepState::current_claim) == Some(claim_id) {
+            let copy_refused = operation.state.copy_refused();
             settle(operation, self, now);
             follow(operation, self, copy_refused, now);
-            let advanced = outlook(operation, self, copy_refused);
-            seen.answered(Change::Durable, advanced)
-        } else if state.and_then(StepState::settled_by) == Some(self.claim_id) {
-            // The call was sent twice. Whether the first one is durable is not known.
+            let advanced = answer(operation, self, copy_refused);
+            lapsed.answered(Change::Durable, advanced)
+        } else if state.and_then(StepState::settled_by) == Some(claim_id) {
+            // The holder repeats a call whose reply was lost. The first call has changed the record,
+            // which may not be durable yet, so it is written again.
             begin_once_more(operation, self, now);
-            let advanced = outlook(operation, self, false);
-            seen.answered(Change::Durable, advanced)
+            let advanced = answer(operation, self, false);
+            lapsed.answered(Change::Durable, advanced)
         } else {
-            log_end(&mut operation.attempts, &line_of(self), &self.ending, now);
-            seen.answered(Change::Lazy, Advanced::Superseded)
+            log_end(&mut operation.attempts, &self.settlement, Some(&self.step), now);
+            lapsed.answered(Change::Lazy, Advanced::Superseded)
         }
     }
 
-    fn stands_unwritten(answer: &Advanced) -> bool {
+    fn is_valid_unwritten(answer: &Advanced) -> bool {
         *answer == Advanced::Superseded
     }
 }
 
-fn line_of(end: &StepEnd) -> Line<'_> {
-    let StepEnd { claim_id, attempt, holder, step, .. } = end;
-    Line { claim_id: *claim_id, attempt: *attempt, holder, step: Some(step) }
-}
-
 /// Writes the outcome of a step into the record.
-fn settle(operation: &mut Operation, end: &StepEnd, now: Timestamp) {
-    let StepEnd { claim_id, ending, .. } = end;
-    log_end(&mut operation.attempts, &line_of(end), ending, now);
+fn settle(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
+    let Settlement { claim_id, ref ending, .. } = end.settlement;
+    log_end(&mut operation.attempts, &end.settlement, Some(&end.step), now);
     let Some(step) = operation.steps.iter_mut().find(|step| step.name == end.step) else { return };
-    let claim_id = *claim_id;
-    let answer = match ending {
-        Ending::Succeeded { answer, .. } => {
-            let answer = Arc::clone(answer);
-            step.state = StepState::Succeeded { claim_id: Some(claim_id), answer };
-            return;
-        }
-        Ending::Failed { .. } | Ending::NeverSent { .. } => {
-            step.state = StepState::Failed { claim_id: Some(claim_id) };
-            return;
-        }
-        Ending::Uncertain { answer, .. } => Some(Arc::clone(answer)),
-        Ending::Unanswered { .. } => None,
-    };
-    let reason = ending.reason();
-    let ends_at = match &step.state {
-        StepState::InFlight { ends_at, .. } => *ends_at,
-        StepState::Uncertain(held) => held.ends_at,
-        StepState::Waiting | StepState::Succeeded { .. } | StepState::Failed { .. } => now,
-    };
-    let since = match &step.state {
-        StepState::Uncertain(held) => held.since,
-        StepState::Waiting
-        | StepState::InFlight { .. }
-        | StepState::Succeeded { .. }
-        | StepState::Failed { .. } => {
-            note(&mut operation.decisions, decision(DecisionKind::Hold, &end.step, reason, now));
-            now
+    step.state = match ending.completion() {
+        Completion::Done(answer) => StepState::Succeeded { claim_id: Some(claim_id), answer },
+        Completion::NotDone => StepState::Failed { claim_id: Some(claim_id) },
+        Completion::Unknown(answer) => {
+            let reason = ending.reason();
+            let ends_at = match &step.state {
+                StepState::InFlight { ends_at, .. } => *ends_at,
+                StepState::Uncertain(held) => held.ends_at,
+                StepState::Waiting | StepState::Succeeded { .. } | StepState::Failed { .. } => now,
+            };
+            let since = if let StepState::Uncertain(held) = &step.state {
+                held.since
+            } else {
+                let hold = by_setting(DecisionKind::Hold, Some(&end.step), reason, now);
+                add(&mut operation.decisions, hold);
+                now
+            };
+            StepState::Uncertain(HeldStep { claim_id, reason, since, ends_at, answer })
         }
     };
-    step.state = StepState::Uncertain(HeldStep { claim_id, reason, since, ends_at, answer });
 }
 
-/// What follows for the event: the next step begins, or its state is that of its steps.
-fn follow(operation: &mut Operation, end: &StepEnd, copy_refused: bool, now: Timestamp) {
-    let StepEnd { claim_id, attempt, holder, terms, plan, .. } = end;
-    let holder = Holder { claim_id: *claim_id, name: holder, terms, copy_refused };
+/// Begins the next step of the event, or sets the event's state to the one that follows from its
+/// steps.
+fn follow(operation: &mut Operation, end: &StepSettlement, copy_refused: bool, now: Timestamp) {
+    let StepSettlement { settlement, plan, .. } = end;
+    let Settlement { claim_id, attempt, holder, durations, ending, .. } = settlement;
+    let holder = Holder { claim_id: *claim_id, name: holder, durations, copy_refused };
     match &operation.state {
         State::InFlight(lease) if lease.claim_id != *claim_id => return,
-        // the latest claim stays the one that may go on
+        // A later claim has run other steps of the event since, and it may still settle them. It
+        // stays the current one.
         State::Uncertain(held) if held.claim_id != *claim_id => {
             let latest = Holder { claim_id: held.claim_id, ..holder };
-            return stand(operation, Some(plan), &latest, now);
+            return update_state(operation, Some(plan), &latest, now);
         }
         State::InFlight(_) | State::Uncertain(_) => {}
-        // the route does not have the step any more
+        // The route has lost this step since, and the event was settled without it.
         State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => return,
     }
-    let goes_on = matches!(end.ending, Ending::Succeeded { .. }) && !plan.at_once;
+    let goes_on = matches!(ending, Ending::Succeeded { .. }) && !plan.at_once;
     add_missing(&mut operation.steps, plan);
-    // nobody is asked in the middle of an attempt: that is for the next copy
-    match run(operation, plan, Asks::Nobody, now) {
+    // Look-ups are for copies. The receivers of this attempt have just been sent its steps.
+    match run(operation, plan, LookUps::None, now) {
         Run::Begin(steps) if goes_on => {
             begin(operation, plan.named(&steps), &holder, *attempt, now);
         }
         Run::Begin(_) | Run::LookUp { .. } | Run::Held | Run::Done => {
-            stand(operation, Some(plan), &holder, now);
+            update_state(operation, Some(plan), &holder, now);
         }
     }
 }
 
-/// Begins the next step once more. A holder that reports an end twice has not heard of the step that
-/// began with the first report, so it has sent nothing to that receiver, even if the lease has run
-/// out since. The step's times count from this call, as they do for its holder.
-fn begin_once_more(operation: &mut Operation, end: &StepEnd, now: Timestamp) {
-    let StepEnd { claim_id, holder, terms, plan, .. } = end;
+/// Begins the next step once more. A holder that reports an end twice has got no reply to its first
+/// report. So it does not know of the step that began then, and has sent nothing to that receiver,
+/// even if the lease has run out since. The times of the step count from this call, as they do for
+/// the holder.
+fn begin_once_more(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
+    let StepSettlement { settlement, plan, .. } = end;
+    let Settlement { claim_id, holder, durations, .. } = settlement;
     if plan.at_once || operation.state.current_claim() != Some(*claim_id) {
         return;
     }
     let began = |step: &&mut Step| match &step.state {
-        StepState::InFlight { claim_id: of, .. } => of == claim_id,
+        StepState::InFlight { claim_id: under, .. } => under == claim_id,
         StepState::Uncertain(held) => {
             held.claim_id == *claim_id && held.reason == Reason::LeaseExpired
         }
@@ -205,19 +190,18 @@ fn begin_once_more(operation: &mut Operation, end: &StepEnd, now: Timestamp) {
     operation.state = State::InFlight(Lease {
         claim_id: *claim_id,
         holder: Arc::clone(holder),
-        expires_at: now.plus(terms.lease),
+        expires_at: now.plus(durations.lease),
         ends_at,
-        hold_for: terms.hold_for,
-        copy_refused: copy_refused(&operation.state),
+        hold_for: durations.hold_for,
+        copy_refused: operation.state.copy_refused(),
     });
 }
 
-/// How the event stands, for the holder of a claim on it.
-fn outlook(operation: &Operation, end: &StepEnd, copy_refused: bool) -> Advanced {
-    let StepEnd { claim_id, plan, .. } = end;
-    let steps = ordered(&operation.steps, Some(plan));
-    let runs = |step: &&&Step| matches!(&step.state, StepState::InFlight { claim_id: of, .. } if of == claim_id);
-    if let Some(step) = steps.iter().find(runs) {
+/// The answer to the holder, from the record as it is now.
+fn answer(operation: &Operation, end: &StepSettlement, copy_refused: bool) -> Advanced {
+    let StepSettlement { settlement, plan, .. } = end;
+    let steps = steps_of(&operation.steps, Some(plan));
+    if let Some(step) = steps.iter().find(|step| step.state.is_in_flight(settlement.claim_id)) {
         let step = Arc::clone(&step.name);
         return if plan.at_once { Advanced::Recorded } else { Advanced::Next { step } };
     }
@@ -232,49 +216,36 @@ fn outlook(operation: &Operation, end: &StepEnd, copy_refused: bool) -> Advanced
     Advanced::Ended { copy_refused, end }
 }
 
-/// Of a record that is gone: steps before this one were done, or it would not have begun; of those
-/// beside it nobody knows, until their own ends are reported.
-fn lost(end: &StepEnd, now: Timestamp) -> Operation {
-    let StepEnd { asked, claim_id, attempt, holder, terms, plan, .. } = end;
-    let mut before = true;
-    let steps = plan.steps.iter().map(|planned| {
-        let ends_at = now.plus(planned.attempt_timeout);
+/// The record with this outcome, of an event whose record the store has lost. Steps before this one
+/// were done, or it would not have begun. Steps that run beside it are uncertain until their own ends
+/// are reported.
+fn new_record(end: &StepSettlement, now: Timestamp) -> Operation {
+    let StepSettlement { settlement, plan, .. } = end;
+    let Settlement { asked, claim_id, attempt, holder, durations, .. } = settlement;
+    let mut operation = Operation::begun(asked, now);
+    let mut is_before = true;
+    for planned in &plan.steps {
         let is_it = planned.name == end.step;
-        before &= !is_it;
+        is_before &= !is_it;
         let state = if plan.at_once || is_it {
-            let reason = Reason::LeaseLost;
-            let since = now;
-            let answer = None;
-            StepState::Uncertain(HeldStep { claim_id: *claim_id, reason, since, ends_at, answer })
-        } else if before {
-            let answer = Arc::new(StoredAnswer::empty(http::StatusCode::OK));
-            StepState::Succeeded { claim_id: None, answer }
+            StepState::Uncertain(HeldStep {
+                claim_id: *claim_id,
+                reason: Reason::LeaseLost,
+                since: now,
+                ends_at: now.plus(planned.attempt_timeout),
+                answer: None,
+            })
+        } else if is_before {
+            StepState::Succeeded { claim_id: None, answer: StoredAnswer::for_copies(None) }
         } else {
             StepState::Waiting
         };
-        Step { name: Arc::clone(&planned.name), state }
-    });
-    let mut attempts = AttemptLog::default();
-    let line = Attempt::begun(*attempt, *claim_id, holder, now);
-    attempts.push(Attempt { step: Some(Arc::clone(&end.step)), ..line });
-    let mut operation = Operation {
-        asked: Arc::clone(asked),
-        created_at: now,
-        state: State::Forgotten { expires_at: now },
-        attempts,
-        decisions: Vec::new(),
-        steps: steps.collect(),
-    };
-    settle(&mut operation, end, now);
-    let holder = Holder { claim_id: *claim_id, name: holder, terms, copy_refused: false };
-    stand(&mut operation, Some(plan), &holder, now);
-    operation
-}
-
-const fn copy_refused(state: &State) -> bool {
-    match state {
-        State::InFlight(lease) => lease.copy_refused,
-        State::Uncertain(held) => held.copy_refused,
-        State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => false,
+        operation.steps.push(Step { name: Arc::clone(&planned.name), state });
     }
+    let line = Attempt::begun(*attempt, *claim_id, holder, now);
+    operation.attempts.push(Attempt { step: Some(Arc::clone(&end.step)), ..line });
+    settle(&mut operation, end, now);
+    let holder = Holder { claim_id: *claim_id, name: holder, durations, copy_refused: false };
+    update_state(&mut operation, Some(plan), &holder, now);
+    operation
 }

@@ -1,48 +1,47 @@
-//! Which steps of an event a copy may run, and which it may ask about.
+//! Which steps of an event may begin, and about which the receiver may be asked.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::IfUncertain;
+use crate::operation::copies::IfUncertain;
 use crate::operation::{AttemptLog, HeldStep, Operation, Plan, PlannedStep, StepState, Timestamp};
 
-/// What is to be done about the steps of an event of which nothing is in flight.
+/// What may be done about an event of which no step is in flight.
 pub(in crate::operation::state) enum Run {
-    /// These begin.
+    /// These steps may begin.
     Begin(Vec<Arc<str>>),
-    /// Nothing can begin before the receiver of this one was asked, for so long at most.
+    /// No step can begin, but the receiver of this one may be asked whether it was done. Other
+    /// copies may not ask while `lease` lasts.
     LookUp { step: Arc<str>, lease: Duration },
-    /// Nothing can begin: what is left is held.
+    /// No step can begin: the steps that are left are held.
     Held,
-    /// All are done.
+    /// All steps were done.
     Done,
 }
 
-/// Which receivers may be asked.
-#[derive(Clone, Copy)]
-pub(in crate::operation::state) enum Asks<'a> {
-    Nobody,
-    Everybody,
-    /// Those of the steps behind this one, which was asked about just now.
-    Behind(&'a str),
+/// The steps whose receivers may be asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::operation::state) enum LookUps<'a> {
+    /// None of them.
+    None,
+    /// All of them.
+    Any,
+    /// Those after this step, whose receiver was asked just now.
+    After(&'a str),
 }
 
-/// In order, the first step that is not done, and those behind it wait; at once, all of them. One
-/// whose outcome is unknown goes by its own policy.
+/// Finds what may be done. If the steps run one after the other, that is the first one that was not
+/// done; if they run at the same time, all of them. An uncertain step goes by its own policy.
 pub(in crate::operation::state) fn run(
     operation: &Operation,
     plan: &Plan,
-    asks: Asks<'_>,
+    look_ups: LookUps<'_>,
     now: Timestamp,
 ) -> Run {
     let mut to_begin = Vec::new();
     let mut to_ask = None;
-    let mut open = false;
-    let (mut may_ask, behind) = match asks {
-        Asks::Nobody => (false, None),
-        Asks::Everybody => (true, None),
-        Asks::Behind(step) => (false, Some(step)),
-    };
+    let mut all_done = true;
+    let mut may_ask = look_ups == LookUps::Any;
     for planned in &plan.steps {
         let found = operation.steps.iter().find(|step| step.name == planned.name);
         let state = found.map_or(&StepState::Waiting, |step| &step.state);
@@ -54,31 +53,27 @@ pub(in crate::operation::state) fn run(
         };
         if begins {
             to_begin.push(Arc::clone(&planned.name));
-        } else if may_ask && matches!(state, StepState::Uncertain(_)) {
-            to_ask = to_ask.or_else(|| asked_about(planned));
+        } else if may_ask
+            && to_ask.is_none()
+            && matches!(state, StepState::Uncertain(_))
+            && let IfUncertain::LookedUp { lease, .. } = planned.if_uncertain
+        {
+            to_ask = Some(Run::LookUp { step: Arc::clone(&planned.name), lease });
         }
-        may_ask |= behind == Some(&*planned.name);
-        open = true;
+        may_ask |= look_ups == LookUps::After(&planned.name);
+        all_done = false;
+        // The receiver of a later step may rely on what the earlier ones have done.
         if !plan.at_once {
             break;
         }
     }
-    match (to_begin.is_empty(), to_ask) {
-        (false, _) => Run::Begin(to_begin),
-        (true, Some((step, lease))) => Run::LookUp { step, lease },
-        (true, None) if open => Run::Held,
-        (true, None) => Run::Done,
+    if !to_begin.is_empty() {
+        return Run::Begin(to_begin);
     }
+    to_ask.unwrap_or(if all_done { Run::Done } else { Run::Held })
 }
 
-fn asked_about(planned: &PlannedStep) -> Option<(Arc<str>, Duration)> {
-    match planned.if_uncertain {
-        IfUncertain::LookedUp { lease, .. } => Some((Arc::clone(&planned.name), lease)),
-        IfUncertain::Held | IfUncertain::Retried { .. } => None,
-    }
-}
-
-/// Whether an uncertain step is sent again without asking.
+/// Whether an uncertain step may be sent again without asking its receiver.
 fn may_attempt(
     held: &HeldStep,
     planned: &PlannedStep,

@@ -114,13 +114,13 @@ fn after_so_many_uncertain_attempts_it_is_held() {
     let mut found = uncertain();
     let mut now = at(0);
     for attempt in 2..=3 {
-        now = now.plus(terms().attempt_timeout);
+        now = now.plus(durations().attempt_timeout);
         let done = claim(found, &retrying(u8::try_from(attempt).unwrap(), 3), now);
         assert_eq!(done.result, granted(attempt));
         let end = settlement(u8::try_from(attempt).unwrap(), Outcome::Uncertain);
         found = settle(done.operation, &end, now).operation;
     }
-    now = now.plus(terms().attempt_timeout);
+    now = now.plus(durations().attempt_timeout);
     let done = claim(found, &retrying(4, 3), now);
     assert!(is_uncertain(&done.result), "{:?}", done.result);
 }
@@ -143,7 +143,8 @@ fn many_failures_leave_as_many_uncertain_attempts_as_before() {
 #[test]
 fn a_shared_success_is_told_to_those_who_waited_for_it_alone() {
     let sharing = |claim: u8, waited_for| ClaimRequest {
-        if_succeeded: IfSucceeded::Shared { waited_for },
+        remember: Remember::InFlight,
+        waited_for,
         ..request(claim)
     };
     let told = claim(succeeded(), &sharing(2, Some(1)), at(1));

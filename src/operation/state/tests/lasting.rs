@@ -64,11 +64,11 @@ fn a_refused_copy_makes_the_hold_last_longer() {
 #[test]
 fn nothing_is_given_up_while_the_upstream_may_work_on_it() {
     let mut short = request(1);
-    short.terms.hold_for = Duration::ZERO;
+    short.durations.hold_for = Duration::ZERO;
     let found = claim(None, &short, T0).operation;
     let abandoned = Some(abandon(found.clone().unwrap(), at(1)));
     let mut end = settlement(1, Outcome::Uncertain);
-    end.terms.hold_for = Duration::ZERO;
+    end.durations.hold_for = Duration::ZERO;
     let settled = settle(found.clone(), &end, at(1)).operation;
     for found in [found, abandoned, settled] {
         assert_eq!(
@@ -100,7 +100,7 @@ fn a_renewal_never_shortens_a_lease() {
 #[test]
 fn a_lease_of_less_than_a_millisecond_is_not_none() {
     let mut short = request(1);
-    short.terms.lease = Duration::from_nanos(1);
+    short.durations.lease = Duration::from_nanos(1);
     let found = claim(None, &short, T0).operation;
     assert_eq!(state_of(lapse(found.clone(), T0).operation.as_ref()), "in_flight");
     assert_eq!(state_of(lapse(found, at(1)).operation.as_ref()), "uncertain");
@@ -120,8 +120,8 @@ fn only_the_current_claim_renews() {
 
 #[test]
 fn what_was_not_to_be_held_at_all_is_given_up_by_nobody() {
-    let unheld = Terms { hold_for: Duration::ZERO, ..terms() };
-    let request = ClaimRequest { terms: unheld, ..request(1) };
+    let unheld = Durations { hold_for: Duration::ZERO, ..durations() };
+    let request = ClaimRequest { durations: unheld, ..request(1) };
     let found = claim(None, &request, T0).operation;
     let goes_on = lapse(found.clone(), at(LEASE));
     let over = lapse(found, at(ATTEMPT_TIMEOUT));

@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::operation::{
-    AnswerBody, AttemptLog, DecisionKind, Fingerprint, FingerprintDigest, Key, KeyKind,
-    OperationId, OperationRequest, Outcome, Plan, PlannedStep, RequestMode, Terms,
+    AnswerBody, AttemptLog, ClaimId, DecisionKind, Durations, Fingerprint, FingerprintDigest, Key,
+    KeyKind, Operation, OperationId, OperationRequest, Outcome, Plan, PlannedStep, Reason,
+    RequestMode, StoredAnswer,
 };
 
 const T0: Timestamp = Timestamp(1_000_000);
@@ -28,8 +29,8 @@ const fn at(millis: u64) -> Timestamp {
     Timestamp(T0.0 + millis)
 }
 
-fn terms() -> Terms {
-    Terms {
+fn durations() -> Durations {
+    Durations {
         lease: Duration::from_millis(LEASE),
         attempt_timeout: Duration::from_millis(ATTEMPT_TIMEOUT),
         retention: Duration::from_millis(RETENTION),
@@ -60,7 +61,7 @@ fn claim_of(n: u8) -> ClaimId {
 }
 
 fn request(n: u8) -> ClaimRequest {
-    ClaimRequest::new(asked("body"), claim_of(n), "here".into(), terms())
+    ClaimRequest::new(asked("body"), claim_of(n), "here".into(), durations())
 }
 
 fn answer(status: u16) -> Arc<StoredAnswer> {
@@ -73,7 +74,7 @@ fn settlement(n: u8, outcome: Outcome) -> Settlement {
         claim_id: claim_of(n),
         attempt: u32::from(n),
         holder: "here".into(),
-        terms: terms(),
+        durations: durations(),
         ending: ending(outcome),
     }
 }
@@ -93,7 +94,7 @@ fn granted(attempt: u32) -> Claimed {
 }
 
 fn looked_up(attempt: u32) -> Claimed {
-    Claimed::LookUp(LookUp { attempt, step: None })
+    Claimed::LookUp(LookUpGrant { attempt, step: None })
 }
 
 fn mismatched(attempt: u32) -> Claimed {
@@ -112,7 +113,7 @@ fn settle(found: Option<Operation>, end: &Settlement, now: Timestamp) -> Transit
     end.apply(found, now)
 }
 
-fn advance(found: Option<Operation>, end: &StepEnd, now: Timestamp) -> Transition<Advanced> {
+fn advance(found: Option<Operation>, end: &StepSettlement, now: Timestamp) -> Transition<Advanced> {
     end.apply(found, now)
 }
 
@@ -134,7 +135,7 @@ fn renew(found: Option<Operation>, n: u8, lease: Duration, now: Timestamp) -> Tr
 }
 
 fn withdraw(found: Option<Operation>, claim_id: ClaimId, now: Timestamp) -> Transition<()> {
-    let retention = terms().retention;
+    let retention = durations().retention;
     Withdrawal { operation: asked("body").id, claim_id, retention }.apply(found, now)
 }
 

@@ -134,7 +134,7 @@ impl World {
                 }
                 steps.iter().try_for_each(|step| self.begins(step, claim_id))
             }
-            Claimed::LookUp(LookUp { step, .. }) => {
+            Claimed::LookUp(LookUpGrant { step, .. }) => {
                 prop_assert!(step.is_some());
                 if !self.claims.iter().any(|(known, _)| *known == claim_id) {
                     self.claims.push((claim_id, 0));
@@ -184,7 +184,7 @@ impl World {
             }
             Happens::Renew { claim } => {
                 let id = self.newest(*claim).map_or(claim_of(0), |(id, _)| id);
-                let lease = terms().lease;
+                let lease = durations().lease;
                 let renewal = Renewal { operation: asked("body").id, claim_id: id, lease };
                 self.record = renewal.apply(found, now).operation;
                 Ok(())
@@ -259,14 +259,23 @@ impl World {
         self.told(&done.result, id)
     }
 
-    fn report(&self, claim_id: ClaimId, attempt: u32, step: &str, outcome: Outcome) -> StepEnd {
-        let Settlement { asked, holder, terms, ending, .. } = settlement(0, outcome);
-        let plan = Arc::clone(&self.plan);
-        let step = step.into();
-        StepEnd { asked, claim_id, attempt, holder, terms, plan, step, ending }
+    fn report(
+        &self,
+        claim_id: ClaimId,
+        attempt: u32,
+        step: &str,
+        outcome: Outcome,
+    ) -> StepSettlement {
+        let settlement = Settlement { claim_id, attempt, ..settlement(0, outcome) };
+        StepSettlement { settlement, plan: Arc::clone(&self.plan), step: step.into() }
     }
 
-    fn ended(&mut self, report: &StepEnd, advanced: &Advanced, was_there: bool) -> TestCaseResult {
+    fn ended(
+        &mut self,
+        report: &StepSettlement,
+        advanced: &Advanced,
+        was_there: bool,
+    ) -> TestCaseResult {
         if *advanced != Advanced::Superseded {
             self.running.remove(&report.step);
         }
@@ -274,7 +283,7 @@ impl World {
         match advanced {
             Advanced::Next { step } => {
                 prop_assert!(!self.plan.at_once);
-                self.begins(step, report.claim_id)
+                self.begins(step, report.settlement.claim_id)
             }
             Advanced::Ended { end: EventEnd::Succeeded(_), .. } => {
                 prop_assert!(self.plan.steps.iter().all(|step| self.done.contains(&step.name)));
@@ -282,7 +291,7 @@ impl World {
             }
             Advanced::RecordLost => {
                 prop_assert!(!was_there);
-                self.latest = report.attempt;
+                self.latest = report.settlement.attempt;
                 Ok(())
             }
             Advanced::Recorded | Advanced::Superseded | Advanced::Ended { .. } => Ok(()),

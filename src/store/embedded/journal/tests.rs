@@ -14,8 +14,8 @@ use super::examine::{Examined, LossKind, SECTOR, examine};
 use super::*;
 use crate::operation::state::{ClaimRequest, Ending, Rule as _, Settlement};
 use crate::operation::{
-    AnswerBody, ClaimId, FingerprintDigest, Key, KeyKind, Operation, OperationId, OperationRequest,
-    RequestMode, StoredAnswer, Terms, Timestamp,
+    AnswerBody, ClaimId, Durations, FingerprintDigest, Key, KeyKind, Operation, OperationId,
+    OperationRequest, RequestMode, StoredAnswer, Timestamp,
 };
 
 /// An operation that was answered with this body.
@@ -29,20 +29,20 @@ fn answered(number: u8, body: &[u8]) -> Operation {
         fingerprint: FingerprintDigest::under("body").finish(),
         mode: RequestMode::Enforce,
     });
-    let terms = Terms {
+    let durations = Durations {
         lease: Duration::from_secs(15),
         attempt_timeout: Duration::from_mins(1),
         retention: Duration::from_hours(24),
         hold_for: Duration::from_hours(720),
     };
     let claim_id = ClaimId::from_random([number; 16]);
-    let request = ClaimRequest::new(asked, claim_id, "here".into(), terms);
+    let request = ClaimRequest::new(asked, claim_id, "here".into(), durations);
     let claimed = request.apply(None, Timestamp(1_800_000_000_000)).operation;
     let mut answer = StoredAnswer::empty(http::StatusCode::OK);
     answer.body = AnswerBody::Kept(body.to_vec().into());
     let ending = Ending::Succeeded { answer: answer.into(), reference: None };
-    let ClaimRequest { asked, claim_id, holder, terms, .. } = request;
-    let end = Settlement { asked, claim_id, attempt: 1, holder, terms, ending };
+    let ClaimRequest { asked, claim_id, holder, durations, .. } = request;
+    let end = Settlement { asked, claim_id, attempt: 1, holder, durations, ending };
     end.apply(claimed, Timestamp(1_800_000_000_500)).operation.unwrap()
 }
 

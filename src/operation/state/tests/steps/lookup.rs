@@ -8,7 +8,7 @@ fn asked_about() -> (Arc<Plan>, Option<Operation>) {
     let ends = [("charge", Outcome::Succeeded), ("account", Outcome::Uncertain)];
     let done = claim(after(1, &plan, &ends), &claiming(2, &plan), at(2));
     let step = Some("account".into());
-    assert_eq!(done.result, Claimed::LookUp(LookUp { attempt: 1, step }));
+    assert_eq!(done.result, Claimed::LookUp(LookUpGrant { attempt: 1, step }));
     (plan, done.operation)
 }
 
@@ -58,10 +58,7 @@ fn when_the_last_step_turns_out_to_be_done_the_event_is() {
         ("mail", Outcome::Uncertain),
     ];
     let asked = claim(after(1, &plan, &ends), &claiming(2, &plan), at(2)).operation;
-    let shared = ClaimRequest {
-        if_succeeded: IfSucceeded::Shared { waited_for: None },
-        ..claiming(2, &plan)
-    };
+    let shared = ClaimRequest { remember: Remember::InFlight, ..claiming(2, &plan) };
     let conclusion = Conclusion { request: shared, ..told(&plan, "mail", Finding::Done) };
     let done = conclude(asked, &conclusion, at(3));
     assert_eq!(
@@ -81,7 +78,7 @@ fn at_once_one_request_asks_about_one_uncertain_step_after_the_other() {
         ("mail", Outcome::Uncertain),
     ];
     let first = claim(after(1, &plan, &ends), &claiming(2, &plan), at(2));
-    let about = |step: &str| Claimed::LookUp(LookUp { attempt: 1, step: Some(step.into()) });
+    let about = |step: &str| Claimed::LookUp(LookUpGrant { attempt: 1, step: Some(step.into()) });
     assert_eq!(first.result, about("charge"));
     let second = conclude(first.operation.clone(), &told(&plan, "charge", Finding::Unknown), at(3));
     assert_eq!(second.result, about("mail"));

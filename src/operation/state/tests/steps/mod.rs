@@ -32,8 +32,7 @@ fn claiming(n: u8, plan: &Arc<Plan>) -> ClaimRequest {
     ClaimRequest { plan: Some(Arc::clone(plan)), ..request(n) }
 }
 
-fn end(n: u8, plan: &Arc<Plan>, step: &str, outcome: Outcome) -> StepEnd {
-    let Settlement { asked, claim_id, attempt, holder, terms, .. } = settlement(n, outcome);
+fn end(n: u8, plan: &Arc<Plan>, step: &str, outcome: Outcome) -> StepSettlement {
     let reference = None;
     let ending = match outcome {
         Outcome::Succeeded => Ending::Succeeded { answer: named_answer(step), reference },
@@ -42,7 +41,7 @@ fn end(n: u8, plan: &Arc<Plan>, step: &str, outcome: Outcome) -> StepEnd {
     };
     let plan = Arc::clone(plan);
     let step = step.into();
-    StepEnd { asked, claim_id, attempt, holder, terms, plan, step, ending }
+    StepSettlement { settlement: Settlement { ending, ..settlement(n, outcome) }, plan, step }
 }
 
 /// Tells which step an answer is of.

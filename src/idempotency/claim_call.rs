@@ -1,0 +1,200 @@
+//! Asks the store for an operation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::claim::Claim;
+use super::disposition::Disposition;
+use super::executor::Context;
+use super::lookup::LookUpResult;
+use super::policy::Policy;
+use super::request::KeyedRequest;
+use crate::clock::Moment;
+use crate::operation::state::{
+    ClaimRequest, Claimed, Conclusion, IfInFlight, LookUpGrant, OperationState,
+};
+use crate::operation::{ClaimId, OperationRequest};
+use crate::store::{self, StoreExt as _};
+use crate::telemetry::chain;
+
+/// How a request asks for its operation.
+#[derive(Debug)]
+pub(super) struct ClaimOptions {
+    /// The route's place for an attempt. Without one the request only reads the state.
+    pub(super) place: Option<OwnedSemaphorePermit>,
+    /// What the request does if another attempt is in flight.
+    pub(super) if_in_flight: IfInFlight,
+    /// The number of the attempt that the request has waited for.
+    pub(super) waited_for: Option<u32>,
+    /// Whether the request may ask the receiver about an uncertain operation. A request that waited
+    /// never does: the attempt it waited for just ended uncertain.
+    pub(super) may_look_up: bool,
+}
+
+impl ClaimOptions {
+    /// The options of a request that has not waited.
+    pub(super) const fn new(place: Option<OwnedSemaphorePermit>, if_in_flight: IfInFlight) -> Self {
+        Self { place, if_in_flight, waited_for: None, may_look_up: true }
+    }
+
+    /// The options of a request that has waited for this attempt.
+    pub(super) const fn after_waiting(
+        place: Option<OwnedSemaphorePermit>,
+        if_in_flight: IfInFlight,
+        waited_for: u32,
+    ) -> Self {
+        Self { place, if_in_flight, waited_for: Some(waited_for), may_look_up: false }
+    }
+}
+
+/// The result of a claim.
+#[derive(Debug)]
+pub(super) enum ClaimResult {
+    /// This request makes the next attempt.
+    Granted(Claim),
+    /// This request makes no attempt. The operation is in this state.
+    NotGranted(OperationState),
+    /// This request would make the next attempt, but its route has no place for one.
+    NoPlace,
+}
+
+impl Context<'_> {
+    /// Claims the operation of a request. If the store grants a look-up, the receiver is asked, and
+    /// the result is that of the claim after what it said.
+    ///
+    /// # Errors
+    /// The store could not answer. If it may have granted the claim, the claim is being withdrawn.
+    pub(super) async fn claim(
+        self,
+        keyed: &KeyedRequest,
+        options: ClaimOptions,
+    ) -> Result<ClaimResult, store::Error> {
+        let has_place = options.place.is_some();
+        let mut call = ClaimCall::new(self, &keyed.asked, options)?;
+        let mut claimed = call.send().await?;
+        loop {
+            match claimed {
+                // Steps are looked up one after the other, so a look-up may follow a look-up.
+                Claimed::LookUp(granted) => {
+                    claimed = Box::pin(call.look_up(keyed, granted)).await;
+                }
+                Claimed::Granted(grant) => {
+                    let ClaimCall { request, asked_at, place, .. } = call;
+                    let Some(place) = place else { return Ok(ClaimResult::NoPlace) };
+                    let claim = Claim::new(self.executor, request, grant, asked_at, place);
+                    return Ok(ClaimResult::Granted(claim));
+                }
+                Claimed::NotGranted(OperationState::Free) if !has_place => {
+                    return Ok(ClaimResult::NoPlace);
+                }
+                Claimed::NotGranted(state) => return Ok(ClaimResult::NotGranted(state)),
+            }
+        }
+    }
+
+    /// The disposition that a copy of this request would have now. Claims nothing.
+    pub(super) async fn look(self, asked: &Arc<OperationRequest>) -> Disposition {
+        if let Some(state) = self.executor.recalled(asked, self.handler) {
+            return Disposition::of(asked.id, state);
+        }
+        let options = ClaimOptions::new(None, IfInFlight::Refused);
+        let claimed = match ClaimCall::new(self, asked, options) {
+            Ok(mut call) => call.send().await,
+            Err(error) => Err(error),
+        };
+        match claimed {
+            Ok(Claimed::NotGranted(state)) => Disposition::of(asked.id, state),
+            // A call without a place is granted nothing.
+            Ok(Claimed::Granted(_) | Claimed::LookUp(_)) => {
+                Disposition::of(asked.id, OperationState::Free)
+            }
+            Err(_) => Disposition::StoreUnavailable,
+        }
+    }
+}
+
+/// A claim on its way to the store.
+struct ClaimCall<'a> {
+    context: Context<'a>,
+    request: ClaimRequest,
+    /// When the latest call was sent. The lease that it grants is counted from here.
+    asked_at: Moment,
+    place: Option<OwnedSemaphorePermit>,
+}
+
+impl<'a> ClaimCall<'a> {
+    fn new(
+        context: Context<'a>,
+        asked: &Arc<OperationRequest>,
+        options: ClaimOptions,
+    ) -> Result<Self, store::Error> {
+        let Context { executor, handler, .. } = context;
+        executor.withdrawals.check_room()?;
+        let ClaimOptions { place, if_in_flight, waited_for, may_look_up } = options;
+        let &Policy { durations, if_uncertain, remember, ref forward_key, .. } = &handler.policy;
+        let request = ClaimRequest {
+            asked: Arc::clone(asked),
+            claim_id: new_claim_id()?,
+            holder: Arc::clone(&executor.holder),
+            durations,
+            may_grant: place.is_some(),
+            if_in_flight,
+            if_uncertain,
+            may_look_up,
+            remember,
+            waited_for,
+            forward_key: forward_key.as_ref().map(|name| name.as_str().into()),
+            plan: handler.receivers.plan().cloned(),
+        };
+        Ok(Self { context, request, asked_at: executor.clock.moment(), place })
+    }
+
+    async fn send(&mut self) -> Result<Claimed, store::Error> {
+        let executor = self.context.executor;
+        self.asked_at = executor.clock.moment();
+        let claimed = executor.store.apply(self.request.clone()).await;
+        claimed.inspect_err(|error| {
+            // Without a reply nothing is sent, but the store may have granted the claim. Then the
+            // operation would be in flight until the lease ran out, and held after that.
+            if error.may_have_applied() && self.request.may_grant {
+                self.withdraw();
+            }
+        })
+    }
+
+    /// Asks the receiver, and reports to the store what it found.
+    async fn look_up(&mut self, keyed: &KeyedRequest, granted: LookUpGrant) -> Claimed {
+        let LookUpGrant { attempt, step } = granted;
+        let executor = self.context.executor;
+        let result = self.context.look_up(keyed, step.as_deref(), attempt).await;
+        let LookUpResult { finding, reason, reference } = result;
+        self.asked_at = executor.clock.moment();
+        let request = self.request.clone();
+        let conclusion = Conclusion { request, step, finding, reason, reference };
+        executor.store.apply(conclusion).await.unwrap_or_else(|error| {
+            tracing::warn!(
+                operation.id = %self.request.asked.id,
+                error = %chain(&error),
+                "what a look-up has found could not be recorded"
+            );
+            // Whether or not the report took effect, other copies must not wait for the end of this
+            // look-up, and the report may have been granted an attempt.
+            self.withdraw();
+            OperationState::Uncertain { attempt, ends_in: Duration::ZERO }.into()
+        })
+    }
+
+    fn withdraw(&self) {
+        let ClaimRequest { asked, claim_id, durations, .. } = &self.request;
+        self.context.executor.withdrawals.begin(asked.id, *claim_id, *durations);
+    }
+}
+
+fn new_claim_id() -> Result<ClaimId, store::Error> {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits)
+        .map_err(|_| store::Error::Unavailable("the machine has no random numbers"))?;
+    Ok(ClaimId::from_random(bits))
+}

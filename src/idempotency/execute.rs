@@ -1,0 +1,93 @@
+//! The path of a request: claim, wait, attempt, answer.
+
+use std::sync::Arc;
+
+use super::attempt::Attempt;
+use super::claim_call::{ClaimOptions, ClaimResult};
+use super::disposition::Disposition;
+use super::executor::{Context, Executor};
+use super::pending_reply::PendingReply;
+use super::policy::WhenStoreFails;
+use super::request::KeyedRequest;
+use super::route_handler::RouteHandler;
+use super::wait::Wait;
+use crate::operation::state::{IfInFlight, OperationState};
+use crate::store;
+use crate::telemetry::chain;
+
+impl Executor {
+    /// Does the operation of a request once, and gives the request's disposition. Ask
+    /// [`Executor::recall`] first: this always claims.
+    ///
+    /// # Cancel safety
+    /// The work goes on if the future is dropped: the sender has hung up, and the operation must be
+    /// recorded all the same.
+    pub async fn execute(
+        self: &Arc<Self>,
+        keyed: KeyedRequest,
+        handler: &Arc<RouteHandler>,
+    ) -> Disposition {
+        let operation = keyed.asked.id;
+        let (reply, answer) = PendingReply::new(handler.deadline(keyed.arrived));
+        let executor = Arc::clone(self);
+        let handler = Arc::clone(handler);
+        self.running.spawn(async move {
+            let context = Context { executor: &executor, handler: &handler, reply: &reply };
+            context.execute(keyed).await;
+        });
+        // If the task has panicked, its reply was dropped without an answer.
+        answer.await.unwrap_or(Disposition::lost(operation))
+    }
+}
+
+impl Context<'_> {
+    async fn execute(self, keyed: KeyedRequest) {
+        let Self { executor, handler, reply } = self;
+        let if_in_flight = handler.policy.if_in_flight;
+        let options = ClaimOptions::new(handler.place(), if_in_flight);
+        let mut claimed = self.claim(&keyed, options).await;
+        if if_in_flight == IfInFlight::Waits
+            && let Ok(ClaimResult::NotGranted(OperationState::InFlight { attempt, .. })) = claimed
+        {
+            let wait = Wait { context: self, keyed: &keyed };
+            claimed = Box::pin(wait.run(attempt)).await;
+        }
+        match claimed {
+            // The futures that most copies never run are in boxes. Otherwise the task of every copy
+            // would be as large as they are.
+            Ok(ClaimResult::Granted(claim)) => {
+                Box::pin(Attempt { context: self, claim, keyed }.run()).await;
+            }
+            Ok(ClaimResult::NotGranted(state)) => {
+                reply.send(Disposition::of(keyed.asked.id, state));
+            }
+            Ok(ClaimResult::NoPlace) => reply.send(executor.overloaded()),
+            Err(error) => Box::pin(self.without_claim(&error, keyed)).await,
+        }
+    }
+
+    /// Refuses a request that the store could not claim, or forwards it unprotected if the route
+    /// wants that.
+    async fn without_claim(self, error: &store::Error, keyed: KeyedRequest) {
+        let Self { executor, handler, reply } = self;
+        let id = keyed.asked.id;
+        // If the store has met an attempt, or a record that it cannot read, the operation may have
+        // been done. Then the request is refused even on a route that forwards without a store.
+        let may_pass = error.leaves_state_unknown();
+        let error = chain(error);
+        match handler.policy.when_store_fails {
+            WhenStoreFails::Forward if may_pass => {
+                let Some(_place) = handler.place() else {
+                    return reply.send(executor.overloaded());
+                };
+                tracing::error!(operation.id = %id, error, "no claim: forwarded unprotected");
+                executor.metrics.unprotected.inc();
+                self.pass_on(keyed.request).await;
+            }
+            WhenStoreFails::Forward | WhenStoreFails::Refuse => {
+                tracing::error!(operation.id = %id, error, "no claim, so nothing is forwarded");
+                reply.send(Disposition::StoreUnavailable);
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What all requests share: the store, and the work under way.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::disposition::Disposition;
+use super::pending_reply::PendingReply;
+use super::route_handler::RouteHandler;
+use super::waiters::Waiters;
+use super::withdraw::Withdrawals;
+use crate::budget::Budget;
+use crate::clock::Clock;
+use crate::operation::OperationRequest;
+use crate::operation::state::{OperationState, Remember};
+use crate::store::Store;
+use crate::telemetry::{Limit, Metrics};
+
+/// Does each operation once. All routes of a process share one executor.
+#[derive(Debug)]
+pub struct Executor {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) clock: Clock,
+    /// The name of this process in claims.
+    pub(super) holder: Arc<str>,
+    pub(super) metrics: Arc<Metrics>,
+    /// The memory for bodies.
+    pub(super) budget: Budget,
+    pub(super) waiters: Waiters,
+    pub(super) withdrawals: Withdrawals,
+    /// The tasks that work on requests.
+    pub(super) running: TaskTracker,
+    /// Cancelled when the attempts in flight must end.
+    pub(super) stop: CancellationToken,
+}
+
+/// What the work on one request needs in every file of this module.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) executor: &'a Executor,
+    /// The request's route.
+    pub(super) handler: &'a RouteHandler,
+    /// The way back to the sender.
+    pub(super) reply: &'a PendingReply,
+}
+
+impl Executor {
+    /// Makes an executor that claims operations in `store` in the name of `holder`.
+    pub fn new(
+        store: Arc<dyn Store>,
+        holder: Arc<str>,
+        clock: Clock,
+        metrics: Arc<Metrics>,
+        budget: Budget,
+    ) -> Arc<Self> {
+        let withdrawals = Withdrawals::new(Arc::clone(&store), Arc::clone(&metrics));
+        Arc::new(Self {
+            store,
+            clock,
+            holder,
+            metrics,
+            budget,
+            waiters: Waiters::default(),
+            withdrawals,
+            running: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        })
+    }
+
+    /// The disposition of a copy whose success is in memory. Such a copy needs neither a task nor a
+    /// request for the upstream, so callers ask this before they make a [`KeyedRequest`].
+    ///
+    /// [`KeyedRequest`]: super::KeyedRequest
+    pub fn recall(&self, asked: &OperationRequest, handler: &RouteHandler) -> Option<Disposition> {
+        Some(Disposition::of(asked.id, self.recalled(asked, handler)?))
+    }
+
+    /// The state that a claim would report, if the store knows it without a call.
+    pub(super) fn recalled(
+        &self,
+        asked: &OperationRequest,
+        handler: &RouteHandler,
+    ) -> Option<OperationState> {
+        match handler.policy.remember {
+            Remember::Retention => self.store.recall(asked),
+            // A later request is a new event, so it must claim.
+            Remember::InFlight => None,
+        }
+    }
+
+    /// The disposition of a request for which its route has no place (`in_flight_max`).
+    pub(super) fn overloaded(&self) -> Disposition {
+        self.metrics.limit_reached(Limit::InFlight);
+        Disposition::Overloaded
+    }
+
+    /// Waits until all work has ended. The caller must have stopped taking requests.
+    pub async fn finish(&self) {
+        self.running.close();
+        self.running.wait().await;
+    }
+
+    /// Ends the attempts that are in flight. Those that may have reached their upstream are recorded
+    /// as uncertain; [`Executor::finish`] waits for that.
+    pub fn abort(&self) {
+        self.stop.cancel();
+    }
+
+    /// How many requests are being worked on.
+    pub fn under_way(&self) -> usize {
+        self.running.len()
+    }
+}

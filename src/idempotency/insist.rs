@@ -1,0 +1,70 @@
+//! Records an outcome although the store fails: tries again, and answers the sender in time.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use super::lease::Lease;
+use crate::store;
+use crate::telemetry::chain;
+
+/// The pause after the first failure. It doubles with each further one.
+const PAUSE_FIRST: Duration = Duration::from_millis(50);
+/// The longest pause.
+const PAUSE_LAST: Duration = Duration::from_secs(5);
+
+/// Calls until the store has answered, and notifies `failed` after each failure.
+///
+/// # Errors
+/// The record cannot be read, and the lease has run out.
+pub(super) async fn insist<T, F: Future<Output = Result<T, store::Error>>>(
+    lease: &Lease,
+    failed: &Notify,
+    mut call: impl FnMut() -> F,
+) -> Result<T, store::Error> {
+    let mut pause = PAUSE_FIRST;
+    loop {
+        let error = match call().await {
+            Ok(answered) => return Ok(answered),
+            Err(error) => error,
+        };
+        failed.notify_one();
+        // Such a record does not become readable by itself, and the claim has a place of its route.
+        if matches!(error, store::Error::Unreadable(..)) && lease.left().is_zero() {
+            return Err(error);
+        }
+        tracing::warn!(
+            operation.id = %lease.operation(),
+            error = %chain(&error),
+            "an outcome is not recorded yet"
+        );
+        sleep(pause).await;
+        pause = PAUSE_LAST.min(pause * 2);
+    }
+}
+
+/// Waits until an outcome is recorded. If the lease ends first and the store has failed, calls
+/// `give_up` once, so that the sender gets its answer, and goes on recording.
+pub(super) async fn record_or_give_up<T>(
+    lease: &Lease,
+    failed: &Notify,
+    recording: impl Future<Output = T>,
+    give_up: impl FnOnce(),
+) -> T {
+    let mut recording = pin!(recording);
+    let out_of_time = async {
+        lease.give_up_at_its_end().await;
+        // A call that is still under way may yet be answered: the sender waits for it.
+        failed.notified().await;
+    };
+    tokio::select! {
+        biased;
+        recorded = &mut recording => recorded,
+        () = out_of_time => {
+            give_up();
+            recording.await
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The input of the executor.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::budget::Reserved;
+use crate::operation::OperationRequest;
+use crate::upstream::Request;
+
+/// A request whose operation is known.
+#[derive(Debug)]
+pub struct KeyedRequest {
+    /// The operation that the request asks for.
+    pub asked: Arc<OperationRequest>,
+    /// The key as one text, as the receiver knows it; empty if it has several parts.
+    pub key: String,
+    /// The request for the upstream.
+    pub request: Request,
+    /// Makes the requests for the steps; none on a route without steps.
+    pub steps: Option<Box<dyn StepRequests>>,
+    /// When the request arrived. `answer_within` counts from here.
+    pub arrived: Instant,
+    /// The reserved memory of its body.
+    pub memory: Reserved,
+}
+
+/// Makes the requests for the steps of an event.
+///
+/// A request is made when its step begins, because most copies of an event never begin one.
+pub trait StepRequests: Debug + Send + Sync {
+    /// The request for the step at this index; none if there is no such step.
+    fn of(&self, step: usize) -> Option<Request>;
+}

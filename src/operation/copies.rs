@@ -1,0 +1,44 @@
+//! What a route's settings say about copies of an operation in each state.
+
+use std::time::Duration;
+
+/// What happens to a copy of an operation in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfInFlight {
+    /// The copy is refused: its sender is told to come back. The record notes that, because a
+    /// sender that does not come back loses the event if the attempt fails.
+    Refused,
+    /// The copy waits for the outcome.
+    Waits,
+}
+
+/// What happens to a copy of an uncertain operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfUncertain {
+    /// The copy is refused until an operator resolves the operation.
+    Held,
+    /// The copy makes the next attempt as soon as the last one must have ended. An upstream that
+    /// was paused may still finish that one, so an operation may be done twice.
+    Retried {
+        /// With so many uncertain attempts, the operation is held.
+        attempts_max: u32,
+    },
+    /// The receiver is asked whether the operation was done, by one copy at a time. If it was not
+    /// done, the copy makes the next attempt under the conditions of `Retried`.
+    LookedUp {
+        /// With so many uncertain attempts, the operation is not sent again.
+        attempts_max: u32,
+        /// How long one look-up keeps other copies from asking.
+        lease: Duration,
+    },
+}
+
+/// Which copies of a success get its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remember {
+    /// All copies, until the retention has passed.
+    Retention,
+    /// Only copies that arrived while the attempt was in flight and waited for it. Every later
+    /// request is a new event. For senders whose events have no id.
+    InFlight,
+}

@@ -1,0 +1,112 @@
+//! The rule of a look-up's end.
+
+use std::sync::Arc;
+
+use super::decisions::add;
+use super::grant::grant;
+use super::lapse::lapse;
+use super::next::may_attempt;
+use super::{
+    Call, Change, ClaimRequest, Claimed, Conclusion, Finding, IfUncertain, OperationState, Rule,
+    State, Success, Transition, steps,
+};
+use crate::operation::{Decision, DecisionKind, Operation, OperationId, StoredAnswer, Timestamp};
+
+/// Who decided, in the list of decisions.
+const LOOKUP: &str = "lookup";
+
+/// uncertain -> succeeded | in flight | uncertain, by what the look-up found.
+impl Rule for Conclusion {
+    type Answer = Claimed;
+    const CALL: Call = Call::Conclude;
+
+    fn operation(&self) -> OperationId {
+        self.request.asked.id
+    }
+
+    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Claimed> {
+        let mut lapsed = lapse(found, now);
+        let current = lapsed.operation.take_if(|found| is_current(&found.state, self));
+        let done = if let Some(operation) = current {
+            conclude(operation, self, now)
+        } else {
+            // Meanwhile the attempt was settled late, an operator decided, or the lease ran out and
+            // another copy asked. The finding may be out of date, so it changes nothing.
+            let look = ClaimRequest { may_grant: false, ..self.request.clone() };
+            look.apply(lapsed.operation, now)
+        };
+        done.after(lapsed.change, lapsed.hold_ended)
+    }
+
+    fn is_valid_unwritten(answer: &Claimed) -> bool {
+        ClaimRequest::is_valid_unwritten(answer)
+    }
+}
+
+fn conclude(
+    mut operation: Operation,
+    conclusion: &Conclusion,
+    now: Timestamp,
+) -> Transition<Claimed> {
+    let Conclusion { request, step, finding, .. } = conclusion;
+    add(&mut operation.decisions, decision(conclusion, now));
+    if let (Some(step), Some(plan)) = (step, &request.plan) {
+        return steps::conclude(operation, plan, step, conclusion, now);
+    }
+    let attempt = operation.attempts.latest_number();
+    let attempts_max = match request.if_uncertain {
+        IfUncertain::LookedUp { attempts_max, .. } | IfUncertain::Retried { attempts_max } => {
+            attempts_max
+        }
+        IfUncertain::Held => 0,
+    };
+    let State::Uncertain(held) = &mut operation.state else {
+        return request.apply(Some(operation), now);
+    };
+    let result = match finding {
+        Finding::Done => {
+            let answer = StoredAnswer::for_copies(held.answer.as_ref());
+            let result = OperationState::Succeeded { attempt, answer: Arc::clone(&answer) };
+            operation.state = State::Succeeded(Success {
+                claim_id: None,
+                settled_at: now,
+                expires_at: now.plus(request.durations.retention),
+                answer,
+            });
+            result.into()
+        }
+        // *Not done* means *not yet* while the upstream may still be working on the last attempt.
+        Finding::NotDone if may_attempt(held, &operation.attempts, attempts_max, now) => {
+            return grant(Some(operation), request, now);
+        }
+        Finding::NotDone | Finding::Unknown => {
+            held.lookup = None;
+            held.refuse(attempt, now)
+        }
+    };
+    Transition::to(operation, Change::Durable, result)
+}
+
+/// Whether the look-up that this report ends is the one that was granted last.
+fn is_current(state: &State, conclusion: &Conclusion) -> bool {
+    let Conclusion { request, step, .. } = conclusion;
+    let State::Uncertain(held) = state else { return false };
+    let lookup = held.lookup.as_ref();
+    lookup.is_some_and(|lookup| lookup.id == request.claim_id && lookup.step == *step)
+}
+
+fn decision(conclusion: &Conclusion, now: Timestamp) -> Decision {
+    let Conclusion { step, finding, reason, reference, .. } = conclusion;
+    let finding = finding.as_str();
+    let reason = match step {
+        Some(step) => format!("{step}: {finding}: {reason}"),
+        None => format!("{finding}: {reason}"),
+    };
+    Decision {
+        at: now,
+        by: LOOKUP.to_owned(),
+        kind: DecisionKind::LookedUp,
+        reason,
+        reference: reference.clone(),
+    }
+}

@@ -1,0 +1,91 @@
+//! What a copy of an uncertain operation may do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::steps::{LookUps, Run, run};
+use super::{ClaimRequest, Held, IfUncertain, State};
+use crate::operation::{AttemptLog, Operation, Plan, Timestamp};
+
+/// What a copy of an uncertain operation may do.
+pub(super) enum Next {
+    /// Nothing: the operation is held.
+    Held,
+    /// Make the next attempt.
+    Attempt,
+    /// Ask the receiver about the operation, or about this step of it.
+    LookUp {
+        /// The step; none on a route without steps.
+        step: Option<Arc<str>>,
+        /// How long the look-up keeps other copies from asking.
+        lease: Duration,
+    },
+    /// Wait: another copy is asking the receiver.
+    AwaitLookUp {
+        /// How long the lease of that look-up lasts from now.
+        lease_left: Duration,
+    },
+}
+
+/// What a copy may do about an operation, if that is uncertain.
+pub(super) fn next(operation: &Operation, request: &ClaimRequest, now: Timestamp) -> Next {
+    let State::Uncertain(held) = &operation.state else { return Next::Held };
+    let attempts = &operation.attempts;
+    // One look-up at a time, so that many copies do not overrun a receiver in trouble. The request
+    // that has the look-up may claim again: its own call was repeated.
+    if let Some(lookup) = &held.lookup
+        && now < lookup.until
+        && lookup.id != request.claim_id
+    {
+        return Next::AwaitLookUp { lease_left: now.until(lookup.until) };
+    }
+    // A claim id makes one attempt only. A call that arrives after its own attempt became uncertain
+    // must not begin another one.
+    if !request.may_grant || attempts.knows(request.claim_id) {
+        return Next::Held;
+    }
+    if let Some(plan) = &request.plan {
+        return next_of_steps(operation, plan, request, now);
+    }
+    match request.if_uncertain {
+        IfUncertain::Retried { attempts_max } if may_attempt(held, attempts, attempts_max, now) => {
+            Next::Attempt
+        }
+        IfUncertain::LookedUp { lease, .. } if request.may_look_up => {
+            Next::LookUp { step: None, lease }
+        }
+        IfUncertain::Held | IfUncertain::Retried { .. } | IfUncertain::LookedUp { .. } => {
+            Next::Held
+        }
+    }
+}
+
+fn next_of_steps(
+    operation: &Operation,
+    plan: &Plan,
+    request: &ClaimRequest,
+    now: Timestamp,
+) -> Next {
+    // The event became uncertain before its route had steps. Nobody knows which of the receivers
+    // it has reached, so none of them may get it again.
+    if operation.steps.is_empty() {
+        return Next::Held;
+    }
+    let look_ups = if request.may_look_up { LookUps::Any } else { LookUps::None };
+    match run(operation, plan, look_ups, now) {
+        Run::Begin(_) | Run::Done => Next::Attempt,
+        Run::LookUp { step, lease } => Next::LookUp { step: Some(step), lease },
+        Run::Held => Next::Held,
+    }
+}
+
+/// Whether the upstream cannot be working on the operation any more, and fewer than `attempts_max`
+/// attempts were uncertain.
+pub(super) fn may_attempt(
+    held: &Held,
+    attempts: &AttemptLog,
+    attempts_max: u32,
+    now: Timestamp,
+) -> bool {
+    held.ends_at <= now && attempts.uncertain(None) < attempts_max
+}

@@ -1,0 +1,88 @@
+//! The end of a look-up about one of the steps.
+
+use std::sync::Arc;
+
+use super::event::{Holder, update_state};
+use super::run::{LookUps, Run, run};
+use crate::operation::state::{
+    Change, Claimed, Conclusion, Finding, IfUncertain, LookUpLease, OperationState, Rule as _,
+    State, Transition,
+};
+use crate::operation::{Operation, Plan, StepState, StoredAnswer, Timestamp};
+
+/// An uncertain event -> the state that follows from the finding. The same request may then be
+/// granted the steps that can begin, or a look-up about a later step.
+pub(in crate::operation::state) fn conclude(
+    mut operation: Operation,
+    plan: &Plan,
+    step: &Arc<str>,
+    conclusion: &Conclusion,
+    now: Timestamp,
+) -> Transition<Claimed> {
+    let request = &conclusion.request;
+    let attempt = operation.attempts.latest_number();
+    let is_settled = settle(&mut operation, plan, step, conclusion.finding, now);
+    let next = run(&operation, plan, LookUps::After(step), now);
+    let State::Uncertain(held) = &mut operation.state else {
+        return request.apply(Some(operation), now);
+    };
+    held.lookup = None;
+    if is_settled {
+        let holder = Holder {
+            claim_id: held.claim_id,
+            name: &request.holder,
+            durations: &request.durations,
+            copy_refused: held.copy_refused,
+        };
+        update_state(&mut operation, Some(plan), &holder, now);
+        // The success goes to this request even on a route that shares successes only with waiters:
+        // a claim would take it for a new event.
+        if let State::Succeeded(success) = &operation.state {
+            let answer = Arc::clone(&success.answer);
+            let result = OperationState::Succeeded { attempt, answer };
+            return Transition::to(operation, Change::Durable, result.into());
+        }
+        return request.apply(Some(operation), now).after(Change::Durable, false);
+    }
+    let result = match next {
+        Run::LookUp { step, lease } => {
+            let id = request.claim_id;
+            let lease = LookUpLease { id, until: now.plus(lease), step: Some(step) };
+            held.grant_look_up(attempt, lease, now)
+        }
+        Run::Begin(_) | Run::Held | Run::Done => held.refuse(attempt, now),
+    };
+    Transition::to(operation, Change::Durable, result)
+}
+
+/// Records the finding at the step. False if the step stays uncertain.
+fn settle(
+    operation: &mut Operation,
+    plan: &Plan,
+    name: &Arc<str>,
+    finding: Finding,
+    now: Timestamp,
+) -> bool {
+    let Some(step) = operation.steps.iter_mut().find(|step| step.name == *name) else {
+        return false;
+    };
+    let StepState::Uncertain(held) = &step.state else { return false };
+    let planned = plan.steps.iter().find(|planned| planned.name == *name);
+    let attempts_max = match planned.map(|planned| planned.if_uncertain) {
+        Some(IfUncertain::LookedUp { attempts_max, .. }) => attempts_max,
+        Some(IfUncertain::Held | IfUncertain::Retried { .. }) | None => 0,
+    };
+    let attempts = operation.attempts.uncertain(Some(name));
+    step.state = match finding {
+        Finding::Done => {
+            let answer = StoredAnswer::for_copies(held.answer.as_ref());
+            StepState::Succeeded { claim_id: None, answer }
+        }
+        // *Not done* means *not yet* while the receiver may still be working on the last attempt.
+        Finding::NotDone if held.ends_at <= now && attempts < attempts_max => {
+            StepState::Failed { claim_id: None }
+        }
+        Finding::NotDone | Finding::Unknown => return false,
+    };
+    true
+}

@@ -1,0 +1,290 @@
+//! The steps of an event begin and end, and the state of the event follows from theirs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::run::{LookUps, Run, run};
+use crate::operation::state::decisions::{add, by_setting};
+use crate::operation::state::{
+    Change, ClaimRequest, Claimed, Failure, Grant, Held, Lease, OperationState, State, Success,
+    Transition,
+};
+use crate::operation::{
+    Attempt, ClaimId, DecisionKind, Durations, HeldStep, Operation, Outcome, Plan, PlannedStep,
+    Reason, Step, StepState, StoredAnswer, Timestamp,
+};
+
+/// The holder of a claim on the event.
+pub(super) struct Holder<'a> {
+    pub(super) claim_id: ClaimId,
+    /// The process.
+    pub(super) name: &'a Arc<str>,
+    pub(super) durations: &'a Durations,
+    /// Whether a copy was refused since the claim.
+    pub(super) copy_refused: bool,
+}
+
+/// (none), failed, forgotten, uncertain -> in flight, with the steps that begin now.
+pub(in crate::operation::state) fn grant(
+    mut operation: Operation,
+    request: &ClaimRequest,
+    plan: &Plan,
+    now: Timestamp,
+) -> Transition<Claimed> {
+    // A grant after a success is a new event under the same key (`remember = "in-flight"`). After a
+    // failure the steps that were done stay done.
+    if matches!(operation.state, State::Succeeded(_) | State::Forgotten { .. }) {
+        free_all(&mut operation.steps);
+    }
+    add_missing(&mut operation.steps, plan);
+    let holder = Holder {
+        claim_id: request.claim_id,
+        name: &request.holder,
+        durations: &request.durations,
+        copy_refused: false,
+    };
+    let attempt = operation.attempts.latest_number();
+    let result = match run(&operation, plan, LookUps::None, now) {
+        Run::Begin(steps) => {
+            let attempt = attempt.saturating_add(1);
+            begin(&mut operation, plan.named(&steps), &holder, attempt, now);
+            Claimed::Granted(Grant { attempt, steps })
+        }
+        // The route has lost a step since the last attempt. The steps that are left were done or are
+        // uncertain, so none of them can begin.
+        Run::Done | Run::Held | Run::LookUp { .. } => {
+            update_state(&mut operation, Some(plan), &holder, now);
+            match &mut operation.state {
+                State::Succeeded(Success { answer, .. }) => {
+                    OperationState::Succeeded { attempt, answer: Arc::clone(answer) }.into()
+                }
+                State::Uncertain(held) => held.refuse(attempt, now),
+                State::InFlight(_) | State::Failed(_) | State::Forgotten { .. } => {
+                    OperationState::Free.into()
+                }
+            }
+        }
+    };
+    Transition::to(operation, Change::Durable, result)
+}
+
+/// Makes all steps run again.
+pub(in crate::operation::state) fn free_all(steps: &mut [Step]) {
+    for step in steps {
+        step.state = StepState::Waiting;
+    }
+}
+
+/// Adds the steps that the route has got since the record was written.
+pub(super) fn add_missing(steps: &mut Vec<Step>, plan: &Plan) {
+    for PlannedStep { name, .. } in &plan.steps {
+        if !steps.iter().any(|step| step.name == *name) {
+            steps.push(Step { name: Arc::clone(name), state: StepState::Waiting });
+        }
+    }
+}
+
+/// Begins these steps. From now on each of them may have been sent.
+pub(super) fn begin<'a>(
+    operation: &mut Operation,
+    steps: impl Iterator<Item = &'a PlannedStep>,
+    holder: &Holder<'_>,
+    attempt: u32,
+    now: Timestamp,
+) {
+    let mut latest = now;
+    for planned in steps {
+        let ends_at = now.plus(planned.attempt_timeout);
+        latest = latest.max(ends_at);
+        let line = Attempt::begun(attempt, holder.claim_id, holder.name, now);
+        let step = Some(Arc::clone(&planned.name));
+        let forward_key = planned.forward_key.clone();
+        operation.attempts.push(Attempt { step, forward_key, ..line });
+        if let Some(step) = operation.steps.iter_mut().find(|step| step.name == planned.name) {
+            if let StepState::Uncertain(held) = &step.state {
+                let retried = by_setting(DecisionKind::Retried, Some(&step.name), held.reason, now);
+                add(&mut operation.decisions, retried);
+            }
+            step.state = StepState::InFlight { claim_id: holder.claim_id, ends_at };
+        }
+    }
+    operation.state = State::InFlight(Lease {
+        claim_id: holder.claim_id,
+        holder: Arc::clone(holder.name),
+        expires_at: now.plus(holder.durations.lease),
+        ends_at: latest,
+        hold_for: holder.durations.hold_for,
+        copy_refused: holder.copy_refused,
+    });
+}
+
+/// Sets the state of the event to the one that follows from its steps: those of the plan, or all of
+/// them if there is no plan.
+pub(super) fn update_state(
+    operation: &mut Operation,
+    plan: Option<&Plan>,
+    holder: &Holder<'_>,
+    now: Timestamp,
+) {
+    let steps = steps_of(&operation.steps, plan);
+    let latest_end = steps.iter().filter_map(|step| match &step.state {
+        StepState::InFlight { ends_at, .. } => Some(*ends_at),
+        StepState::Waiting
+        | StepState::Uncertain(_)
+        | StepState::Succeeded { .. }
+        | StepState::Failed { .. } => None,
+    });
+    if let (Some(latest), State::InFlight(lease)) = (latest_end.max(), &operation.state) {
+        operation.state = State::InFlight(Lease { ends_at: latest, ..lease.clone() });
+        return;
+    }
+    let claim_id = Some(holder.claim_id);
+    let expires_at = now.plus(holder.durations.retention);
+    operation.state = if let Some(first) = steps.iter().find_map(|step| uncertain(step)) {
+        State::Uncertain(hold(first, &steps, holder, now))
+    } else if let Some(answer) = answer(&steps, plan) {
+        State::Succeeded(Success { claim_id, settled_at: now, expires_at, answer })
+    } else {
+        State::Failed(Failure { claim_id, settled_at: now, expires_at })
+    };
+}
+
+/// The event is held for its first uncertain step, and for as long as any of the receivers may be
+/// working.
+fn hold(first: &HeldStep, steps: &[&Step], holder: &Holder<'_>, now: Timestamp) -> Held {
+    let ends = steps.iter().filter_map(|step| uncertain(step)).map(|held| held.ends_at);
+    let latest_end = ends.max().unwrap_or(first.ends_at);
+    Held {
+        claim_id: holder.claim_id,
+        reason: first.reason,
+        since: first.since,
+        ends_at: first.ends_at,
+        hold_for: holder.durations.hold_for,
+        hold_until: now.plus(holder.durations.hold_for).max(latest_end),
+        copy_refused: holder.copy_refused,
+        answer: None,
+        lookup: None,
+    }
+}
+
+/// The steps of the plan, in its order, as far as the record has them; without a plan all steps.
+pub(super) fn steps_of<'a>(steps: &'a [Step], plan: Option<&Plan>) -> Vec<&'a Step> {
+    let Some(plan) = plan else { return steps.iter().collect() };
+    let found = |planned: &PlannedStep| steps.iter().find(|step| step.name == planned.name);
+    plan.steps.iter().filter_map(found).collect()
+}
+
+/// The answer to the sender if all steps were done.
+fn answer(steps: &[&Step], plan: Option<&Plan>) -> Option<Arc<StoredAnswer>> {
+    let done = |step: &&Step| match &step.state {
+        StepState::Succeeded { answer, .. } => Some(Arc::clone(answer)),
+        StepState::Waiting
+        | StepState::InFlight { .. }
+        | StepState::Uncertain(_)
+        | StepState::Failed { .. } => None,
+    };
+    let answers = steps.iter().map(done).collect::<Option<Vec<_>>>()?;
+    // A step that the route has got since, and the record has not, was not done.
+    let complete = plan.is_none_or(|plan| plan.steps.len() == steps.len());
+    let from = plan.and_then(|plan| steps.iter().position(|step| step.name == plan.answer_from));
+    let answer = from.and_then(|from| answers.get(from)).or(answers.last())?;
+    complete.then(|| Arc::clone(answer))
+}
+
+const fn uncertain(step: &Step) -> Option<&HeldStep> {
+    match &step.state {
+        StepState::Uncertain(held) => Some(held),
+        StepState::Waiting
+        | StepState::InFlight { .. }
+        | StepState::Succeeded { .. }
+        | StepState::Failed { .. } => None,
+    }
+}
+
+/// Makes the steps in flight uncertain: their lease ran out, or their process has ended.
+pub(in crate::operation::state) fn make_uncertain(
+    operation: &mut Operation,
+    reason: Reason,
+    since: Timestamp,
+) {
+    for step in &mut operation.steps {
+        if let StepState::InFlight { claim_id, ends_at } = step.state {
+            if let Some(line) = operation.attempts.of(claim_id, Some(&step.name)) {
+                line.ended_at = Some(since);
+                line.outcome = Some(Outcome::Uncertain);
+                line.reason = Some(reason);
+            }
+            let answer = None;
+            step.state =
+                StepState::Uncertain(HeldStep { claim_id, reason, since, ends_at, answer });
+        }
+    }
+}
+
+/// Makes the steps that began under a claim failed: its reply was lost, so nothing was sent. False
+/// if the claim is that of an attempt without steps.
+pub(in crate::operation::state) fn withdraw(
+    operation: &mut Operation,
+    claim_id: ClaimId,
+    retention: Duration,
+    now: Timestamp,
+) -> bool {
+    if operation.attempts.of(claim_id, None).is_some() {
+        return false;
+    }
+    for step in &mut operation.steps {
+        if step.state.current_claim() == Some(claim_id) {
+            step.state = StepState::Failed { claim_id: Some(claim_id) };
+        }
+    }
+    let hold_for = match &operation.state {
+        State::InFlight(lease) => lease.hold_for,
+        State::Uncertain(held) => held.hold_for,
+        State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => return false,
+    };
+    let lease = Duration::ZERO;
+    let attempt_timeout = Duration::ZERO;
+    let durations = &Durations { lease, attempt_timeout, retention, hold_for };
+    let copy_refused = operation.state.copy_refused();
+    let holder = Holder { claim_id, name: &"".into(), durations, copy_refused };
+    update_state(operation, None, &holder, now);
+    true
+}
+
+/// Records an operator's statement: all steps were done, or the uncertain ones were not.
+pub(in crate::operation::state) fn resolve(steps: &mut [Step], succeeded: bool) {
+    let claim_id = None;
+    for step in steps {
+        let done = matches!(step.state, StepState::Succeeded { .. });
+        if succeeded && !done {
+            let answer = Arc::new(StoredAnswer::empty(http::StatusCode::OK));
+            step.state = StepState::Succeeded { claim_id, answer };
+        } else if !succeeded && uncertain(step).is_some() {
+            step.state = StepState::Failed { claim_id };
+        }
+    }
+}
+
+impl StepState {
+    /// Whether the step runs under this claim.
+    pub(in crate::operation::state) fn is_in_flight(&self, under: ClaimId) -> bool {
+        matches!(self, Self::InFlight { claim_id, .. } if *claim_id == under)
+    }
+
+    /// The claim that may still settle the step.
+    pub(super) const fn current_claim(&self) -> Option<ClaimId> {
+        match self {
+            Self::InFlight { claim_id, .. } => Some(*claim_id),
+            Self::Uncertain(held) => Some(held.claim_id),
+            Self::Waiting | Self::Succeeded { .. } | Self::Failed { .. } => None,
+        }
+    }
+
+    /// The claim that has settled the step.
+    pub(super) const fn settled_by(&self) -> Option<ClaimId> {
+        match self {
+            Self::Succeeded { claim_id, .. } | Self::Failed { claim_id } => *claim_id,
+            Self::Waiting | Self::InFlight { .. } | Self::Uncertain(_) => None,
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The result of a rule: the record to keep, and the answer to the caller.
+
+use crate::operation::Operation;
+
+/// The result of a rule.
+#[derive(Debug)]
+pub struct Transition<T> {
+    /// The record to keep; none if there is nothing to keep.
+    pub operation: Option<Operation>,
+    /// Whether the record must be written, and how durably.
+    pub change: Change,
+    /// Whether an uncertain operation was given up because `hold_for` has passed. Nobody ever
+    /// learned whether it was done, so an operator should be told.
+    pub hold_ended: bool,
+    /// The answer to the caller.
+    pub result: T,
+}
+
+/// Whether a record must be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// The record is as it was found.
+    None,
+    /// The record should be written. If the machine fails before that, no promise is broken.
+    Lazy,
+    /// The record must be durable before the caller gets its answer or anybody reads the record.
+    Durable,
+}
+
+impl<T> Transition<T> {
+    /// Keeps `operation` and answers `result`.
+    pub(super) const fn to(operation: Operation, change: Change, result: T) -> Self {
+        Self { operation: Some(operation), change, hold_ended: false, result }
+    }
+
+    /// Adds what time alone had changed before the rule was applied.
+    pub(super) fn after(mut self, change: Change, hold_ended: bool) -> Self {
+        self.change = self.change.max(change);
+        self.hold_ended |= hold_ended;
+        self
+    }
+
+    /// Adds a change and replaces the answer.
+    pub(super) fn answered<A>(self, change: Change, result: A) -> Transition<A> {
+        Transition {
+            operation: self.operation,
+            change: self.change.max(change),
+            hold_ended: self.hold_ended,
+            result,
+        }
+    }
+}
