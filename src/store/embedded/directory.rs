@@ -36,7 +36,18 @@ const UNFINISHED: [&str; 3] = ["lock", "format.new", "records.new"];
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Directory {
+    /// Unlocks the directory. Closing the file is not enough: a child process that was forked at
+    /// this moment has a copy of the file until it executes its program, and with it the lock
+    /// (flock(2)).
+    fn drop(&mut self) {
+        if let Err(error) = self.lock.unlock() {
+            tracing::warn!(%error, "the store stays locked until this process ends");
+        }
+    }
 }
 
 impl Directory {
@@ -57,7 +68,7 @@ impl Directory {
             }
             Err(TryLockError::Error(source)) => return Err(io(source)),
         }
-        let taken = Self { path: path.to_owned(), _lock: lock };
+        let taken = Self { path: path.to_owned(), lock };
         taken.check_format()?;
         if taken.damaged().try_exists().map_err(io)? {
             match if_damaged {
@@ -81,15 +92,16 @@ impl Directory {
                 return Err(OpenError::RecordsGone { path: path.to_owned() });
             }
         } else if taken.unfinished().try_exists().map_err(io)? {
-            // They were made to replace damaged records, and then not needed. If they stayed, they would
-            // be taken for the store in case its records were lost later.
+            // They were made to replace damaged records, and then not needed. If they stayed, they
+            // would be taken for the store in case its records were lost later.
             fs::remove_dir_all(taken.unfinished()).map_err(io)?;
         }
         Ok(taken)
     }
 
-    /// What the database must contain, if there is a list of that. A database that lacks a table is an
-    /// error, or is kept aside: the database would delete the files that it could no longer assign.
+    /// What the database must contain, if there is a list of that. A database that lacks a table is
+    /// an error, or is kept aside: the database would delete the files that it could no longer
+    /// assign.
     pub(super) fn contents(&self, if_damaged: IfDamaged) -> Result<Option<Contents>, OpenError> {
         let io = |source| OpenError::Io { path: self.path.clone(), source };
         let records = self.records();
@@ -146,8 +158,8 @@ impl Directory {
         self.path.join("damaged")
     }
 
-    /// Notes durably that a journal has lost complete writes. The database has cut them off, so the next
-    /// start would not find anything wrong.
+    /// Notes durably that a journal has lost complete writes. The database has cut them off, so the
+    /// next start would not find anything wrong.
     pub(super) fn mark_damaged(&self, journal: &Path) -> OpenError {
         let path = self.path.clone();
         let says = format!("`{}` was damaged and has lost complete writes\n", journal.display());
@@ -176,8 +188,8 @@ impl Directory {
         self.make_unfinished()?;
         self.write_format().map_err(io)?;
         self.publish_records().map_err(io)?;
-        // The directory itself may be new. This process may lack the right to read its parent: then the
-        // directory was there before, and its name is durable.
+        // The directory itself may be new. This process may lack the right to read its parent: then
+        // the directory was there before, and its name is durable.
         let _best_effort = self.path.parent().map(sync_directory);
         Ok(())
     }
@@ -223,4 +235,23 @@ fn is_unfinished(path: &Path) -> io::Result<bool> {
         }
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A child process that was just forked has such a copy of the file.
+    #[test]
+    fn a_directory_is_free_though_a_copy_of_its_lock_is_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
+        let taken = Directory::take(&path, IfDamaged::Refuse).unwrap();
+        let copy = taken.lock.try_clone().unwrap();
+        let refused = Directory::take(&path, IfDamaged::Refuse);
+        assert!(matches!(refused, Err(OpenError::InUse { .. })), "{refused:?}");
+        drop(taken);
+        Directory::take(&path, IfDamaged::Refuse).unwrap();
+        drop(copy);
+    }
 }
