@@ -1,7 +1,7 @@
 //! Carries a rule to a store, and its answer back to the caller.
 //!
-//! A [`Store`] is used as a trait object, so it cannot have a method that is generic over the type of
-//! the answer. It applies a [`RuleCall`], which keeps the answer until the caller takes it out.
+//! A [`Store`] is used as a trait object, so it cannot have a method that is generic over the type
+//! of the answer. It applies a [`RuleCall`], which keeps the answer until the caller takes it out.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ pub trait RuleCall: fmt::Debug + Send + Sync {
     /// Whether the caller will wait for the end of the attempt if one is in flight.
     fn waits(&self) -> bool;
 
-    /// Applies the rule, and keeps its answer. A store may apply it several times, to one record after
-    /// another that it finds: only the last answer counts.
+    /// Applies the rule, and keeps its answer. A store may apply it several times, to one record
+    /// after another that it finds: only the last answer counts.
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<IfUnwritten>;
 }
 
@@ -75,7 +75,8 @@ impl<R: Rule> RuleCall for TypedCall<R> {
 
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<IfUnwritten> {
         let Transition { operation, change, hold_ended, result } = self.rule.apply(found, now);
-        // The store decides what to do about a failed write, and does not know the type of the answer.
+        // The store decides what to do about a failed write, and does not know the type of the
+        // answer.
         let stands = R::is_valid_unwritten(&result);
         *self.answer.lock() = Some(result);
         let result = if stands { IfUnwritten::Stands } else { IfUnwritten::Fails };
@@ -85,13 +86,15 @@ impl<R: Rule> RuleCall for TypedCall<R> {
 
 /// How callers apply rules to a [`Store`].
 pub trait StoreExt: Store {
-    /// Applies a rule to its operation in one atomic step, and returns its answer once the change is
-    /// as durable as the rule asks.
+    /// Applies a rule to its operation in one atomic step, and returns its answer once the change
+    /// is as durable as the rule asks.
     ///
-    /// Not cancel safe: if the future is dropped, the change may have been made or may still be made.
+    /// Not cancel safe: if the future is dropped, the change may have been made or may still be
+    /// made.
     ///
     /// # Errors
-    /// [`Error::may_have_applied`] says whether the change may have been made although the call failed.
+    /// [`Error::may_have_applied`] says whether the change may have been made although the call
+    /// failed.
     fn apply<R: Rule>(&self, rule: R) -> impl Future<Output = Result<R::Answer, Error>> + Send {
         let call = Arc::new(TypedCall::new(rule));
         async move {

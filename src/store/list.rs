@@ -7,8 +7,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::probe;
 use crate::operation::{Key, Operation, OperationId, StateName, Timestamp};
 
-/// Records that are read for one page at most, so that no list takes long. A page may therefore hold
-/// fewer operations than its limit, or none, and still have a next one.
+/// Records that are read for one page at most, so that no list takes long. A page may therefore
+/// hold fewer operations than its limit, or none, and still have a next one.
 pub(super) const SCANNED_MAX: usize = 10_000;
 
 /// Which operations to list.
@@ -26,8 +26,8 @@ pub struct ListQuery {
     pub limit: usize,
 }
 
-/// A position in a list. The newest operation is first; operations of one millisecond are ordered by
-/// their ids, the highest first.
+/// A position in a list. The newest operation is first; operations of one millisecond are ordered
+/// by their ids, the highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListPosition {
     /// When the operation at this position was created.
@@ -46,8 +46,8 @@ pub struct ListPage {
 }
 
 impl ListQuery {
-    /// Whether the query asks for an operation, given as it is now. Throw-away operations of probes are
-    /// never listed: no client sent them.
+    /// Whether the query asks for an operation, given as it is now. Throw-away operations of probes
+    /// are never listed: no client sent them.
     pub fn matches(&self, operation: &Operation) -> bool {
         !probe::is_throw_away(operation)
             && self.route.as_ref().is_none_or(|route| *route == operation.asked.route)

@@ -13,8 +13,8 @@
 //! * **Repeatable.** A call that is sent twice with one claim id takes effect once.
 //! * **Bounded.** It ends within a time limit. Contention is a normal answer, not an error.
 //!
-//! And every store promises: a lease that ran out is seen as uncertain by the next reader, without a
-//! background job. Nothing past its retention is ever seen. Expiry never removes an operation in
+//! And every store promises: a lease that ran out is seen as uncertain by the next reader, without
+//! a background job. Nothing past its retention is ever seen. Expiry never removes an operation in
 //! flight, nor an uncertain one whose hold goes on. Every version of a record stays readable.
 //!
 //! # What may fail
@@ -27,18 +27,18 @@
 //! | `Failed` | the connection, the server or the disk failed | perhaps |
 //! | `Unreadable` | the record is damaged; it is never taken for a free key | no |
 //! | `Emptied` | the server lost its records; see [`WhenEmptied`] | no |
-//! | `AttemptExists` | a claim failed after it saw an attempt that may still succeed | as its cause |
+//! | `AttemptExists` | a claim failed after it saw an attempt in flight or uncertain | as its cause |
 //!
-//! A claim without a reply is no grant: nothing is sent upstream, and the caller withdraws the claim.
+//! A claim that failed is no grant: nothing is sent upstream, and the caller withdraws it.
 //!
 //! # The stores
 //!
 //! | store | for | keeps a record as | the atomic step |
 //! | --- | --- | --- | --- |
 //! | [`memory`] | tests and trials | an entry of a map | `memory.rs`, under one lock |
-//! | [`embedded`] | one machine (the default) | a row of a database on disk | `embedded/writer.rs`, on one thread |
+//! | [`embedded`] | one machine | a row of a database on disk | `embedded/writer.rs`, on one thread |
 //! | [`redis`] | several machines | a hash on the server | `redis/swap.lua`, in one script |
-//! | [`postgres`] | several machines | a row of a table | `postgres/0002_swap.sql`, in one function |
+//! | [`postgres`] | several machines | a row of a table | `postgres/0002_swap.sql`, one function |
 //!
 //! The last two share `shared/`, which applies the rules in this process and swaps whole records on
 //! the server. One suite, `tests/it/store_contract/`, holds all four to the contract.

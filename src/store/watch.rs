@@ -22,8 +22,8 @@ struct Watched {
 
 /// Waits for the end of an operation's attempt.
 ///
-/// A lease that runs out is not announced, because nobody writes it then: a waiter claims again when
-/// the lease that it was told of has passed.
+/// A lease that runs out is not announced, because nobody writes it then: a waiter claims again
+/// when the lease that it was told of has passed.
 #[derive(Debug)]
 pub struct Watch {
     id: OperationId,
@@ -49,8 +49,8 @@ impl Watchers {
         }
     }
 
-    /// Wakes the waiters of all operations, where an end may have been missed. Each claims again and
-    /// learns the state that way.
+    /// Wakes the waiters of all operations, where an end may have been missed. Each claims again
+    /// and learns the state that way.
     pub(super) fn announce_all(&self) {
         for watched in self.0.lock().values() {
             watched.ended.send_replace(());

@@ -6,8 +6,8 @@
 //! bytes 5..   content; version 3: `Operation` in postcard, versions 1 and 2: what it was then
 //! ```
 //!
-//! Every version that was ever written stays readable: an operation may be remembered for months, and
-//! a program that cannot read it would have to refuse the event.
+//! Every version that was ever written stays readable: an operation may be remembered for months,
+//! and a program that cannot read it would have to refuse the event.
 
 mod v1;
 mod v2;

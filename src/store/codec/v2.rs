@@ -1,8 +1,8 @@
-//! Records of version 2, which did not count dropped attempts by outcome and did not say whether the
-//! route enforced or only observed.
+//! Records of version 2, which did not count dropped attempts by outcome and did not say whether
+//! the route enforced or only observed.
 //!
-//! The types are copies of those that version 2 wrote. postcard writes no names of fields, only their
-//! values in order, so nothing here may change.
+//! The types are copies of those that version 2 wrote. postcard writes no names of fields, only
+//! their values in order, so nothing here may change.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -118,8 +118,9 @@ impl<'a> Batch<'a> {
         self.removed.insert(due);
     }
 
-    /// Writes all changes, with the current time. Returns once they are as durable as the settings ask.
-    /// The next group is written only then, so a loss of power leaves at most one group unsynced.
+    /// Writes all changes, with the current time. Returns once they are as durable as the settings
+    /// ask. The next group is written only then, so a loss of power leaves at most one group
+    /// unsynced.
     pub(super) fn commit(self, now: Timestamp) -> Result<(), fjall::Error> {
         let Self { tables, rows, changes, added, removed } = self;
         let mode = match tables.durability {
@@ -141,7 +142,8 @@ impl<'a> Batch<'a> {
                 None => writes.remove(table, key),
             }
         }
-        // A batch has one sequence number, so a removal and an addition of one row have no order in it.
+        // A batch has one sequence number, so a removal and an addition of one row have no order in
+        // it.
         for row in removed.difference(&added) {
             writes.remove(&tables.due, row.to_bytes());
         }

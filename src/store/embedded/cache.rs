@@ -1,8 +1,8 @@
 //! Caches the successes that were read lately, so that copies are answered without the writer.
 //!
-//! Only the writer changes the cache, and only to what is durable: a success is put in after its sync,
-//! and taken out after the sync of its end but before that is answered. So nobody who has been told that
-//! a success was forgotten will see it again.
+//! Only the writer changes the cache, and only to what is durable: a success is put in after its
+//! sync, and taken out after the sync of its end but before that is answered. So nobody who has
+//! been told that a success was forgotten will see it again.
 
 use std::fmt;
 use std::sync::Arc;

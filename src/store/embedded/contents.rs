@@ -1,24 +1,24 @@
 //! Lists what a database must contain: the file `contents` in its directory.
 //!
-//! The database makes anew whatever is missing, a journal or a table, and deletes tables whose names it
-//! cannot find. Without a list of our own, a store that lost a part would open as an empty one, and
-//! forward again what it had recorded.
+//! The database makes anew whatever is missing, a journal or a table, and deletes tables whose
+//! names it cannot find. Without a list of our own, a store that lost a part would open as an empty
+//! one, and forward again what it had recorded.
 //!
 //! The database begins and removes journals by itself (`src/worker_pool.rs` and
 //! `src/journal/manager.rs` of fjall-rs/fjall):
 //!
-//! * A crash may leave a new journal that is not listed yet. The newest journal that is listed exists,
-//!   and holds a group that was synced, unless it is listed as empty.
-//! * The database removes the oldest journal when the tables have everything that it held. After a crash
-//!   at that moment, nobody could tell this from a journal that a person removed while it was needed. So
-//!   a full journal gets a second name, `N.full`, until the list says that the database has removed it. A
-//!   start that finds only the second name puts the journal back: reading it once more changes nothing. A
-//!   start that finds neither name has lost the journal.
+//! * A crash may leave a new journal that is not listed yet. The newest journal that is listed
+//!   exists, and holds a group that was synced, unless it is listed as empty.
+//! * The database removes the oldest journal when the tables have everything that it held. After a
+//!   crash at that moment, nobody could tell this from a journal that a person removed while it was
+//!   needed. So a full journal gets a second name, `N.full`, until the list says that the database
+//!   has removed it. A start that finds only the second name puts the journal back: reading it once
+//!   more changes nothing. A start that finds neither name has lost the journal.
 //!
-//! A new journal is listed with the first group that is written after it was begun. If the process is
-//! killed before that, the removal of the journal before it is not noticed. It would take a full journal,
-//! no further group, a kill, and a person who removes the file, in this order. On a file system without
-//! hard links a missing full journal is not noticed either.
+//! A new journal is listed with the first group that is written after it was begun. If the process
+//! is killed before that, the removal of the journal before it is not noticed. It would take a full
+//! journal, no further group, a kill, and a person who removes the file, in this order. On a file
+//! system without hard links a missing full journal is not noticed either.
 //!
 //! A store of an older version has no list until it is opened, or one without the later fields.
 
@@ -85,8 +85,8 @@ impl Contents {
         records.join(NAME).try_exists()
     }
 
-    /// Lists what there is. `used` are the journals that hold a group, with the sequence number of its last
-    /// one. A journal that was begun since then holds none.
+    /// Lists what there is. `used` are the journals that hold a group, with the sequence number of
+    /// its last one. A journal that was begun since then holds none.
     pub(super) fn of(records: &Path, used: &BTreeMap<u64, u64>) -> io::Result<Self> {
         let folder = records.join(TABLES);
         let mut tables = BTreeSet::new();
@@ -127,7 +127,8 @@ impl Contents {
             .try_for_each(|number| fs::remove_file(second_name(records, number)))
     }
 
-    /// A file or folder that is missing, without which the database would begin anew or lose a table.
+    /// A file or folder that is missing, without which the database would begin anew or lose a
+    /// table.
     pub(super) fn missing(contents: Option<&Self>, records: &Path) -> io::Result<Option<PathBuf>> {
         let folder = records.join(TABLES);
         let mut needed = vec![records.join(VERSION), folder.clone()];
@@ -181,8 +182,8 @@ impl Contents {
         Ok(())
     }
 
-    /// Updates the list after a group was written; `synced` is the number of the group before it. Returns
-    /// whether the list has changed.
+    /// Updates the list after a group was written; `synced` is the number of the group before it.
+    /// Returns whether the list has changed.
     pub(super) fn note_group(&mut self, records: &Path, synced: u64) -> io::Result<bool> {
         let noted = self.newest_journal;
         let mut is_new = self.empty_journals.remove(&noted);

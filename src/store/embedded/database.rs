@@ -10,8 +10,8 @@ const BLOCK_CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// The most bytes of journals. All of them are read when the store is opened.
 const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Bytes of a table that are collected in memory before they are sorted into a file. A table may have a
-/// few such collections at a time.
+/// Bytes of a table that are collected in memory before they are sorted into a file. A table may
+/// have a few such collections at a time.
 const OPERATIONS_MEMORY_BYTES: u64 = 16 * 1024 * 1024;
 const INDEX_MEMORY_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -27,15 +27,16 @@ pub(super) fn create(path: &Path) -> Result<(), fjall::Error> {
     database.persist(PersistMode::SyncAll)
 }
 
-/// Opens the database, with the tables `operations`, `unsettled`, `due`, `created`, `meta` and `keys`.
+/// Opens the database, with the tables `operations`, `unsettled`, `due`, `created`, `meta` and
+/// `keys`.
 pub(super) fn open(path: &Path) -> Result<(Database, [Keyspace; 6]), fjall::Error> {
     let database = Database::builder(path)
         .cache_size(BLOCK_CACHE_BYTES)
         .max_journaling_size(JOURNALS_BYTES_MAX)
         // Each group says itself whether it is to be synced.
         .manual_journal_persist(true)
-        // Compression could turn the bytes of a body into a mark of the journal, which `stuffing` keeps
-        // out of them.
+        // Compression could turn the bytes of a body into a mark of the journal, which `stuffing`
+        // keeps out of them.
         .journal_compression(CompressionType::None)
         .worker_threads(WORKERS)
         .max_cached_files(Some(FILES_MAX))
@@ -43,7 +44,8 @@ pub(super) fn open(path: &Path) -> Result<(Database, [Keyspace; 6]), fjall::Erro
     let table = |name, memory| {
         database.keyspace(name, || KeyspaceCreateOptions::default().max_memtable_size(memory))
     };
-    // In this order: the database numbers tables as they are made, and older stores have these numbers.
+    // In this order: the database numbers tables as they are made, and older stores have these
+    // numbers.
     let tables = [
         table("operations", OPERATIONS_MEMORY_BYTES)?,
         table("unsettled", INDEX_MEMORY_BYTES)?,

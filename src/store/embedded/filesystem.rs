@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A name under which something damaged can be kept. Nothing has it yet, so that nothing is overwritten.
+/// A name under which something damaged can be kept. Nothing has it yet, so that nothing is
+/// overwritten.
 pub(super) fn keep_aside(path: &Path) -> io::Result<PathBuf> {
     let mut name = path.as_os_str().to_owned();
     name.push(".damaged");

@@ -35,8 +35,8 @@ pub(super) struct PendingChange {
 }
 
 impl PendingChange {
-    /// Whether it need not be written: a renewal, or a note that a copy was refused. A restart makes every
-    /// operation in flight uncertain, whatever its lease was.
+    /// Whether it need not be written: a renewal, or a note that a copy was refused. A restart
+    /// makes every operation in flight uncertain, whatever its lease was.
     pub(super) fn is_in_memory_alone(&self) -> bool {
         let in_flight = matches!(
             self.operation.as_ref().map(|operation| &operation.state),
@@ -52,7 +52,8 @@ impl Group {
         self.changed.get(&id)
     }
 
-    /// Replaces a record. `before` are the rows that it has on disk, if the group has not changed it yet.
+    /// Replaces a record. `before` are the rows that it has on disk, if the group has not changed
+    /// it yet.
     pub(super) fn put(
         &mut self,
         id: OperationId,
@@ -93,9 +94,9 @@ impl Group {
         self.changed.extract_if(|_, changed| changed.is_in_memory_alone()).collect()
     }
 
-    /// Whether nobody waits for the group, and it has room: then it is written with the next one. Notes
-    /// that a copy was refused are written in this way, so that a flood of copies of a held operation
-    /// costs no syncs.
+    /// Whether nobody waits for the group, and it has room: then it is written with the next one.
+    /// Notes that a copy was refused are written in this way, so that a flood of copies of a held
+    /// operation costs no syncs.
     pub(super) fn may_wait(&self) -> bool {
         let is_lazy = |changed: &PendingChange| changed.change < Change::Durable;
         self.replies.is_empty()

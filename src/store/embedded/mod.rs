@@ -1,9 +1,9 @@
 //! A store on disk, for one machine. It survives kill -9 and a loss of power.
 //!
-//! One thread of the operating system, the writer, owns the database and makes every change. Calls queue
-//! for it. The calls that came while it synced are decided, written and synced together, and answered
-//! after that, so that many calls share the cost of one sync. A copy of a success is answered from
-//! memory, without the writer.
+//! One thread of the operating system, the writer, owns the database and makes every change. Calls
+//! queue for it. The calls that came while it synced are decided, written and synced together, and
+//! answered after that, so that many calls share the cost of one sync. A copy of a success is
+//! answered from memory, without the writer.
 //!
 //! | files | do |
 //! | --- | --- |
@@ -66,20 +66,21 @@ const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 /// The most calls that wait for the writer: twice as many as requests may be in flight by default.
 const QUEUE_MAX: usize = 8192;
 
-/// A store on disk. If it is dropped, the writer ends in its own time; [`Store::close`] waits for that.
+/// A store on disk. If it is dropped, the writer ends in its own time; [`Store::close`] waits for
+/// that.
 #[derive(Debug)]
 pub struct Embedded {
     commands: mpsc::Sender<Command>,
     shared: Arc<SharedState>,
 }
 
-/// Opens a store, or makes an empty one. What an earlier process had in flight becomes uncertain. Blocks
-/// the thread.
+/// Opens a store, or makes an empty one. What an earlier process had in flight becomes uncertain.
+/// Blocks the thread.
 ///
 /// # Errors
 ///
-/// If another process has it open, the directory belongs to something else, records are damaged, or the
-/// disk fails.
+/// If another process has it open, the directory belongs to something else, records are damaged, or
+/// the disk fails.
 pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     let directory = Directory::take(&settings.path, settings.if_damaged)?;
     let failed =
@@ -135,12 +136,12 @@ struct Unreadable;
 struct WriterEnded;
 
 impl Embedded {
-    /// Has the writer do something, and waits for its reply. If the future is dropped before the writer
-    /// comes to it, it is not done.
+    /// Has the writer do something, and waits for its reply. If the future is dropped before the
+    /// writer comes to it, it is not done.
     async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
-        // A full queue turns the call away at once. If it waited for room, requests would pile up behind a
-        // slow disk, and their senders would give up on them one by one.
+        // A full queue turns the call away at once. If it waited for room, requests would pile up
+        // behind a slow disk, and their senders would give up on them one by one.
         self.commands.try_send(command(reply)).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => Error::Unavailable("its queue is full"),
             mpsc::error::TrySendError::Closed(_) => Error::Unavailable("it is closed"),

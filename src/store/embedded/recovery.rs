@@ -1,7 +1,7 @@
 //! Makes the operations uncertain that an earlier process had in flight.
 //!
-//! Only one process may have the store open, so the earlier one has ended. It may have sent the requests
-//! and cannot record the answers any more: nobody knows what became of them.
+//! Only one process may have the store open, so the earlier one has ended. It may have sent the
+//! requests and cannot record the answers any more: nobody knows what became of them.
 
 use super::batch::Batch;
 use super::tables::{IndexEntries, Tables, Unsettled, failed};
@@ -56,7 +56,8 @@ fn abandon(tables: &Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, 
             written.map_err(|corrupt| Error::Unreadable(id, corrupt))?;
             uncertain += u64::from(kept);
         } else {
-            // Records and their rows are written together, so this does not occur; the record decides.
+            // Records and their rows are written together, so this does not occur; the record
+            // decides.
             batch.set_unsettled(id, IndexEntries::of(found.as_ref()).unsettled());
         }
     }

@@ -1,9 +1,9 @@
 //! Keeps the journal's marks and long runs of zeros out of the records in it, by byte stuffing.
 //!
-//! A record holds the body of an answer, which may be any bytes. A body must not be mistaken for the end
-//! of a group, nor for a sector that was never written: `journal` decides by these what may be dropped.
-//! So a record with [`ZEROS_MAX`] zeros in a row, or with a mark of the journal, is kept with bytes
-//! stuffed in between:
+//! A record holds the body of an answer, which may be any bytes. A body must not be mistaken for
+//! the end of a group, nor for a sector that was never written: `journal` decides by these what may
+//! be dropped. So a record with [`ZEROS_MAX`] zeros in a row, or with a mark of the journal, is
+//! kept with bytes stuffed in between:
 //!
 //! ```text
 //! byte 0  0xff, which is no version of a record

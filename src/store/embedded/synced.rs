@@ -1,21 +1,22 @@
 //! Notes how far the journals were synced: the file `synced` in the directory of the database.
 //!
-//! A journal that was cut off between two groups looks whole, and one that was cut off inside a group
-//! looks as if the process had died while it wrote that group. So the number of the last group that was
-//! synced is kept outside the journals. It is written after the group was synced and before any of its
-//! calls is answered. A journal that does not reach it has lost what was acknowledged.
+//! A journal that was cut off between two groups looks whole, and one that was cut off inside a
+//! group looks as if the process had died while it wrote that group. So the number of the last
+//! group that was synced is kept outside the journals. It is written after the group was synced and
+//! before any of its calls is answered. A journal that does not reach it has lost what was
+//! acknowledged.
 //!
-//! The file itself is synced at a start, when a journal is full, and at an orderly end, but not for each
-//! group: the end of the process loses nothing of it, and after a loss of power an older number is true
-//! as well. With `durability = "os"` groups are not synced, so the number is written only when the file
-//! is synced.
+//! The file itself is synced at a start, when a journal is full, and at an orderly end, but not for
+//! each group: the end of the process loses nothing of it, and after a loss of power an older
+//! number is true as well. With `durability = "os"` groups are not synced, so the number is written
+//! only when the file is synced.
 //!
 //! ```text
 //! sequence number: u64   xxh3 of its bytes: u64      big-endian
 //! ```
 //!
-//! The 16 bytes are inside one sector of the disk and always at the same place, so they are never half
-//! written.
+//! The 16 bytes are inside one sector of the disk and always at the same place, so they are never
+//! half written.
 
 use std::fs::{self, File};
 use std::io;

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Every record that is not in flight has a row in `due`, at its end or earlier. The record decides
-//! when it really ends. That way an end that moves to later needs no new row. `unsettled` tells at a
-//! start which operations are not settled, without reading every record.
+//! when it really ends. That way an end that moves to later needs no new row. `unsettled` tells at
+//! a start which operations are not settled, without reading every record.
 
 use std::cell::{Cell, RefCell};
 
@@ -187,8 +187,8 @@ impl Tables {
         &self.directory
     }
 
-    /// The latest time of the store's clock that was written. The clock goes on from there, so that it
-    /// never goes back, even if the machine's clock was set back.
+    /// The latest time of the store's clock that was written. The clock goes on from there, so that
+    /// it never goes back, even if the machine's clock was set back.
     pub(super) fn kept_time(&self) -> Result<Timestamp, fjall::Error> {
         let label = self.meta.get(LABEL_KEY)?;
         let kept = label.as_ref().and_then(|label| label.first_chunk());
@@ -260,8 +260,8 @@ impl Tables {
         let mut contents = self.contents.borrow_mut();
         let is_new = contents.note_group(&records, self.latest.replace(sequence))?;
         if is_new {
-            // The list must not name a journal as used before the journal's group is on disk: a loss of
-            // power in between would look like a damaged journal.
+            // The list must not name a journal as used before the journal's group is on disk: a
+            // loss of power in between would look like a damaged journal.
             self.sync()?;
             contents.write(&records)?;
         }

@@ -1,14 +1,14 @@
 //! The thread that owns the database and makes every change.
 //!
-//! It applies rules to records in memory, collects the changes in a group, writes and syncs the group,
-//! and only then replies. A call about a record that the running group changes gets its reply with the
-//! group, so that nobody acts on what is not durable. A group of changes that may be lost waits for the
-//! next group, or for the next pass of expiry, which comes every second.
+//! It applies rules to records in memory, collects the changes in a group, writes and syncs the
+//! group, and only then replies. A call about a record that the running group changes gets its
+//! reply with the group, so that nobody acts on what is not durable. A group of changes that may be
+//! lost waits for the next group, or for the next pass of expiry, which comes every second.
 //!
-//! When a write or a sync fails, nothing is known about the disk any more. The kernel may have dropped
-//! the pages and report the next sync as a success (`fsync(2)` in the Linux manual, under EIO). So it is
-//! never tried again: the calls of the group fail, and from then on the store only turns copies away or
-//! replays to them what was durable before.
+//! When a write or a sync fails, nothing is known about the disk any more. The kernel may have
+//! dropped the pages and report the next sync as a success (`fsync(2)` in the Linux manual, under
+//! EIO). So it is never tried again: the calls of the group fail, and from then on the store only
+//! turns copies away or replays to them what was durable before.
 
 use std::collections::HashMap;
 use std::error::Error as StdError;
@@ -87,8 +87,8 @@ impl Writer {
         {
             tracing::error!(error = %chain(&error), "the store was closed unsynced");
         }
-        // The database is closed and its directory unlocked before `close` returns: another process may
-        // open it then.
+        // The database is closed and its directory unlocked before `close` returns: another process
+        // may open it then.
         drop(self);
         for closed in closing {
             let _gone = closed.send(());
@@ -155,8 +155,8 @@ impl Writer {
         group.reply(id, deferred(reply, ()));
     }
 
-    /// Replies to a call whose change cannot be written. Renewals are not written, so attempts in flight
-    /// keep their leases and can finish.
+    /// Replies to a call whose change cannot be written. Renewals are not written, so attempts in
+    /// flight keep their leases and can finish.
     fn reply_unwritten(
         &mut self,
         id: OperationId,
@@ -267,8 +267,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Brings what is in memory up to date with a record that is as durable as it must be. This comes
-    /// before the replies, so that nobody sees an older state after a reply.
+    /// Brings what is in memory up to date with a record that is as durable as it must be. This
+    /// comes before the replies, so that nobody sees an older state after a reply.
     fn apply_written(&mut self, id: OperationId, changed: PendingChange) {
         let after = IndexEntries::of(changed.operation.as_ref());
         let uncertain =
@@ -282,7 +282,8 @@ impl Writer {
             }
             Some(_) | None => {
                 self.in_flight.remove(&id);
-                // A lazy change ends no attempt: it notes a refused copy, or removes what has expired.
+                // A lazy change ends no attempt: it notes a refused copy, or removes what has
+                // expired.
                 if changed.change == Change::Durable {
                     self.shared.watchers.announce(id);
                 }

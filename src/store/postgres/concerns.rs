@@ -58,8 +58,9 @@ const OF_SETUP: [[&str; 3]; 7] = [
     ],
 ];
 
-/// The privileges that the store needs and its user lacks: what, and on what. It reads the catalogs,
-/// which everybody may; functions such as `to_regclass` need the privileges that are in doubt.
+/// The privileges that the store needs and its user lacks: what, and on what. It reads the
+/// catalogs, which everybody may; functions such as `to_regclass` need the privileges that are in
+/// doubt.
 const PRIVILEGES: &str = "WITH place AS MATERIALIZED (
         SELECT oid AS space, pg_catalog.quote_ident($1) AS name,
             pg_catalog.quote_ident(pg_catalog.current_database()) AS base

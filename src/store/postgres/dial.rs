@@ -43,8 +43,8 @@ impl Dialer {
     ///
     /// # Errors
     ///
-    /// If it is not a URL of a database. The error shows nothing of the URL except names of options: it
-    /// may hold a password.
+    /// If it is not a URL of a database. The error shows nothing of the URL except names of
+    /// options: it may hold a password.
     pub(super) fn new(
         url: &Secret,
         settings: &Settings,
@@ -58,8 +58,8 @@ impl Dialer {
         let certificates = &settings.certificates;
         let wants_tls = certificates.ca.is_some() || certificates.identity.is_some();
         if wants_tls && config.get_ssl_mode() == SslMode::Prefer {
-            // `prefer` accepts a server that says it has no TLS, and so would let anybody in between
-            // switch it off.
+            // `prefer` accepts a server that says it has no TLS, and so would let anybody in
+            // between switch it off.
             config.ssl_mode(SslMode::Require);
         }
         if config.get_application_name().is_none() {
@@ -69,7 +69,8 @@ impl Dialer {
         if config.get_hosts().len() > 1 {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
-        // A connection that a firewall dropped silently is noticed after 30 seconds without traffic.
+        // A connection that a firewall dropped silently is noticed after 30 seconds without
+        // traffic.
         config
             .connect_timeout(settings.timeout)
             .tcp_user_timeout(settings.timeout)
@@ -80,8 +81,9 @@ impl Dialer {
         Ok(Self { config, tls, options })
     }
 
-    /// A connection, and the future that drives it. A pooler may refuse the options of a session. Then it
-    /// is dialled without them; that is not remembered, because a server may take its place.
+    /// A connection, and the future that drives it. A pooler may refuse the options of a session.
+    /// Then it is dialled without them; that is not remembered, because a server may take its
+    /// place.
     pub(super) async fn dial(
         &self,
         mark: Option<&str>,
@@ -112,8 +114,8 @@ impl Connect for Dialer {
     }
 }
 
-/// The options of a session: a statement sees what others have committed, and it ends within a call's
-/// time, so that the server does not go on with what nobody waits for.
+/// The options of a session: a statement sees what others have committed, and it ends within a
+/// call's time, so that the server does not go on with what nobody waits for.
 fn session_options(given: Option<&str>, timeout: Duration) -> String {
     let millis = share_millis(timeout);
     format!(
@@ -123,8 +125,8 @@ fn session_options(given: Option<&str>, timeout: Duration) -> String {
     )
 }
 
-/// Replaces the modes `verify-ca` and `verify-full`, which the library does not know, by `require`. The
-/// certificate and its name are checked here in every mode, so it means the same.
+/// Replaces the modes `verify-ca` and `verify-full`, which the library does not know, by `require`.
+/// The certificate and its name are checked here in every mode, so it means the same.
 fn with_known_mode(url: &str) -> String {
     let Some((place, options)) = url.rsplit_once('?') else { return url.to_owned() };
     let options = options.split('&').map(|option| match option {

@@ -33,7 +33,8 @@ impl Postgres {
         let check = self.epoch.observe([(PART, marker)]);
         if self.epoch.is_guarded() {
             for (_, marker) in check.unmarked {
-                // Processes that start later learn of the loss by that. This one has stopped already.
+                // Processes that start later learn of the loss by that. This one has stopped
+                // already.
                 if let Err(error) = self.mark(&marker, EpochStatus::Emptied).await {
                     tracing::warn!(
                         error = chain(&error),

@@ -70,8 +70,8 @@ pub(super) fn of_statement(failure: Failure) -> Error {
     }
 }
 
-/// Whether the server gave up the statement for the sake of another transaction. It was undone, and may be
-/// sent again.
+/// Whether the server gave up the statement for the sake of another transaction. It was undone, and
+/// may be sent again.
 pub(super) fn is_contention(error: &Failure) -> bool {
     matches!(
         error.code(),

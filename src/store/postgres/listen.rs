@@ -1,7 +1,7 @@
 //! Hears of the attempts that other processes have ended.
 //!
-//! One connection listens for notifications. While there is none, or where a pooler is in between, all
-//! waiters of this process are woken every [`POLL_EVERY`], and each asks the store.
+//! One connection listens for notifications. While there is none, or where a pooler is in between,
+//! all waiters of this process are woken every [`POLL_EVERY`], and each asks the store.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -25,7 +25,8 @@ pub(super) const POLL_EVERY: Duration = Duration::from_secs(1);
 /// How often the connection is tested. It only receives, so nothing else shows that it is dead.
 const PING_EVERY: Duration = Duration::from_secs(2);
 
-/// How long a server is taken for a pooler before it is tried again. An operator may have replaced it.
+/// How long a server is taken for a pooler before it is tried again. An operator may have replaced
+/// it.
 const POOLER_FOR: Duration = Duration::from_mins(1);
 
 /// The channel that `swap` notifies.
@@ -157,8 +158,8 @@ impl Listener {
     }
 }
 
-/// Whether the server answers in the session that this process began. A pooler swallows the options that
-/// a client begins a session with, and may answer from any session.
+/// Whether the server answers in the session that this process began. A pooler swallows the options
+/// that a client begins a session with, and may answer from any session.
 async fn is_own_session(client: &Client, mark: &str) -> Result<bool, tokio_postgres::Error> {
     let statement = "SELECT coalesce(pg_catalog.current_setting($1, true) = $2, false)";
     let parameters: [(&(dyn ToSql + Sync), Type); 2] =

@@ -86,8 +86,8 @@ impl Tables {
 
     /// Makes sure, once, that they are up to date, and returns the connection.
     ///
-    /// Cancel safe: a change of a large table takes longer than the call that begins it, so it goes on
-    /// in a task of its own when that call has ended.
+    /// Cancel safe: a change of a large table takes longer than the call that begins it, so it goes
+    /// on in a task of its own when that call has ended.
     pub(super) async fn ready(
         self: &Arc<Self>,
         mut connection: PooledConnection,
@@ -116,7 +116,8 @@ impl Tables {
             return Ok(());
         }
         self.expect_utf8(connection).await?;
-        // The lock ends with the transaction. A lock of the session would stay with a pooler's session.
+        // The lock ends with the transaction. A lock of the session would stay with a pooler's
+        // session.
         let begin = format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK})");
         connection.execute(&begin).await.map_err(of_statement)?;
         // Another process may have made the change while this one waited for the lock.
@@ -163,8 +164,9 @@ impl Tables {
         }
     }
 
-    /// Whether the schema, or the list of migrations in it, exists. The catalogs are read, because they
-    /// show the present state; `to_regclass` may answer from a cache that is older than the lock.
+    /// Whether the schema, or the list of migrations in it, exists. The catalogs are read, because
+    /// they show the present state; `to_regclass` may answer from a cache that is older than the
+    /// lock.
     async fn is_there(
         &self,
         connection: &mut PooledConnection,
@@ -175,8 +177,8 @@ impl Tables {
         first(&rows).map_err(of_statement)
     }
 
-    /// Refuses a database of another encoding than UTF-8. Paths and keys are Unicode, and the database
-    /// would refuse some events and not others.
+    /// Refuses a database of another encoding than UTF-8. Paths and keys are Unicode, and the
+    /// database would refuse some events and not others.
     async fn expect_utf8(&self, connection: &mut PooledConnection) -> Result<(), Error> {
         let encoding = "SELECT pg_catalog.current_setting('server_encoding') = 'UTF8'";
         let rows = connection.query(encoding, &[]).await.map_err(of_statement)?;

@@ -1,12 +1,12 @@
 //! A store in PostgreSQL, for several machines.
 //!
-//! An operation is one row. A call is one statement: the function `swap` (in `0002_swap.sql`) compares
-//! and changes one row in one transaction, and the primary key decides which of two claims is first. No
-//! connection is held between calls, so none is held while an upstream works.
+//! An operation is one row. A call is one statement: the function `swap` (in `0002_swap.sql`)
+//! compares and changes one row in one transaction, and the primary key decides which of two claims
+//! is first. No connection is held between calls, so none is held while an upstream works.
 //!
 //! `url` may lead to PgBouncer in transaction mode: this store prepares no statements and leaves no
-//! settings in a session. It hears of ended attempts over one more connection, which must lead to the
-//! server itself (`listen_url`). Without that, waiters ask again every second.
+//! settings in a session. It hears of ended attempts over one more connection, which must lead to
+//! the server itself (`listen_url`). Without that, waiters ask again every second.
 //!
 //! | files | do |
 //! | --- | --- |
@@ -89,8 +89,8 @@ impl Settings {
     }
 }
 
-/// Opens a store in this database. It connects when it is first used, and again after a connection was
-/// lost.
+/// Opens a store in this database. It connects when it is first used, and again after a connection
+/// was lost.
 ///
 /// # Errors
 ///
@@ -101,7 +101,8 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Arc<dyn Store>, SetupEr
     Ok(Arc::new(SharedStore::new(server, watchers, settings.timeout, clock)))
 }
 
-/// The part of a call's time that one step of it may take, so that time is left to report a failure.
+/// The part of a call's time that one step of it may take, so that time is left to report a
+/// failure.
 fn share(timeout: Duration) -> Duration {
     timeout.mul_f64(0.75)
 }

@@ -44,7 +44,8 @@ fn page_statement(query: &ListQuery) -> String {
         number += 1;
         number
     };
-    // What is past its end is no more. An attempt in flight whose lease ran out is uncertain, though.
+    // What is past its end is no more. An attempt in flight whose lease ran out is uncertain,
+    // though.
     let mut conditions =
         vec!["changes_at > (SELECT @schema@.clock()) OR state = 'in_flight'".to_owned()];
     if query.after.is_some() {
@@ -84,8 +85,8 @@ fn page_statement(query: &ListQuery) -> String {
     )
 }
 
-/// The forms in which a key may be in its column. In the key of an event, a text that could be read as a
-/// number is quoted; in a header's it is not.
+/// The forms in which a key may be in its column. In the key of an event, a text that could be read
+/// as a number is quoted; in a header's it is not.
 fn forms(key: &str) -> Vec<String> {
     let event = Key::of(KeyKind::Event, &[&[key.into()]]).parts;
     let mut forms = vec![text(key)];

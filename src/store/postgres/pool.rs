@@ -1,5 +1,5 @@
-//! The connections of this process. Some are kept for renewals, so that no lease is lost because a crowd
-//! of claims has all connections.
+//! The connections of this process. Some are kept for renewals, so that no lease is lost because a
+//! crowd of claims has all connections.
 
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ pub(super) struct Connections {
     timeout: Duration,
 }
 
-/// A connection for one call. If it is dropped before the reply to a statement came, it is closed: the
-/// next statement on it would have to wait for that reply.
+/// A connection for one call. If it is dropped before the reply to a statement came, it is closed:
+/// the next statement on it would have to wait for that reply.
 #[derive(Debug)]
 pub(super) struct PooledConnection {
     object: Option<Object>,
@@ -121,8 +121,8 @@ impl Drop for PooledConnection {
     }
 }
 
-/// Whether a session can be used after this error. A server that became read-only is a former primary:
-/// the next connection may lead to the new one.
+/// Whether a session can be used after this error. A server that became read-only is a former
+/// primary: the next connection may lead to the new one.
 fn is_usable_after(error: &DbError) -> bool {
     error.parsed_severity() == Some(Severity::Error)
         && *error.code() != SqlState::READ_ONLY_SQL_TRANSACTION
@@ -131,8 +131,8 @@ fn is_usable_after(error: &DbError) -> bool {
 fn pool(dialer: Dialer, size: usize) -> Result<Pool, SetupError> {
     // The manager passes a configuration to the dialer, which has its own.
     let nowhere = Config::new();
-    // A test query for each call would be a second round trip. A dead connection shows with the statement,
-    // which is then sent again.
+    // A test query for each call would be a second round trip. A dead connection shows with the
+    // statement, which is then sent again.
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = Manager::from_connect(nowhere, dialer, recycling);
     let pool = Pool::builder(manager)

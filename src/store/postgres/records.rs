@@ -51,16 +51,16 @@ pub(super) struct Postgres {
     pub(super) timeout: Duration,
 }
 
-/// The parameters of a statement, with their types: prepared statements would stay in a session, which
-/// behind a pooler is another client's next.
+/// The parameters of a statement, with their types: prepared statements would stay in a session,
+/// which behind a pooler is another client's next.
 pub(super) type Parameters<'a> = [(&'a (dyn ToSql + Sync), Type)];
 
 impl Postgres {
     /// Runs one statement. Makes the tables first if they are missing.
     ///
-    /// A connection may have ended long ago without a sign, so after a lost one the statement is sent
-    /// once more, on a new connection. Every statement may be run twice. If that fails as well, nobody
-    /// knows what became of the first.
+    /// A connection may have ended long ago without a sign, so after a lost one the statement is
+    /// sent once more, on a new connection. Every statement may be run twice. If that fails as
+    /// well, nobody knows what became of the first.
     pub(super) async fn query(
         &self,
         is_urgent: bool,
@@ -94,7 +94,8 @@ impl Postgres {
             tries += 1;
             match connection.query(statement, parameters).await {
                 Ok(rows) => return Ok(rows),
-                // Somebody dropped the schema while this process ran: the tables are made again, once.
+                // Somebody dropped the schema while this process ran: the tables are made again,
+                // once.
                 Err(error) if tables_are_gone(&error) => {
                     self.tables.doubt();
                     if tries > 1 {

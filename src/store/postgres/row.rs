@@ -5,8 +5,8 @@ use serde_json::json;
 use crate::operation::state::Lease;
 use crate::operation::{Operation, State, Timestamp};
 
-/// The end of the year 9999. Later times are written as this one: a `timestamptz` and many clients do not
-/// reach as far as a timestamp here.
+/// The end of the year 9999. Later times are written as this one: a `timestamptz` and many clients
+/// do not reach as far as a timestamp here.
 const LATEST: u64 = 253_402_300_799_999;
 
 /// The values of the columns; all none where there is no record.
@@ -61,8 +61,8 @@ pub(super) fn timestamp(millis: i64) -> Timestamp {
     Timestamp(u64::try_from(millis).unwrap_or(0))
 }
 
-/// A text for a column. PostgreSQL's `text` cannot hold a NUL, so another character is shown; the record
-/// keeps the real one.
+/// A text for a column. PostgreSQL's `text` cannot hold a NUL, so another character is shown; the
+/// record keeps the real one.
 pub(super) fn text(text: &str) -> String {
     text.replace('\0', "\u{2400}")
 }

@@ -1,8 +1,8 @@
 //! The atomic step on one row: a call of the function `swap`, in one statement.
 //!
-//! The function has 22 arguments. They are passed by name, so that none can take the place of another
-//! of its type. A composite argument would need a type in the schema, and its text form would have to
-//! be written here and parsed by the server.
+//! The function has 22 arguments. They are passed by name, so that none can take the place of
+//! another of its type. A composite argument would need a type in the schema, and its text form
+//! would have to be written here and parsed by the server.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -27,11 +27,11 @@ static SWAP: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// A call of the function on condition that the tables still have the epoch that this process knows. If
-/// they do not, there is no row, and nothing is done.
+/// A call of the function on condition that the tables still have the epoch that this process
+/// knows. If they do not, there is no row, and nothing is done.
 ///
-/// The first argument refers to the table, so that the server cannot call the function before it has
-/// looked at the epoch.
+/// The first argument refers to the table, so that the server cannot call the function before it
+/// has looked at the epoch.
 static SWAP_IN_EPOCH: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT s.is_done, s.at_millis, s.found_revision, s.found_record \

@@ -12,8 +12,8 @@ use crate::store::{Certificates, SetupError};
 #[error("expected a certificate in PEM, found none")]
 struct NoCertificate;
 
-/// What makes TLS connections, where the URL asks for them. It always checks the server's certificate and
-/// name.
+/// What makes TLS connections, where the URL asks for them. It always checks the server's
+/// certificate and name.
 pub(super) fn connector(certificates: &Certificates) -> Result<MakeRustlsConnect, SetupError> {
     let pem = certificates.read()?;
     let roots = pem.ca.as_deref().map_or_else(|| Ok(of_this_machine()), authorities)?;
@@ -28,7 +28,8 @@ pub(super) fn connector(certificates: &Certificates) -> Result<MakeRustlsConnect
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// The authorities that this machine trusts. A bare container has none: there, those of web browsers.
+/// The authorities that this machine trusts. A bare container has none: there, those of web
+/// browsers.
 fn of_this_machine() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

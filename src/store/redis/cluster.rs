@@ -1,7 +1,7 @@
 //! Which node of a cluster has which shard.
 //!
-//! It is learnt from the nodes: one that gets a command for a shard of another node replies with that
-//! node's address (`MOVED`, `ASK`).
+//! It is learnt from the nodes: one that gets a command for a shard of another node replies with
+//! that node's address (`MOVED`, `ASK`).
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use super::dial::Target;
 use super::keys::{SHARDS, Shard};
 use super::node::Node;
 
-/// The most nodes that are remembered. A node that names ever new addresses must not fill the memory.
+/// The most nodes that are remembered. A node that names ever new addresses must not fill the
+/// memory.
 const NODES_MAX: usize = 1024;
 
 /// The nodes of a cluster.
@@ -53,8 +54,8 @@ impl Cluster {
         let next = nodes.next % nodes.all.len().max(1);
         let any = nodes.all.get(next).map_or(&nodes.first, |(_, node)| node);
         let any = Arc::clone(any);
-        // It is taken for the right one until it replies otherwise, so that the calls of a shard do not go
-        // to several nodes.
+        // It is taken for the right one until it replies otherwise, so that the calls of a shard do
+        // not go to several nodes.
         if let Some(of_shard) = nodes.of_shards.get_mut(shard.number()) {
             *of_shard = Some(Arc::clone(&any));
         }
@@ -82,7 +83,8 @@ impl Cluster {
         }
     }
 
-    /// Notes that a node failed: other nodes are asked where its shards are. False if there are none.
+    /// Notes that a node failed: other nodes are asked where its shards are. False if there are
+    /// none.
     pub(super) fn distrust(&self, shard: Shard, node: &Arc<Node>) -> bool {
         let mut nodes = self.0.lock();
         for of_shard in &mut nodes.of_shards {

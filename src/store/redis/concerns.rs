@@ -17,8 +17,8 @@ use crate::store::{Concern, Error, probe};
 const READS_TOGETHER: usize = 16;
 
 impl Redis {
-    /// All concerns about all servers. They are asked at the same time, so that a slow one does not hide
-    /// what the others say.
+    /// All concerns about all servers. They are asked at the same time, so that a slow one does not
+    /// hide what the others say.
     pub(super) async fn all_concerns(&self) -> Result<Vec<Concern>, Error> {
         let settings = async {
             let shards = self.one_shard_of_each().await;
@@ -37,8 +37,9 @@ impl Redis {
         Ok(concerns)
     }
 
-    /// One id for each server, whose record would be there. In a cluster every shard is read first, so
-    /// that a node that cannot be used always fails this, and not only when chance picks its keys.
+    /// One id for each server, whose record would be there. In a cluster every shard is read first,
+    /// so that a node that cannot be used always fails this, and not only when chance picks its
+    /// keys.
     pub(super) async fn one_id_for_each_server(&self) -> Result<Vec<[u8; 16]>, Error> {
         let mut id = probe::random()?;
         if !self.servers.is_cluster() {
@@ -75,8 +76,8 @@ impl Redis {
         nodes.into_iter().map(|(_, shard)| shard).collect()
     }
 
-    /// Tries every command that this program uses, on a key that nobody else uses. `ACL DRYRUN` would
-    /// need Redis 7, and a permission of its own.
+    /// Tries every command that this program uses, on a key that nobody else uses. `ACL DRYRUN`
+    /// would need Redis 7, and a permission of its own.
     async fn missing_permissions(&self) -> Result<Option<Concern>, Error> {
         let shard = Shard::first();
         let mut missing = Vec::new();
@@ -283,8 +284,8 @@ impl PermissionTrial {
     }
 }
 
-/// Every command that this program uses, on a key of its own; and the commands that remove the key, to
-/// be tried after the others.
+/// Every command that this program uses, on a key of its own; and the commands that remove the key,
+/// to be tried after the others.
 fn permission_trials(keys: &Keys, acks: bool) -> [Vec<PermissionTrial>; 2] {
     let trial = PermissionTrial::new;
     let key = keys.scratch("hash");
@@ -325,8 +326,8 @@ fn info_fields(info: &str) -> HashMap<&str, &str> {
     info.lines().filter_map(|line| line.trim_end().split_once(':')).collect()
 }
 
-/// None if the server does not permit the command. Where it was renamed (`rename-command`), the server
-/// replies that it does not know it.
+/// None if the server does not permit the command. Where it was renamed (`rename-command`), the
+/// server replies that it does not know it.
 fn unless_forbidden<T>(error: &CommandError) -> Result<Option<T>, Error> {
     match error {
         CommandError::Refused(Refusal::NotPermitted) | CommandError::Failed(_) => Ok(None),

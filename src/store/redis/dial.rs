@@ -78,7 +78,8 @@ impl Dialer {
         });
         let template = first.clone().set_redis_settings(login);
         let dialer = Self { seeds, template, certificates, timeout: settings.timeout };
-        // Certificates are parsed with each client: a bad one is found here and not with the first call.
+        // Certificates are parsed with each client: a bad one is found here and not with the first
+        // call.
         for seed in &dialer.seeds {
             dialer.client(seed.clone()).map_err(|error| SetupError::Connection(Box::new(error)))?;
         }
@@ -95,8 +96,8 @@ impl Dialer {
         self.seeds.iter().skip(1).map(|seed| seed.addr().clone())
     }
 
-    /// The address that a node of a cluster names for another one. Without a host it is the host of the
-    /// node that names it (`cluster-preferred-endpoint-type unknown-endpoint`).
+    /// The address that a node of a cluster names for another one. Without a host it is the host of
+    /// the node that names it (`cluster-preferred-endpoint-type unknown-endpoint`).
     pub(super) fn named(&self, named: &str, by: &ConnectionAddr) -> Option<ConnectionAddr> {
         let (host, port) = named.rsplit_once(':')?;
         let port = port.parse().ok()?;
@@ -126,8 +127,8 @@ impl Dialer {
         opened.map_err(|_| Refusal::NotConnectedInTime)?.map_err(|error| not_connected(&error))
     }
 
-    /// The master that a sentinel names. All sentinels are asked at the same time: some may be dead, and
-    /// one that is cut off from the others may still name the former master.
+    /// The master that a sentinel names. All sentinels are asked at the same time: some may be
+    /// dead, and one that is cut off from the others may still name the former master.
     async fn master(&self, name: &str) -> Result<(ConnectionAddr, MultiplexedConnection), Refusal> {
         let asked = self.seeds.iter().map(|seed| self.master_named_by(seed, name));
         let mut answers: FuturesUnordered<_> = asked.collect();
@@ -217,8 +218,9 @@ impl Dialer {
     }
 }
 
-/// A login in the form that this program uses. RESP2, because `reply` reads two of its replies, which
-/// have another type in RESP3. And without the library's name: an ACL might not permit `CLIENT SETINFO`.
+/// A login in the form that this program uses. RESP2, because `reply` reads two of its replies,
+/// which have another type in RESP3. And without the library's name: an ACL might not permit
+/// `CLIENT SETINFO`.
 fn plain(login: RedisConnectionInfo) -> RedisConnectionInfo {
     login.set_protocol(ProtocolVersion::RESP2).set_skip_set_lib_name()
 }
@@ -228,8 +230,8 @@ fn is_login_missing(error: &RedisError) -> bool {
     error.code() == Some("NOAUTH")
 }
 
-/// Whether a server says that it is a master: after a failover a sentinel may still name the old one. A
-/// server that does not permit `ROLE` is believed to be what the sentinel says.
+/// Whether a server says that it is a master: after a failover a sentinel may still name the old
+/// one. A server that does not permit `ROLE` is believed to be what the sentinel says.
 async fn is_master(connection: &mut MultiplexedConnection) -> Result<bool, Refusal> {
     match connection.send_packed_command(&cmd("ROLE")).await.and_then(Value::extract_error) {
         Ok(Value::Array(role)) => Ok(role.first().and_then(text).as_deref() == Some("master")),

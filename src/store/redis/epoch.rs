@@ -1,7 +1,7 @@
 //! Whether the servers still have their records.
 //!
-//! Each shard has a marker in a cluster, where one master may come back empty while the others do not.
-//! Elsewhere shard 0 has the only one.
+//! Each shard has a marker in a cluster, where one master may come back empty while the others do
+//! not. Elsewhere shard 0 has the only one.
 
 use futures_util::future::{join_all, try_join_all};
 use redis::Value;
@@ -26,16 +26,16 @@ impl Redis {
         for read in join_all(reads).await {
             match read {
                 Ok(marker) => found.push(marker),
-                // A server that is full or takes no writes has not lost anything, and fails other calls
-                // with a better message.
+                // A server that is full or takes no writes has not lost anything, and fails other
+                // calls with a better message.
                 Err(Error::Unavailable(_)) => {}
                 Err(error) => return Err(error),
             }
         }
         let check = self.epoch.observe(found);
         if self.epoch.is_guarded() {
-            // Processes that start later learn of the loss by that. This one has stopped already, so it
-            // does not matter here whether the write succeeds.
+            // Processes that start later learn of the loss by that. This one has stopped already,
+            // so it does not matter here whether the write succeeds.
             let unmarked = check.unmarked.into_iter();
             join_all(unmarked.map(|(part, found)| self.mark(part, found, EpochStatus::Emptied)))
                 .await;

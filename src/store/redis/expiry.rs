@@ -22,10 +22,11 @@ const BATCH: usize = 100;
 impl Redis {
     /// One pass of expiry, over as many shards as it takes to find `limit` records.
     pub(super) async fn expire_due(&self, limit: usize) -> Result<ExpiryPass, Error> {
-        // In a cluster another master's clock may differ. The script compares with its own before it removes
-        // anything.
+        // In a cluster another master's clock may differ. The script compares with its own before
+        // it removes anything.
         let now = self.time(Shard::first()).await?;
-        // Each pass begins with other shards: with a small limit, the last ones would never be reached.
+        // Each pass begins with other shards: with a small limit, the last ones would never be
+        // reached.
         let start = self.next_expiry.fetch_add(TOGETHER, Ordering::Relaxed);
         let shards: Vec<_> = Shard::all_from(start).collect();
         let mut expired = ExpiryPass::default();
@@ -88,8 +89,8 @@ impl Redis {
         Ok(try_join_all(ranges).await?.into_iter().flatten().collect())
     }
 
-    /// Removes the settled ones of these operations. Returns how many are gone, and the operations that a
-    /// rule must decide about.
+    /// Removes the settled ones of these operations. Returns how many are gone, and the operations
+    /// that a rule must decide about.
     async fn remove(
         &self,
         shard: Shard,
@@ -108,8 +109,8 @@ impl Redis {
     }
 }
 
-/// The operations that the members of an index name. Members that this program did not write are left
-/// out.
+/// The operations that the members of an index name. Members that this program did not write are
+/// left out.
 pub(super) fn members(value: Value) -> Result<Vec<OperationId>, Error> {
     let members = parts(value).ok_or_else(unexpected_shape)?.into_iter();
     Ok(members.filter_map(|member| operation_of(&bytes(member)?)).collect())

@@ -40,8 +40,8 @@ pub(super) enum Refusal {
     NotAMaster,
     /// The keys went from node to node faster than they could be followed.
     MovedTooOften,
-    /// Whether the server still has its records is not known: it changed this moment, or could not be
-    /// read.
+    /// Whether the server still has its records is not known: it changed this moment, or could not
+    /// be read.
     EpochUnknown,
 }
 
@@ -68,9 +68,9 @@ impl Refusal {
     /// The refusal that a server's error stands for, if it is one.
     pub(super) fn of(error: &str) -> Option<Self> {
         let known = REFUSALS.iter().find(|(known, _)| Some(*known) == code(error));
-        // Redis up to 7.0 has no code for a command that is not permitted inside a script, only this
-        // text (`scriptVerifyACL` in `src/script.c` of redis/redis). The error comes to us through the
-        // script, which can hand on nothing but its text.
+        // Redis up to 7.0 has no code for a command that is not permitted inside a script, only
+        // this text (`scriptVerifyACL` in `src/script.c` of redis/redis). The error comes to us
+        // through the script, which can hand on nothing but its text.
         let in_script =
             || error.contains("The user executing the script").then_some(Self::NotPermitted);
         known.map(|(_, refusal)| *refusal).or_else(in_script)
@@ -173,8 +173,8 @@ pub(super) fn not_connected(error: &RedisError) -> Refusal {
     if error.is_timeout() {
         return Refusal::NotConnectedInTime;
     }
-    // The error of TLS is inside an `io::Error`, which `RedisError` does not give away: its `source`
-    // is the pointer that it shares the error by. Only the text leads there.
+    // The error of TLS is inside an `io::Error`, which `RedisError` does not give away: its
+    // `source` is the pointer that it shares the error by. Only the text leads there.
     let text = error.to_string();
     let is_tls = ["peer certificate", "fatal alert", "corrupt message"];
     if is_tls.iter().any(|sign| text.contains(sign)) {
@@ -189,7 +189,8 @@ pub(super) fn not_connected(error: &RedisError) -> Refusal {
 #[error("a reply of the server has another shape than was expected")]
 struct UnexpectedShape;
 
-/// A reply of the server has another shape than the command gives. It is never taken for an absence.
+/// A reply of the server has another shape than the command gives. It is never taken for an
+/// absence.
 pub(super) fn unexpected_shape() -> Error {
     Error::Failed(Box::new(UnexpectedShape))
 }

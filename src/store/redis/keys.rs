@@ -1,7 +1,7 @@
 //! The names of keys, and the shard that an operation belongs to.
 //!
-//! A record and the indexes of its shard have the same hash tag, the part of a key in braces. A cluster
-//! keeps keys with one hash tag on one node, and there one script may change them together.
+//! A record and the indexes of its shard have the same hash tag, the part of a key in braces. A
+//! cluster keeps keys with one hash tag on one node, and there one script may change them together.
 
 use crate::operation::OperationId;
 use crate::store::list::KeyDigest;

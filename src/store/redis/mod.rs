@@ -1,12 +1,13 @@
 //! A store on Redis or Valkey, for several machines.
 //!
-//! The record of an operation is a hash under one exact key. One script, `swap.lua`, replaces the record
-//! and updates the indexes of its shard, in one atomic step on the server's own time. A script that is
-//! sent twice takes effect once, so a command is sent again when its connection is lost.
+//! The record of an operation is a hash under one exact key. One script, `swap.lua`, replaces the
+//! record and updates the indexes of its shard, in one atomic step on the server's own time. A
+//! script that is sent twice takes effect once, so a command is sent again when its connection is
+//! lost.
 //!
-//! A change is as durable as the server is set up to make it. With `replica_acks` it counts only once
-//! that many replicas have confirmed it; a failover to a replica that was not among them may still lose
-//! it.
+//! A change is as durable as the server is set up to make it. With `replica_acks` it counts only
+//! once that many replicas have confirmed it; a failover to a replica that was not among them may
+//! still lose it.
 //!
 //! | files | do |
 //! | --- | --- |
@@ -97,8 +98,8 @@ impl Settings {
     }
 }
 
-/// Opens a store on these servers. It connects when it is first used, and again after a connection was
-/// lost.
+/// Opens a store on these servers. It connects when it is first used, and again after a connection
+/// was lost.
 ///
 /// # Errors
 ///

@@ -136,8 +136,8 @@ impl Node {
         let reply = if let Ok(reply) = timeout(ready, &mut replied).await {
             reply
         } else {
-            // A network that drops packets silently kills a connection without a sign. The next call
-            // makes a new one; this one goes on waiting for what is left of its time.
+            // A network that drops packets silently kills a connection without a sign. The next
+            // call makes a new one; this one goes on waiting for what is left of its time.
             self.shared.lock().give_up(generation);
             replied.await
         };
@@ -167,8 +167,8 @@ impl Node {
             Ok((permit, connection, closed))
         });
         let (_permit, mut connection, closed) = taken.await?;
-        // A call that is dropped before its end drops the connection too. It must not be used again:
-        // the reply to this call would be taken for one to the next.
+        // A call that is dropped before its end drops the connection too. It must not be used
+        // again: the reply to this call would be taken for one to the next.
         let reply = deliver(&mut connection, command, delivery, limit).await;
         match &reply {
             Ok(_) => self.idle.lock().put(connection, closed),
@@ -279,8 +279,8 @@ async fn deliver_once(
         let value = connection.send_packed_command(&command.cmd).await;
         return reply_of(value, 0);
     }
-    // Sent as one: `ASKING` holds for the next command only, and `WAIT` counts the replicas that have
-    // what this connection wrote.
+    // Sent as one: `ASKING` holds for the next command only, and `WAIT` counts the replicas that
+    // have what this connection wrote.
     let mut pipeline = Pipeline::new();
     if delivery.asking {
         pipeline.add_command(cmd("ASKING"));

@@ -1,7 +1,8 @@
 //! Pages of a list, merged from the indexes of all shards.
 //!
-//! Each index is read from its newest end, one batch at a time. The merged order is known only as far
-//! as every batch reaches: behind the end of the shortest one, its shard may have more operations.
+//! Each index is read from its newest end, one batch at a time. The merged order is known only as
+//! far as every batch reaches: behind the end of the shortest one, its shard may have more
+//! operations.
 
 use futures_util::future::try_join_all;
 use redis::Value;
@@ -129,8 +130,8 @@ impl Redis {
         Ok(records)
     }
 
-    /// The positions behind another one, as far as their order is known from `batch` entries of each
-    /// shard.
+    /// The positions behind another one, as far as their order is known from `batch` entries of
+    /// each shard.
     async fn positions(
         &self,
         after: Option<ListPosition>,
@@ -178,8 +179,8 @@ impl Redis {
         Ok(wanted)
     }
 
-    /// The bytes of a record; none if its key does not exist. A key that holds something else gives no
-    /// bytes at all, which the codec reports as unreadable.
+    /// The bytes of a record; none if its key does not exist. A key that holds something else gives
+    /// no bytes at all, which the codec reports as unreadable.
     async fn record(&self, id: OperationId) -> Result<Option<Vec<u8>>, Error> {
         let Some(fields) = self.fields(id, &["record", "revision"]).await? else {
             return Ok(Some(Vec::new()));
@@ -214,8 +215,8 @@ fn cut(positions: &mut Vec<ListPosition>, length: usize) -> bool {
     was_longer
 }
 
-/// Whether the query may ask for an operation, by the fields of its hash. The record decides later: this
-/// saves reading the records of all others.
+/// Whether the query may ask for an operation, by the fields of its hash. The record decides later:
+/// this saves reading the records of all others.
 fn may_be_wanted(query: &ListQuery, fields: &[Value], at: Timestamp) -> bool {
     let [state, changes_at, route] = fields else { return true };
     if fields.iter().all(|field| *field == Value::Nil) {

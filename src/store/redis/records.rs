@@ -120,8 +120,8 @@ impl Redis {
         }
     }
 
-    /// Reads the record of a swap that could not be made because its keys are on the move. A command on
-    /// one key works in the meantime, and a replay needs no more than the record.
+    /// Reads the record of a swap that could not be made because its keys are on the move. A
+    /// command on one key works in the meantime, and a replay needs no more than the record.
     async fn read_while_keys_move(&self, swap: &Swap<'_>) -> Result<SwapResult, Error> {
         let read = Swap { write: Write::Nothing, ..*swap };
         match self.try_swap(&read).await? {
@@ -154,8 +154,8 @@ impl Redis {
             Write::Removal(_) => "remove",
             Write::Record { .. } => "put",
         };
-        // A read names one key alone, so that it works while a slot moves: a command on several keys is
-        // refused then.
+        // A read names one key alone, so that it works while a slot moves: a command on several
+        // keys is refused then.
         if !matches!(swap.write, Write::Nothing) {
             keys.extend(Index::ALL.map(|index| self.keys.index(shard, index)));
         }

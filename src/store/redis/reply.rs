@@ -1,5 +1,5 @@
-//! Reads the replies of a server strictly. A value of another type is none, which callers report as an
-//! error: taken for an absence, it could free the key of an operation.
+//! Reads the replies of a server strictly. A value of another type is none, which callers report as
+//! an error: taken for an absence, it could free the key of an operation.
 
 use redis::Value;
 

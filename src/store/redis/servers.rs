@@ -1,19 +1,21 @@
 //! All servers of a store: one, the master that sentinels name, or the nodes of a cluster.
 //!
-//! This file and `node`, `cluster` and `dial` route commands by hand, although the library has clients
-//! for a cluster and for sentinels (redis-rs 1.8.1). Those cannot keep the contract of a store:
+//! This file and `node`, `cluster` and `dial` route commands by hand, although the library has
+//! clients for a cluster and for sentinels (redis-rs 1.8.1). Those cannot keep the contract of a
+//! store:
 //!
-//! * The cluster client sends a command again by itself, up to 16 times, also after a connection was
-//!   lost (`choose_response` in `src/cluster_handling/async_connection/request.rs`; a dropped connection
-//!   has `RetryMethod::Reconnect` in `src/errors/redis_error.rs`). It returns the last reply and does
-//!   not say that there were others. A claim that was made by the first send and refused after the
-//!   second would look as if nothing had been done. `retries(0)` also ends following `MOVED` and `ASK`,
-//!   which count as retries.
-//! * It sends `WAIT` to all masters and returns the lowest count (`src/cluster_handling/routing.rs`).
-//!   What counts is how many replicas have what *this* connection wrote.
+//! * The cluster client sends a command again by itself, up to 16 times, also after a connection
+//!   was lost (`choose_response` in `src/cluster_handling/async_connection/request.rs`; a dropped
+//!   connection has `RetryMethod::Reconnect` in `src/errors/redis_error.rs`). It returns the last
+//!   reply and does not say that there were others. A claim that was made by the first send and
+//!   refused after the second would look as if nothing had been done. `retries(0)` also ends
+//!   following `MOVED` and `ASK`, which count as retries.
+//! * It sends `WAIT` to all masters and returns the lowest count
+//!   (`src/cluster_handling/routing.rs`). What counts is how many replicas have what *this*
+//!   connection wrote.
 //! * The sentinel client takes the answers of the sentinels in the order of the settings
-//!   (`async_find_master_address` in `src/sentinel.rs`), so a first one that is dead delays the answer
-//!   of the others until its connection times out. A call has only a few seconds.
+//!   (`async_find_master_address` in `src/sentinel.rs`), so a first one that is dead delays the
+//!   answer of the others until its connection times out. A call has only a few seconds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,8 +61,8 @@ enum Topology {
 pub(super) struct ConfirmedReply {
     pub(super) value: Value,
     pub(super) acks: usize,
-    /// Whether the command had been sent before, on a connection that was lost. That earlier send may
-    /// have taken effect, whatever this reply says.
+    /// Whether the command had been sent before, on a connection that was lost. That earlier send
+    /// may have taken effect, whatever this reply says.
     pub(super) was_resent: bool,
     /// The node that replied.
     pub(super) node: Arc<Node>,
@@ -70,7 +72,8 @@ pub(super) struct ConfirmedReply {
 enum NextStep {
     /// The command ends.
     End(Result<NodeReply, CommandError>),
-    /// It was not run there. It is sent to the node that `asking` names, or to the node of the shard.
+    /// It was not run there. It is sent to the node that `asking` names, or to the node of the
+    /// shard.
     Redirect { asking: Option<Arc<Node>> },
     /// The same, once the cluster had time to move the keys.
     RetryLater,
@@ -109,8 +112,8 @@ impl Servers {
         Ok(ConfirmedReply { value, acks, was_resent, node })
     }
 
-    /// Sends a command, again if need be. After a lost connection only a success says what became of
-    /// it: a refusal that comes later says nothing about what was sent before.
+    /// Sends a command, again if need be. After a lost connection only a success says what became
+    /// of it: a refusal that comes later says nothing about what was sent before.
     async fn send(
         &self,
         shard: Shard,
@@ -148,8 +151,8 @@ impl Servers {
             let sent = node.send(&self.dialer, command, delivery, self.timeout).await;
             if let Err(SendError::NotSent(refusal)) = &sent {
                 match &cause {
-                    // Another node sent the command back to the one that failed: it has the shard, and
-                    // nobody else can help.
+                    // Another node sent the command back to the one that failed: it has the shard,
+                    // and nobody else can help.
                     Some((first, refusal)) if Arc::ptr_eq(first, &node) => {
                         return Err(CommandError::Refused(*refusal));
                     }
@@ -214,7 +217,8 @@ impl Servers {
                 cluster.moved(shard, to);
                 NextStep::Redirect { asking: None }
             }
-            // `ASK` is for this command only: the shard stays where it is until its move is complete.
+            // `ASK` is for this command only: the shard stays where it is until its move is
+            // complete.
             (Some(cluster), ErrorKind::Server(ServerErrorKind::Ask), Some(to)) => {
                 NextStep::Redirect { asking: Some(cluster.at(to)) }
             }
@@ -228,8 +232,8 @@ impl Servers {
         }
     }
 
-    /// Notes that a server refused a write, because it is no longer a master. Its connections stay open
-    /// after a failover, so without this the store would keep writing to it.
+    /// Notes that a server refused a write, because it is no longer a master. Its connections stay
+    /// open after a failover, so without this the store would keep writing to it.
     pub(super) fn distrust(&self, shard: Shard, node: &Arc<Node>) {
         node.hang_up();
         if let Some(cluster) = self.cluster() {

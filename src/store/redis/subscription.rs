@@ -1,8 +1,8 @@
 //! Hears of the attempts that other processes have ended.
 //!
-//! One subscription serves all waiters of this process. Messages that are published while there is none
-//! are heard by nobody. So all waiters are woken whenever a subscription ends or begins, and each asks
-//! the store.
+//! One subscription serves all waiters of this process. Messages that are published while there is
+//! none are heard by nobody. So all waiters are woken whenever a subscription ends or begins, and
+//! each asks the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,8 +98,9 @@ async fn listen_once(
                 if !matches!(pong, Ok(Ok(_))) {
                     return Err("the server does not answer any more");
                 }
-                // After a failover, messages are published on the new master, and the old one may live on
-                // without getting them. A first shared connection, from 0 to 1, is no failover.
+                // After a failover, messages are published on the new master, and the old one may
+                // live on without getting them. A first shared connection, from 0 to 1, is no
+                // failover.
                 let moved = node.generation() > generation.max(1);
                 if moved {
                     return Err("the server was connected to anew");

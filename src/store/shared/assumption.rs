@@ -42,9 +42,9 @@ impl Assumption {
 
     /// What the server must have for a write that rests on this assumption.
     ///
-    /// The server's clock must agree with the state that was assumed: past `changes_at` if the rule saw
-    /// the record as lapsed, before it if not. Otherwise a lease that ran out only here could be taken
-    /// from its holder, or one that ran out only there could be renewed.
+    /// The server's clock must agree with the state that was assumed: past `changes_at` if the rule
+    /// saw the record as lapsed, before it if not. Otherwise a lease that ran out only here could
+    /// be taken from its holder, or one that ran out only there could be renewed.
     pub(super) fn expected(&self) -> Expected {
         self.record.as_ref().map_or(Expected::NoRecord, |Snapshot { revision, operation }| {
             let lapsed = operation.state.changes_at() <= self.at;

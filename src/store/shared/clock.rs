@@ -1,10 +1,10 @@
 //! Estimates the time on a server's clock.
 //!
-//! A rule is applied before the server is asked, so it needs the server's time beforehand. Each reply
-//! brings that time. The estimate adds what has passed here since the call was *sent*, so it is ahead
-//! of the server's clock by the time that the call took to get there, and never behind it unless that
-//! clock is set forward. A lease that is granted on the estimate therefore ends on the server no
-//! sooner than its holder expects.
+//! A rule is applied before the server is asked, so it needs the server's time beforehand. Each
+//! reply brings that time. The estimate adds what has passed here since the call was *sent*, so it
+//! is ahead of the server's clock by the time that the call took to get there, and never behind it
+//! unless that clock is set forward. A lease that is granted on the estimate therefore ends on the
+//! server no sooner than its holder expects.
 
 use parking_lot::Mutex;
 
@@ -49,8 +49,8 @@ impl ServerClocks {
         }
     }
 
-    /// The estimated time; the earliest time there is before the first reply, which no server takes for
-    /// its own.
+    /// The estimated time; the earliest time there is before the first reply, which no server takes
+    /// for its own.
     pub(super) fn now(&self, which: usize) -> Timestamp {
         let reading = self.readings.get(which).and_then(|reading| *reading.lock());
         reading.map_or(Timestamp::default(), |Reading { time, sent }| {

@@ -1,11 +1,11 @@
 //! Notices that a server lost its records.
 //!
-//! Each part of a server that can lose its records by itself (a shard of a cluster, a database) holds
-//! a random *marker*. A server without one gets one. A process that finds another marker than before
-//! knows that the records from before are gone too, because they were stored beside it.
+//! Each part of a server that can lose its records by itself (a shard of a cluster, a database)
+//! holds a random *marker*. A server without one gets one. A process that finds another marker than
+//! before knows that the records from before are gone too, because they were stored beside it.
 //!
-//! A marker also has a status. The process that noticed the loss marks the new marker as `emptied`, so
-//! that processes that start later know of it. A person acknowledges it.
+//! A marker also has a status. The process that noticed the loss marks the new marker as `emptied`,
+//! so that processes that start later know of it. A person acknowledges it.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -90,11 +90,11 @@ impl EpochTracker {
         Self { when_emptied, observed: Mutex::default() }
     }
 
-    /// Compares the markers that were just read with those seen before. A part that could not be read
-    /// is left out: it has lost nothing.
+    /// Compares the markers that were just read with those seen before. A part that could not be
+    /// read is left out: it has lost nothing.
     ///
-    /// A loss stays a concern until it is acknowledged, or for as long as this process runs. Readiness,
-    /// metrics and the log each ask for concerns, and none of them may miss it.
+    /// A loss stays a concern until it is acknowledged, or for as long as this process runs.
+    /// Readiness, metrics and the log each ask for concerns, and none of them may miss it.
     pub(in crate::store) fn observe(
         &self,
         found: impl IntoIterator<Item = (usize, EpochMarker)>,

@@ -1,15 +1,15 @@
 //! What the stores on a server have in common. Several processes share such a store.
 //!
-//! The rules of [`crate::operation::state`] are applied here, in this process, to the record that the
-//! server has. The server then replaces exactly that record by the new one, in one atomic step, or
-//! reports what it has instead. So there is one set of rules for all stores, and a server needs one
-//! script.
+//! The rules of [`crate::operation::state`] are applied here, in this process, to the record that
+//! the server has. The server then replaces exactly that record by the new one, in one atomic step,
+//! or reports what it has instead. So there is one set of rules for all stores, and a server needs
+//! one script.
 //!
-//! A step begins with an assumption about the server: it has no record, or the one that this process
-//! saw last. Most assumptions are right, and then the step takes one round trip. After a wrong one the
-//! rule is applied again, to the record that the server reported, which takes a second round trip.
-//! No answer rests on an assumption alone: where a rule changes nothing, it is applied to a record that
-//! the server has confirmed.
+//! A step begins with an assumption about the server: it has no record, or the one that this
+//! process saw last. Most assumptions are right, and then the step takes one round trip. After a
+//! wrong one the rule is applied again, to the record that the server reported, which takes a
+//! second round trip. No answer rests on an assumption alone: where a rule changes nothing, it is
+//! applied to a record that the server has confirmed.
 //!
 //! | file | does |
 //! | --- | --- |

@@ -27,8 +27,8 @@ pub(crate) trait RecordServer: Send + Sync + std::fmt::Debug + 'static {
     /// What makes the server unsafe.
     async fn concerns(&self) -> Result<Vec<Concern>, Error>;
 
-    /// Ids for throw-away operations. Probes with all of them reach every part of the server that can
-    /// fail by itself.
+    /// Ids for throw-away operations. Probes with all of them reach every part of the server that
+    /// can fail by itself.
     async fn probe_ids(&self) -> Result<Vec<[u8; 16]>, Error> {
         Ok(vec![probe::random()?])
     }
@@ -83,13 +83,14 @@ pub(crate) enum Purpose {
     /// Nothing special.
     #[default]
     Any,
-    /// It grants a claim. With `when_store_emptied = "stop"`, only a server that still has its records
-    /// may do that.
+    /// It grants a claim. With `when_store_emptied = "stop"`, only a server that still has its
+    /// records may do that.
     Grant,
     /// It renews a lease. It must not queue behind claims, or a busy process would lose its leases.
     Renewal,
-    /// It withdraws a claim that may still be on its way to the server. It waits for a write that has
-    /// begun and cannot be seen yet: a claim that came after the withdrawal would stay in flight.
+    /// It withdraws a claim that may still be on its way to the server. It waits for a write that
+    /// has begun and cannot be seen yet: a claim that came after the withdrawal would stay in
+    /// flight.
     Withdrawal,
 }
 
@@ -101,8 +102,8 @@ pub(crate) enum Expected {
     /// This revision of the record.
     Revision {
         revision: Revision,
-        /// Whether the record's `changes_at` must have passed on the server's clock, or must not have:
-        /// whichever the rule assumed.
+        /// Whether the record's `changes_at` must have passed on the server's clock, or must not
+        /// have: whichever the rule assumed.
         lapsed: bool,
     },
 }
@@ -141,8 +142,8 @@ impl Write<'_> {
 pub(crate) struct Conditions {
     /// The earliest time on the server's clock at which it may be made.
     pub(crate) not_before: Timestamp,
-    /// The latest such time. The rule computed the write for a time between the two: outside of them a
-    /// clock was set, or the call comes so late that its caller has given up.
+    /// The latest such time. The rule computed the write for a time between the two: outside of
+    /// them a clock was set, or the call comes so late that its caller has given up.
     pub(crate) not_after: Timestamp,
     /// Whether it must be durable before the call returns.
     pub(crate) durable: bool,
@@ -185,8 +186,8 @@ pub(crate) struct StoredRecord {
 pub(crate) struct ExpiryPass {
     /// Settled records that were removed.
     pub(crate) removed: usize,
-    /// Operations in flight or uncertain whose `changes_at` has passed. A rule has to decide what they
-    /// become.
+    /// Operations in flight or uncertain whose `changes_at` has passed. A rule has to decide what
+    /// they become.
     pub(crate) lapsed: Vec<OperationId>,
     /// Whether more records are due.
     pub(crate) more: bool,

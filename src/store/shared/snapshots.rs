@@ -1,7 +1,8 @@
 //! Caches the records that this process saw last.
 //!
 //! Most steps find on the server just the record that this process saw or wrote last, and then take
-//! one round trip. And a success that is read again is not decoded again: all copies share one answer.
+//! one round trip. And a success that is read again is not decoded again: all copies share one
+//! answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,8 +27,8 @@ pub(super) struct Snapshot {
 
 /// The latest snapshots.
 ///
-/// Successes are apart from the rest, so that a flood of replays does not displace the operations in
-/// flight, nor a flood of new events the stored answers.
+/// Successes are apart from the rest, so that a flood of replays does not displace the operations
+/// in flight, nor a flood of new events the stored answers.
 pub(super) struct Snapshots {
     succeeded: SnapshotCache,
     others: SnapshotCache,

@@ -40,7 +40,8 @@ pub(in crate::store) struct SharedStore<R> {
     timeout: Duration,
 }
 
-/// The most operations that are remembered as logged. Beyond it they are forgotten and logged again.
+/// The most operations that are remembered as logged. Beyond it they are forgotten and logged
+/// again.
 const UNREADABLE_MAX: usize = 10_000;
 
 impl<R: RecordServer> SharedStore<R> {
@@ -89,7 +90,8 @@ impl<R: RecordServer> SharedStore<R> {
         let record = self.snapshots.get(id);
         let at = self.clocks.now(self.server.clock_of(id));
         let mut assumed = Assumption { record, at, is_confirmed: false };
-        // Each round means that another process changed the record. The call's timeout ends the loop.
+        // Each round means that another process changed the record. The call's timeout ends the
+        // loop.
         loop {
             let found = assumed.record.as_ref().map(|known| Operation::clone(&known.operation));
             let done = call.apply(found, assumed.at);
@@ -102,11 +104,11 @@ impl<R: RecordServer> SharedStore<R> {
                 Ok(Some(found)) => {
                     assumed = Assumption::confirmed(id, found, &self.snapshots)?;
                 }
-                // The answer only turns a copy away, and the server has confirmed what it rests on. A
-                // full or read-only server still gives such answers.
+                // The answer only turns a copy away, and the server has confirmed what it rests on.
+                // A full or read-only server still gives such answers.
                 Err(_) if assumed.is_confirmed && stands => return Ok(()),
-                // The write failed, but a read may still work: a replica that takes no writes knows whether
-                // the operation was done.
+                // The write failed, but a read may still work: a replica that takes no writes knows
+                // whether the operation was done.
                 Err(error) if stands => {
                     let found = self.read(Swap::read(id)).await.map_err(|_| error)?;
                     assumed = Assumption::confirmed(id, found, &self.snapshots)?;
@@ -116,8 +118,8 @@ impl<R: RecordServer> SharedStore<R> {
         }
     }
 
-    /// Applies a claim. If it fails after it saw an attempt, the error says so: then the request must
-    /// not be forwarded without a claim, whatever `when_store_fails` says.
+    /// Applies a claim. If it fails after it saw an attempt, the error says so: then the request
+    /// must not be forwarded without a claim, whatever `when_store_fails` says.
     async fn claim(&self, call: &dyn RuleCall) -> Result<(), Error> {
         let claim = ObservedClaim::new(call);
         let claimed = self.within_timeout(self.step(&claim)).await;
@@ -130,8 +132,8 @@ impl<R: RecordServer> SharedStore<R> {
         })
     }
 
-    /// Has the server make the change that a rule derived from the assumption. Returns what the server
-    /// has if that is something else.
+    /// Has the server make the change that a rule derived from the assumption. Returns what the
+    /// server has if that is something else.
     async fn write(
         &self,
         call: &dyn RuleCall,
@@ -142,7 +144,8 @@ impl<R: RecordServer> SharedStore<R> {
         let waits = call.waits();
         let purpose = purpose(call.kind());
         if done.change == Change::None {
-            // The server must confirm the assumption before anybody gets an answer that rests on it.
+            // The server must confirm the assumption before anybody gets an answer that rests on
+            // it.
             let read = Swap { waits, purpose, ..Swap::read(id) };
             return self.read(read).await.map(Some);
         }
@@ -166,8 +169,8 @@ impl<R: RecordServer> SharedStore<R> {
                 Write::Record { revision: *revision, bytes, operation, conditions }
             }
         };
-        // A claim that was not granted also writes, such as that a copy was refused. It sends nothing
-        // upstream, so it does not depend on whether the server still has its records.
+        // A claim that was not granted also writes, such as that a copy was refused. It sends
+        // nothing upstream, so it does not depend on whether the server still has its records.
         let grants = goes_on && durable;
         let purpose = if purpose == Purpose::Grant && !grants { Purpose::Any } else { purpose };
         let swap = Swap { id, expected: assumed.expected(), write, waits, purpose };

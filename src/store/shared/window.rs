@@ -9,12 +9,12 @@ use crate::operation::{RequestMode, State, Step, StepState, Timestamp};
 /// How far a server's clock may be behind the estimate.
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
-/// The earliest time on the server's clock at which it may make the change that a rule derived from an
-/// assumption.
+/// The earliest time on the server's clock at which it may make the change that a rule derived from
+/// an assumption.
 ///
-/// The estimate of the server's clock may be ahead of it. A change that frees an uncertain operation
-/// is therefore bound to the server's own clock: until `ends_at` the upstream may still be working on
-/// the earlier attempt, and a new one would run beside it.
+/// The estimate of the server's clock may be ahead of it. A change that frees an uncertain
+/// operation is therefore bound to the server's own clock: until `ends_at` the upstream may still
+/// be working on the earlier attempt, and a new one would run beside it.
 pub(super) fn earliest<T>(assumed: &Assumption, done: &Transition<T>) -> Timestamp {
     let slack = assumed.at.minus(CLOCK_SLACK);
     let before = assumed.record.as_ref().map(|snapshot| &*snapshot.operation);

@@ -10,8 +10,8 @@ use crate::store::embedded::stuffing::ZEROS_MAX;
 /// The smallest unit that a disk writes as a whole.
 pub(super) const SECTOR: usize = 512;
 
-/// So many zeros in a row were never written: records have at most [`ZEROS_MAX`], and the numbers between
-/// them a few more.
+/// So many zeros in a row were never written: records have at most [`ZEROS_MAX`], and the numbers
+/// between them a few more.
 const MANY_ZEROS: usize = 2 * ZEROS_MAX;
 
 /// What was found in a journal.
@@ -53,8 +53,8 @@ impl Examined {
         self.lost.iter().filter(|lost| lost.kind == LossKind::Damaged)
     }
 
-    /// Notes that groups are missing that had been synced. A crash does not cause that, so every lost part
-    /// is damage; and something is lost even if no such part can be seen.
+    /// Notes that groups are missing that had been synced. A crash does not cause that, so every
+    /// lost part is damage; and something is lost even if no such part can be seen.
     pub(super) fn has_lost_groups(&mut self) {
         self.lost.iter_mut().for_each(|lost| lost.kind = LossKind::Damaged);
         if self.lost.is_empty() {
@@ -72,8 +72,8 @@ impl Examined {
 
 /// Examines the bytes of a journal, without the zeros at its end.
 ///
-/// `newest` is the durability of the store, for the newest journal; none for an older one, which was
-/// synced when it was full. `last` is the sequence number of the last group before it.
+/// `newest` is the durability of the store, for the newest journal; none for an older one, which
+/// was synced when it was full. `last` is the sequence number of the last group before it.
 pub(super) fn examine(bytes: &[u8], newest: Option<Durability>, last: Option<u64>) -> Examined {
     let mut examined = Examined { whole: Vec::new(), lost: Vec::new(), last };
     let mut at = 0;
@@ -104,8 +104,8 @@ pub(super) fn examine(bytes: &[u8], newest: Option<Durability>, last: Option<u64
     examined
 }
 
-/// Whether several groups may have been written without a sync. The latest whole group tells; the setting
-/// may have been changed since.
+/// Whether several groups may have been written without a sync. The latest whole group tells; the
+/// setting may have been changed since.
 fn may_be_several(durability: Durability, latest: Option<Group>) -> bool {
     let label = latest.and_then(|group| group.label);
     label.map_or(durability == Durability::Os, |label| !label.is_synced)
@@ -142,15 +142,15 @@ impl Tail<'_> {
         (is_last && self.misses_a_sector(end)).then_some(LossKind::Unsynced)
     }
 
-    /// Whether a sector of the group is missing: all bytes that the group has in it are zeros. A sector may
-    /// also have been written while the group was incomplete: then it has the first rows, and zeros behind
-    /// them.
+    /// Whether a sector of the group is missing: all bytes that the group has in it are zeros. A
+    /// sector may also have been written while the group was incomplete: then it has the first
+    /// rows, and zeros behind them.
     fn misses_a_sector(&self, end: usize) -> bool {
         let starts = (self.at / SECTOR * SECTOR..end).step_by(SECTOR);
         let misses_a_whole_one = starts.map(|start| start.max(self.at)).any(|start| {
             let zeros = self.zeros_at(start, end);
-            // The group may have a single byte in its first sector, its tag, which is 1. One flipped bit
-            // makes it 0, and that is damage.
+            // The group may have a single byte in its first sector, its tag, which is 1. One
+            // flipped bit makes it 0, and that is damage.
             let is_tag = start == self.at && zeros == Some(1) && self.is_whole_with_its_tag(end);
             zeros.is_some() && !is_tag
         });

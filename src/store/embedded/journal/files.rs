@@ -41,11 +41,12 @@ pub(in crate::store::embedded) fn is_begun(path: &Path) -> io::Result<bool> {
     Ok(File::open(path)?.read_at(&mut first, 0)? == 1 && first == [START])
 }
 
-/// Bytes that are read at a time in search of the end of a journal, which may have a long end of zeros.
+/// Bytes that are read at a time in search of the end of a journal, which may have a long end of
+/// zeros.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Reads a journal without the zeros at its end. The database makes a journal with room for what will
-/// come.
+/// Reads a journal without the zeros at its end. The database makes a journal with room for what
+/// will come.
 pub(super) fn content(path: &Path) -> io::Result<Vec<u8>> {
     let journal = File::open(path)?;
     let mut end = journal.metadata()?.len();

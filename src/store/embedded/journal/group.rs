@@ -27,8 +27,8 @@ const ROW: u8 = 2;
 const END: u8 = 3;
 const CLEAR: u8 = 4;
 
-/// The most sequence numbers that the database uses between two groups. It uses a few for each file that
-/// it sorts or merges.
+/// The most sequence numbers that the database uses between two groups. It uses a few for each file
+/// that it sorts or merges.
 const SEQUENCE_GAP_MAX: u64 = 1 << 16;
 
 /// The key of a group's first row, in the table `meta`.
@@ -39,8 +39,9 @@ pub(in crate::store::embedded) const LABEL_KEY: &[u8] = b"time";
 pub(in crate::store::embedded) struct Label {
     /// The time of the store's clock, in milliseconds.
     pub(in crate::store::embedded) time: u64,
-    /// A lower bound of the group's sequence number. The database's checksum does not cover that number, and
-    /// the database would skip a group with a lower one, as if the tables had it already.
+    /// A lower bound of the group's sequence number. The database's checksum does not cover that
+    /// number, and the database would skip a group with a lower one, as if the tables had it
+    /// already.
     pub(in crate::store::embedded) sequence_from: u64,
     /// The number of records that the group changes.
     pub(in crate::store::embedded) changes: u32,

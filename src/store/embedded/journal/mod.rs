@@ -1,29 +1,30 @@
-//! Checks the journals before the database reads them, and decides what of a damaged one may be dropped.
+//! Checks the journals before the database reads them, and decides what of a damaged one may be
+//! dropped.
 //!
-//! The database takes whatever it cannot read in a journal for an unfinished last write. It cuts the
-//! file off there, with everything acknowledged behind it. Or it refuses a
-//! whole file for one group whose checksum is wrong. So every group is checked here first, and the
-//! database only gets files in which every group is whole.
+//! The database takes whatever it cannot read in a journal for an unfinished last write. It cuts
+//! the file off there, with everything acknowledged behind it. Or it refuses a whole file for one
+//! group whose checksum is wrong. So every group is checked here first, and the database only gets
+//! files in which every group is whole.
 //!
-//! Only a group that was never synced may be dropped: none of its calls was answered. It is the last
-//! group of the newest journal, because a group is written only after the one before it was synced
-//! (with `durability = "os"` there may be several). Two signs tell it from damage:
+//! Only a group that was never synced may be dropped: none of its calls was answered. It is the
+//! last group of the newest journal, because a group is written only after the one before it was
+//! synced (with `durability = "os"` there may be several). Two signs tell it from damage:
 //!
 //! * The file ends inside the group. The process was killed while it wrote, or the machine stopped.
 //! * A whole sector of it is missing. A disk writes a sector of 512 bytes wholly or not at all, and
-//!   sectors in any order. After a loss of power a sector has its part of the group, or it has what was
-//!   there before. A journal is only appended to, and cut off behind its last whole group, so what was
-//!   there before is zeros, perhaps behind the end of earlier groups.
+//!   sectors in any order. After a loss of power a sector has its part of the group, or it has what
+//!   was there before. A journal is only appended to, and cut off behind its last whole group, so
+//!   what was there before is zeros, perhaps behind the end of earlier groups.
 //!
-//! A missing sector cannot be mistaken for anything else: no group has that many zeros in a row (see
-//! `stuffing`), and a flipped bit does not make them. Bytes that are wrong in any other way had been
-//! written, and may have been acknowledged. Then the store does not open, unless it is told to go on
-//! without them. The same holds for a journal that is missing, or that does not reach as far as noted
-//! elsewhere: see `contents`, and `synced` for the newest one.
+//! A missing sector cannot be mistaken for anything else: no group has that many zeros in a row
+//! (see `stuffing`), and a flipped bit does not make them. Bytes that are wrong in any other way
+//! had been written, and may have been acknowledged. Then the store does not open, unless it is
+//! told to go on without them. The same holds for a journal that is missing, or that does not reach
+//! as far as noted elsewhere: see `contents`, and `synced` for the newest one.
 //!
-//! The last group is written once more at each start. If its sync failed, the operating system may have
-//! given up writing it and still have it in memory, so that it reads as whole until the machine stops
-//! (`fsync(2)` in the Linux manual, under EIO).
+//! The last group is written once more at each start. If its sync failed, the operating system may
+//! have given up writing it and still have it in memory, so that it reads as whole until the
+//! machine stops (`fsync(2)` in the Linux manual, under EIO).
 
 mod examine;
 pub(super) mod files;
@@ -67,8 +68,8 @@ struct Journal {
 }
 
 impl Journals {
-    /// Checks every group of every journal. What was never synced is cut off. What is damaged is an error,
-    /// or is taken out, as the settings say.
+    /// Checks every group of every journal. What was never synced is cut off. What is damaged is an
+    /// error, or is taken out, as the settings say.
     pub(super) fn check(
         store: &Path,
         records: &Path,
@@ -134,8 +135,8 @@ impl Journals {
         self.0.last().and_then(|journal| journal.reaches).unwrap_or(0)
     }
 
-    /// A journal that the database has cut off although every group was whole. A journal that is gone was
-    /// no longer needed.
+    /// A journal that the database has cut off although every group was whole. A journal that is
+    /// gone was no longer needed.
     pub(super) fn cut_off(&self) -> io::Result<Option<&Path>> {
         for CheckedJournal { path, end, .. } in &self.0 {
             match fs::metadata(path) {
@@ -149,8 +150,8 @@ impl Journals {
     }
 }
 
-/// The sequence number up to which all groups were synced; none in a store of a version that did not note
-/// it.
+/// The sequence number up to which all groups were synced; none in a store of a version that did
+/// not note it.
 fn synced_until(
     store: &Path,
     records: &Path,
@@ -173,8 +174,8 @@ fn synced_until(
     }
 }
 
-/// The number of a journal that is missing. The database begins journals one after the other and removes
-/// the oldest ones, so their numbers have no gaps, and there is always one.
+/// The number of a journal that is missing. The database begins journals one after the other and
+/// removes the oldest ones, so their numbers have no gaps, and there is always one.
 fn missing(journals: &[Journal], contents: Option<&Contents>) -> Option<u64> {
     let oldest = journals.first().map(|oldest| oldest.number);
     let mut expected = oldest.min(contents.and_then(Contents::oldest_full_journal).or(oldest));
@@ -191,8 +192,8 @@ fn missing(journals: &[Journal], contents: Option<&Contents>) -> Option<u64> {
     }
 }
 
-/// Whether a journal may have no whole group. The database begins one when the one before it is full,
-/// before it has anything to write.
+/// Whether a journal may have no whole group. The database begins one when the one before it is
+/// full, before it has anything to write.
 fn may_be_empty(number: u64, is_newest: bool, contents: Option<&Contents>) -> bool {
     match contents {
         Some(contents) if number <= contents.newest_journal() => contents.is_empty(number),
