@@ -8,7 +8,7 @@ use super::output::Ended;
 use super::serve;
 use crate::app::{self, StartError};
 use crate::clock::Clock;
-use crate::config::{Effective, Key, Place, Problem, Problems, Risk, Sources};
+use crate::config::{Effective, Finding, Key, Origin, Problem, Problems, Sources};
 use crate::store::{self, Concern, embedded};
 use crate::telemetry::chain;
 
@@ -48,14 +48,14 @@ struct Report {
 }
 
 /// A risk, and the place that it comes from.
-type Placed = (Place, Risk);
+type Located = (Origin, Finding);
 
 /// What there is to say of a configuration without problems.
 #[derive(Debug, Default)]
 struct Findings {
-    risks: Vec<Placed>,
+    risks: Vec<Located>,
     /// What nothing has to be done about.
-    notes: Vec<Placed>,
+    notes: Vec<Located>,
     effective: Vec<Effective>,
     /// Who was not probed, and why.
     not_probed: Option<String>,
@@ -116,7 +116,7 @@ fn examine(
         let key = Key::of(&["store"]);
         match probe(config.store) {
             Ok(concerns) => {
-                risks.extend(concerns.into_iter().map(|Concern { code, text, hint }| Risk {
+                risks.extend(concerns.into_iter().map(|Concern { code, text, hint }| Finding {
                     code,
                     key: key.clone(),
                     text,
@@ -125,18 +125,18 @@ fn examine(
             }
             Err(NotProbed::InUse(why)) => not_probed = Some(why),
             Err(NotProbed::Failed(found)) => {
-                let place = sources.place(&key);
+                let place = sources.origin(&key);
                 let expected = "a store that opens, claims and settles".to_owned();
                 let hint = "it is up, and takes this user and these certificates; the log of the \
                             server says more";
                 let hint = hint.to_owned();
-                return Err(Problem { place, key, expected, found, hint }.into());
+                return Err(Problem { origin: place, key, expected, found, hint }.into());
             }
         }
     }
     Ok(Findings {
-        risks: sources.placed(risks),
-        notes: sources.placed(notes),
+        risks: sources.located(risks),
+        notes: sources.located(notes),
         effective: if args.effective { sources.effective() } else { Vec::new() },
         not_probed,
     })
@@ -169,7 +169,7 @@ fn as_text(args: &Args, findings: &Findings) -> String {
     let Findings { risks, notes, effective, not_probed } = findings;
     let settings = effective.iter().filter(|_| args.effective);
     let settings: Vec<String> = settings
-        .map(|Effective { key, value, place }| format!("{key} = {value}  # {place}\n"))
+        .map(|Effective { key, value, origin }| format!("{key} = {value}  # {origin}\n"))
         .collect();
     let settings = settings.concat();
     let blank = if args.effective { "\n" } else { "" };
@@ -187,7 +187,7 @@ fn as_text(args: &Args, findings: &Findings) -> String {
     let found: Vec<String> = [("", risks), ("note: ", notes)]
         .into_iter()
         .flat_map(|(kind, found)| found.iter().map(move |found| (kind, found)))
-        .map(|(kind, (place, Risk { key, text, hint, .. }))| {
+        .map(|(kind, (place, Finding { key, text, hint, .. }))| {
             format!("  {place}: {kind}`{key}`: {text}\n    hint: {hint}\n")
         })
         .collect();
@@ -218,7 +218,7 @@ fn as_json(problems: &Problems, findings: &Findings, effective: bool) -> String 
 
 fn problem(problem: &Problem) -> Value {
     json!({
-        "place": place(&problem.place),
+        "place": place(&problem.origin),
         "key": problem.key.to_string(),
         "expected": problem.expected,
         "found": problem.found,
@@ -226,7 +226,7 @@ fn problem(problem: &Problem) -> Value {
     })
 }
 
-fn risk((from, risk): &Placed) -> Value {
+fn risk((from, risk): &Located) -> Value {
     json!({
         "code": risk.code,
         "place": place(from),
@@ -238,20 +238,20 @@ fn risk((from, risk): &Placed) -> Value {
 
 fn setting(setting: &Effective) -> Value {
     json!({
-        "place": place(&setting.place),
+        "place": place(&setting.origin),
         "key": setting.key.to_string(),
         "value": setting.value,
     })
 }
 
-fn place(place: &Place) -> Value {
+fn place(place: &Origin) -> Value {
     match place {
-        Place::Argument(name) => json!({ "argument": name }),
-        Place::File(file) => json!({ "file": file.display().to_string() }),
-        Place::Line(file, line) => json!({ "file": file.display().to_string(), "line": line }),
-        Place::Variable(name) => json!({ "variable": name }),
-        Place::Preset(name) => json!({ "preset": name }),
-        Place::BuiltIn => Value::Null,
+        Origin::Argument(name) => json!({ "argument": name }),
+        Origin::File(file) => json!({ "file": file.display().to_string() }),
+        Origin::Line(file, line) => json!({ "file": file.display().to_string(), "line": line }),
+        Origin::Variable(name) => json!({ "variable": name }),
+        Origin::Preset(name) => json!({ "preset": name }),
+        Origin::BuiltIn => Value::Null,
     }
 }
 

@@ -4,36 +4,37 @@ use std::path::Path;
 
 use figment::value::{Dict, Tag, Value};
 
+use super::key::Key;
 use super::layer::Layer;
-use super::problem::{Key, Place};
+use super::origin::Origin;
 
-/// What the command line says of its one route.
+/// The one route that the command line describes.
 #[derive(Debug, Clone, Copy)]
 pub struct Arguments<'a> {
-    /// Where everything is forwarded to.
+    /// The URL of the upstream.
     pub upstream: &'a str,
-    /// What is forwarded.
+    /// The path of the route.
     pub path: &'a str,
-    /// Who sends.
+    /// The provider of the sender.
     pub provider: Option<&'a str>,
-    /// What the sender's signature is checked with.
+    /// The secret that the signature is checked with.
     pub secret: Option<SecretIn<'a>>,
 }
 
-/// Where the command line says that a secret is.
+/// Where the command line says that the secret is.
 #[derive(Debug, Clone, Copy)]
 pub enum SecretIn<'a> {
-    /// A file of `--secret-file`.
+    /// In the file of `--secret-file`.
     File(&'a Path),
-    /// A variable that `--provider` stands for.
+    /// In a variable, which `--provider` stands for.
     Variable(&'a str),
 }
 
 impl Arguments<'_> {
     pub(super) fn layer(&self) -> Layer {
-        let mut layer = Layer::empty("arguments", Place::BuiltIn);
+        let mut layer = Layer::empty("arguments", Origin::BuiltIn);
         let mut set = |name, option, value| {
-            layer.set(&Key::of(&["routes", "default", name]), value, &Place::Argument(option));
+            layer.set(&Key::of(&["routes", "default", name]), value, &Origin::Argument(option));
         };
         set("path", "--path", text(self.path));
         set("upstream", "--upstream", text(self.upstream));
@@ -55,7 +56,7 @@ fn text(text: &str) -> Value {
     Value::String(Tag::Default, text.to_owned())
 }
 
-fn secret(place: &str, name: &str) -> Value {
-    let table = Value::Dict(Tag::Default, Dict::from([(place.to_owned(), text(name))]));
+fn secret(kind: &str, name: &str) -> Value {
+    let table = Value::Dict(Tag::Default, Dict::from([(kind.to_owned(), text(name))]));
     Value::Array(Tag::Default, vec![table])
 }

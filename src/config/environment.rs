@@ -1,4 +1,4 @@
-//! Variables: settings as a layer, and what secrets are read from.
+//! Variables of the environment: settings as a layer, and the variables that hold secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,12 +6,13 @@ use std::fmt;
 use figment::value::{Tag, Value};
 
 use super::file;
+use super::key::Key;
 use super::layer::Layer;
-use super::problem::{Key, Place};
+use super::origin::Origin;
 
 const PREFIX: &str = "ONCEWARD_";
 
-/// What stands between two parts of a key. A variable without it is not a setting.
+/// Stands between two parts of a key. A variable without it is not a setting.
 const SEPARATOR: &str = "__";
 
 /// The variables that the process was started with. Never printed: any of them may be a secret.
@@ -26,13 +27,13 @@ impl Environment {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The variables that are settings. `routes` are the names that the file knows: a variable
-    /// means one of them whatever its case, with `_` for `-` too.
+    /// The variables that are settings. `routes` are the names of the routes in the file. A variable
+    /// names one of them in capitals, and with `_` for `-`.
     pub(super) fn layer(&self, name: &'static str, routes: &BTreeSet<String>) -> Layer {
-        let mut layer = Layer::empty(name, Place::BuiltIn);
+        let mut layer = Layer::empty(name, Origin::BuiltIn);
         for (variable, text) in &self.0 {
             if let Some(key) = key_of(variable, routes) {
-                layer.set(&key, value_of(text), &Place::Variable(variable.clone()));
+                layer.set(&key, value_of(text), &Origin::Variable(variable.clone()));
             }
         }
         layer
@@ -47,12 +48,14 @@ impl fmt::Debug for Environment {
 
 fn key_of(variable: &str, routes: &BTreeSet<String>) -> Option<Key> {
     let rest = variable.strip_prefix(PREFIX).filter(|rest| rest.contains(SEPARATOR))?;
+    // A name with more parts is no setting. Cut off, it is unknown, and its tables are not too deep.
     let mut parts: Vec<String> =
         rest.split(SEPARATOR).take(Key::DEPTH_MAX).map(str::to_ascii_lowercase).collect();
     if let [table, route, ..] = parts.as_mut_slice()
         && table == "routes"
         && !routes.contains(route)
     {
+        // Two routes that differ only in this are both not meant, since either could be.
         let mut meant = routes.iter().filter(|known| folded(known) == *route);
         if let (Some(known), None) = (meant.next(), meant.next()) {
             known.clone_into(route);
@@ -65,7 +68,7 @@ fn folded(route: &str) -> String {
     route.to_ascii_lowercase().replace('-', "_")
 }
 
-/// Variables of ours that are no settings.
+/// Variables of Onceward that are not settings.
 const OTHERS: [&str; 5] = [
     "ONCEWARD_LOG",
     "ONCEWARD_LOG_FORMAT",
@@ -74,11 +77,12 @@ const OTHERS: [&str; 5] = [
     "ONCEWARD_ADMIN_TOKEN",
 ];
 
-/// More words than the longest setting has; as many ways to divide them are looked at.
+/// No setting has more words. The ways to divide them double with each word.
 const WORDS_MAX: usize = 10;
 
 impl Environment {
-    /// The variables that would be a setting with `__` in place of some `_`, and how it is written.
+    /// The variables that would be settings with `__` in place of some `_`, each with the name that
+    /// would be read.
     pub(super) fn nearly(&self, is_setting: impl Fn(&Key) -> bool) -> Vec<(String, String)> {
         let nearly = |variable: &String| {
             let rest = variable.strip_prefix(PREFIX).filter(|rest| !rest.contains(SEPARATOR))?;
@@ -89,6 +93,7 @@ impl Environment {
             }
             let parts =
                 divisions(&words).find(|parts| is_setting(&Key::from_parts(parts.clone())))?;
+            // Most shells take no `-` in the name of a variable.
             let meant = parts.join(SEPARATOR).replace('-', "_").to_ascii_uppercase();
             Some((variable.clone(), format!("{PREFIX}{meant}")))
         };
@@ -96,7 +101,7 @@ impl Environment {
     }
 }
 
-/// Every way to put words together to two parts or more.
+/// Every way to make two parts or more of these words.
 fn divisions(words: &[String]) -> impl Iterator<Item = Vec<String>> {
     let gaps = words.len().saturating_sub(1);
     (1..1_u32 << gaps).map(move |cuts| {
@@ -112,9 +117,31 @@ fn divisions(words: &[String]) -> impl Iterator<Item = Vec<String>> {
     })
 }
 
-/// Text, whatever it looks like: only the setting knows whether it wants a number. A table in
-/// braces has to be one before the layers are merged.
+/// The value of a variable. It is text, whatever it looks like: only the setting knows whether it wants
+/// a number. A table in braces is one at once, since layers are merged table by table.
 fn value_of(text: &str) -> Value {
     let table = text.trim_start().starts_with('{').then(|| file::value(text.trim(), Tag::Default));
     table.flatten().unwrap_or_else(|| Value::String(Tag::Default, text.to_owned()))
+}
+
+/// The text of a variable as a list: as TOML, or with commas between the items.
+pub(super) fn list(value: &Value) -> Option<Value> {
+    let Value::String(tag, text) = value else {
+        return None;
+    };
+    // Texts with commas in them have to be written as TOML.
+    if text.trim_start().starts_with('[') {
+        return typed(value);
+    }
+    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    let items = items.map(|item| Value::String(*tag, item.to_owned()));
+    Some(Value::Array(*tag, items.collect()))
+}
+
+/// The text of a variable as TOML, if that is something else than a text.
+pub(super) fn typed(value: &Value) -> Option<Value> {
+    let Value::String(tag, text) = value else {
+        return None;
+    };
+    file::value(text.trim(), *tag).filter(|typed| typed.as_str().is_none())
 }

@@ -1,56 +1,61 @@
-//! One source of settings: what it says, and where it says it.
+//! One source of settings: its values, and where each of them was written.
 
 use std::collections::BTreeMap;
 
 use figment::value::{Dict, Map, Tag, Value};
 use figment::{Metadata, Profile, Provider};
 
-use super::problem::{Key, Place};
+use super::key::Key;
+use super::origin::Origin;
 
 /// One source of settings.
 #[derive(Debug)]
 pub(super) struct Layer {
-    /// Tells the layers apart.
+    /// Tells the layers apart. figment marks each value with it.
     pub(super) name: &'static str,
     pub(super) settings: Dict,
     /// Where each key was written, tables and list items included.
-    pub(super) places: BTreeMap<Key, Place>,
-    /// Where that is said which is about no single key.
-    pub(super) whole: Place,
+    pub(super) origins: BTreeMap<Key, Origin>,
+    /// Where the layer as a whole comes from.
+    pub(super) whole: Origin,
 }
 
 impl Layer {
-    pub(super) const fn empty(name: &'static str, whole: Place) -> Self {
-        Self { name, settings: Dict::new(), places: BTreeMap::new(), whole }
+    pub(super) const fn empty(name: &'static str, whole: Origin) -> Self {
+        Self { name, settings: Dict::new(), origins: BTreeMap::new(), whole }
     }
 
-    /// Where this layer says `key`, and under which name: there, for the route's provider, for all
-    /// routes, or in a table around it.
-    pub(super) fn origin(&self, key: &Key, provider: Option<&str>) -> (Place, Key) {
+    /// Where this layer has the setting `key`, and under which name.
+    ///
+    /// A setting of a route may stand at the route, at its provider, or in `[defaults]`. If only a
+    /// table around the setting is known, the origin is that of the table.
+    pub(super) fn locate(&self, key: &Key, provider: Option<&str>) -> (Origin, Key) {
         for table in key.and_around() {
-            if let Some(place) = self.places.get(&table) {
-                return (place.clone(), key.clone());
+            if let Some(origin) = self.origins.get(&table) {
+                return (origin.clone(), key.clone());
             }
             let of_provider = |key: &Key| key.in_provider(provider?);
             for shared in [&of_provider as &dyn Fn(&Key) -> Option<Key>, &Key::in_defaults] {
-                let place = shared(&table).and_then(|table| self.places.get(&table));
-                if let (Some(place), Some(key)) = (place, shared(key)) {
-                    return (place.clone(), key);
+                let origin = shared(&table).and_then(|table| self.origins.get(&table));
+                if let (Some(origin), Some(key)) = (origin, shared(key)) {
+                    return (origin.clone(), key);
                 }
             }
         }
         (self.whole.clone(), key.clone())
     }
 
-    /// Says `key`, and notes where.
-    pub(super) fn set(&mut self, key: &Key, value: Value, place: &Place) {
+    /// Sets a value, and notes its origin.
+    pub(super) fn set(&mut self, key: &Key, value: Value, origin: &Origin) {
         for table in key.and_around() {
-            self.places.entry(table).or_insert_with(|| place.clone());
+            // Several variables may fill one table. The first one stands for it.
+            self.origins.entry(table).or_insert_with(|| origin.clone());
         }
         if let Some((last, tables)) = key.parts().split_last() {
             let mut dict = &mut self.settings;
             for table in tables {
                 let inner = dict.entry(table.clone()).or_insert_with(empty_table);
+                // Of the variables `ONCEWARD_A__B` and `ONCEWARD_A__B__C` the second one says more.
                 if inner.as_dict().is_none() {
                     *inner = empty_table();
                 }

@@ -1,4 +1,4 @@
-//! What a person most likely meant by a value that is none.
+//! What a person most likely meant by a value that cannot be read.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -6,15 +6,16 @@ use std::time::Duration;
 use figment::value::Value;
 use ipnet::IpNet;
 
-use super::leaf::Written;
+use super::leaf::FromText;
 use super::quantity::{Size, number_and_unit, short};
 use super::url::READ_ALIKE;
 use crate::proxy::PathPattern;
 
-/// How a number is written that stands for a duration or a size: `30` for `"30s"`.
+/// Says how a value is written that a person wrote in another way: `"30s"` for the number `30`, `3d`
+/// for `3 days`. What was expected tells what kind of value it is.
 pub(super) fn meant_by(expected: &str, value: &Value) -> Option<String> {
     match value {
-        Value::String(_, text) => meant(expected, text),
+        Value::String(_, text) => meant_by_text(expected, text),
         Value::Num(_, number) => {
             let digits = number.to_i128()?.to_string();
             let written = written(expected, &digits)?;
@@ -28,8 +29,7 @@ pub(super) fn meant_by(expected: &str, value: &Value) -> Option<String> {
     }
 }
 
-/// How a value is written that a person wrote in another way: `3 days`, `10 mb`, `127.0.0.1`.
-fn meant(expected: &str, text: &str) -> Option<String> {
+fn meant_by_text(expected: &str, text: &str) -> Option<String> {
     if expected == READ_ALIKE {
         let plainest = PathPattern::plainest(text)?;
         return Some(format!("write `{plainest}`, which is how some receivers read it"));
@@ -38,11 +38,13 @@ fn meant(expected: &str, text: &str) -> Option<String> {
 }
 
 fn written(expected: &str, text: &str) -> Option<String> {
-    if expected == <Duration as Written>::EXPECTED {
-        duration_meant(text).filter(|meant| Duration::read(meant).is_some())
-    } else if expected == <Size as Written>::EXPECTED {
-        size_meant(text).filter(|meant| Size::read(meant).is_some())
-    } else if expected == <IpNet as Written>::EXPECTED {
+    if expected == <Duration as FromText>::EXPECTED {
+        // What is proposed must be taken when it is written.
+        duration_meant(text).filter(|meant| Duration::from_text(meant).is_some())
+    } else if expected == <Size as FromText>::EXPECTED {
+        size_meant(text).filter(|meant| Size::from_text(meant).is_some())
+    } else if expected == <IpNet as FromText>::EXPECTED {
+        // An address alone is the network that has no other address.
         let address: IpAddr = text.parse().ok()?;
         Some(IpNet::from(address).to_string())
     } else {
@@ -57,10 +59,12 @@ fn duration_meant(text: &str) -> Option<String> {
     let (number, word) = number_and_unit(text)?;
     let unit = match word.trim().to_ascii_lowercase().as_str() {
         "ms" | "msec" | "millis" | "millisecond" | "milliseconds" => "ms",
+        // Most programs take a time without a unit as seconds.
         "s" | "sec" | "secs" | "second" | "seconds" | "" => "s",
         "m" | "min" | "mins" | "minute" | "minutes" => "m",
         "h" | "hr" | "hrs" | "hour" | "hours" => "h",
         "d" | "day" | "days" => "d",
+        // A week and a year are not units, since a year has no fixed length.
         "w" | "week" | "weeks" => return Some(format!("{}d", number.checked_mul(7)?)),
         "y" | "year" | "years" => return Some(format!("{}d", number.checked_mul(365)?)),
         _ => return None,
@@ -68,11 +72,12 @@ fn duration_meant(text: &str) -> Option<String> {
     Some(format!("{number}{unit}"))
 }
 
-/// `1.5m` is `90s`.
+/// A duration with a fraction, in the unit that makes it whole: `90s` for `1.5m`.
 fn with_fraction(whole: &str, rest: &str) -> Option<String> {
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let (fraction, word) = rest.split_at_checked(digits)?;
-    let one = Duration::read(&duration_meant(&format!("1{word}"))?)?;
+    let one = Duration::from_text(&duration_meant(&format!("1{word}"))?)?;
+    // In whole numbers, since a float would turn `0.1` into something else.
     let of_fraction: u64 = fraction.parse().ok()?;
     let parts = 10_u64.checked_pow(u32::try_from(digits).ok()?)?;
     let millis = u64::try_from(one.as_millis()).ok()?;

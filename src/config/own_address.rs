@@ -2,42 +2,46 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::check::Check;
-use super::problem::{Key, quoted};
+use super::key::Key;
+use super::reader::Reader;
+use super::shown::quoted;
 use crate::proxy::RouteSettings;
 use crate::upstream::Target;
 
-/// Reports each upstream that names one of our own listeners.
-pub(super) fn check(check: &mut Check<'_>, listeners: &[SocketAddr], routes: &[RouteSettings]) {
+/// Reports each upstream that names one of the listeners of Onceward.
+pub(super) fn check(reader: &mut Reader<'_>, listeners: &[SocketAddr], routes: &[RouteSettings]) {
     for route in routes {
         let at = Key::of(&["routes", &route.name]);
         match &route.steps {
-            None => report(check, &at.join("upstream"), listeners, &route.upstream.target),
+            None => report(reader, &at.join("upstream"), listeners, &route.upstream.target),
             Some(steps) => {
                 for (index, step) in steps.steps.iter().enumerate() {
                     let key = at.join("steps").join(index.to_string()).join("upstream");
-                    report(check, &key, listeners, &step.upstream.target);
+                    report(reader, &key, listeners, &step.upstream.target);
                 }
             }
         }
     }
 }
 
-fn report(check: &mut Check<'_>, key: &Key, listeners: &[SocketAddr], target: &Target) {
+fn report(reader: &mut Reader<'_>, key: &Key, listeners: &[SocketAddr], target: &Target) {
     if listeners.iter().any(|listener| is_there(target, *listener)) {
         let expected = "the address of your application";
         let found = quoted(target.authority.as_str());
         let hint = "that is where Onceward itself listens: give the application another port";
-        check.report(key, expected, found, Some(hint));
+        reader.report(key, expected, found, Some(hint));
     }
 }
 
-/// By what is written alone: no name is resolved.
+/// Whether the target is the listener, as far as its text tells. No name is resolved, since the
+/// answer may be another one at run time.
 fn is_there(target: &Target, listener: SocketAddr) -> bool {
     let port = target.authority.port_u16().unwrap_or(target.scheme.default_port());
     let host = target.authority.host().trim_start_matches('[').trim_end_matches(']');
     let own = listener.ip().to_canonical();
     let same = match host.parse::<IpAddr>().map(|address| address.to_canonical()) {
+        // A listener on 0.0.0.0 is reached at every address of the machine, and a connection to
+        // 0.0.0.0 reaches the machine itself.
         Ok(address) => {
             address == own
                 || own.is_unspecified() && address.is_loopback()

@@ -1,14 +1,14 @@
-//! Numbers with a unit: `72h`, `256KiB`.
+//! Numbers with a unit: `72h` and `256KiB`.
 
 use std::time::Duration;
 
-use super::leaf::Written;
+use super::leaf::FromText;
 use crate::clock;
 
-impl Written for Duration {
+impl FromText for Duration {
     const EXPECTED: &'static str = "a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`";
 
-    fn read(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         clock::duration(text)
     }
 }
@@ -17,11 +17,11 @@ impl Written for Duration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Size(pub(super) usize);
 
-/// Not `bytesize`: it takes a plain number, and rounds a broken one.
-impl Written for Size {
+/// The crate `bytesize` would take a plain number too, and round a broken one.
+impl FromText for Size {
     const EXPECTED: &'static str = "a size such as `256KiB`, `1MiB` or `2GB`";
 
-    fn read(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         let (number, unit) = number_and_unit(text)?;
         let bytes = match unit {
             "B" => 1,
@@ -37,16 +37,18 @@ impl Written for Size {
     }
 }
 
-/// Four tebibytes, where a machine has so many: above every memory, below every overflow.
+/// The largest size, which is 4 TiB on a machine with 64 bits. It is more than any memory, and sums of
+/// sizes do not overflow.
 const LARGEST: Size = Size(usize::MAX >> 22);
 
+/// Divides a text behind its leading digits.
 pub(super) fn number_and_unit(text: &str) -> Option<(u64, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at_checked(digits)?;
     Some((number.parse().ok()?, unit))
 }
 
-/// In the largest unit that keeps it whole.
+/// A duration in the largest unit that keeps it whole.
 pub(super) fn short(duration: Duration) -> String {
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
     let millis = duration.as_millis();
@@ -60,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_duration_is_a_whole_number_and_a_unit() {
-        let read = |text| Duration::read(text).map(|duration| duration.as_millis());
+        let read = |text| Duration::from_text(text).map(|duration| duration.as_millis());
         assert_eq!(read("500ms"), Some(500));
         assert_eq!(read("30s"), Some(30_000));
         assert_eq!(read("5m"), Some(300_000));
@@ -89,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_size_is_a_whole_number_and_a_unit() {
-        let read = |text| Size::read(text).map(|size| size.0);
+        let read = |text| Size::from_text(text).map(|size| size.0);
         assert_eq!(read("0B"), Some(0));
         assert_eq!(read("256KiB"), Some(262_144));
         assert_eq!(read("1MiB"), Some(1_048_576));

@@ -1,65 +1,63 @@
 //! Routes that would take each other's requests.
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::{self, HashMap};
-use std::collections::{BTreeMap, BTreeSet};
 
-use super::check::Check;
-use super::leaf::Text;
-use super::problem::Key;
-use super::raw::RawRoute;
+use super::table::Table;
 use crate::proxy::{PathPattern, RouteSettings, misread};
 
-/// On what is written, so that another mistake in one of the two does not hide it. Gives the names
-/// of those that are at one place.
-pub(super) fn same_place(
-    check: &mut Check<'_>,
-    at: &Key,
-    routes: &BTreeMap<String, Option<RawRoute>>,
+/// Where the requests of a route come in.
+#[derive(Debug, Clone)]
+pub(super) struct Address {
+    /// The name of the route.
+    pub(super) name: String,
+    /// Any host, if there is none.
+    pub(super) host: Option<String>,
+    pub(super) path: PathPattern,
+}
+
+/// Reports each route that has the address of another one. Gives the names of both.
+pub(super) fn check_addresses<'a>(
+    table: &mut Table<'_, '_>,
+    addresses: impl Iterator<Item = &'a Address>,
 ) -> BTreeSet<String> {
-    let mut told = BTreeSet::new();
-    let mut seen: HashMap<_, (&String, &PathPattern)> = HashMap::new();
-    for (name, route) in routes {
-        let Some(RawRoute { host, path: Some(Text(path)), .. }) = route else {
-            continue;
-        };
-        let host = host.as_ref().and_then(|Text(host)| host.as_ref());
-        match seen.entry((host, path.folded())) {
+    let mut twins = BTreeSet::new();
+    let mut seen: HashMap<_, &Address> = HashMap::new();
+    for address in addresses {
+        // Some servers ignore case and a slash at the end, and read both paths as one.
+        match seen.entry((&address.host, address.path.folded())) {
             hash_map::Entry::Vacant(first) => {
-                first.insert((name, path));
+                first.insert(address);
             }
             hash_map::Entry::Occupied(first) => {
-                let (twin, other) = *first.get();
-                told.extend([twin.clone(), name.clone()]);
-                let read = if other == path { "" } else { ", as some receivers read it" };
-                let found = format!("that of route `{twin}`{read}");
-                let key = at.join(name.as_str()).join("path");
+                let twin = *first.get();
+                twins.extend([twin.name.clone(), address.name.clone()]);
+                let reading =
+                    if twin.path == address.path { "" } else { ", as some receivers read it" };
+                let found = format!("that of route `{}`{reading}", twin.name);
+                let expected = "a path that no other route of this host has";
                 let hint = "give one of them another `path` or `host`, or make them one route";
-                check.report(
-                    &key,
-                    "a path that no other route of this host has",
-                    found,
-                    Some(hint),
-                );
+                let key = table.key("routes").join(&*address.name).join("path");
+                table.reader.report(&key, expected, found, Some(hint));
             }
         }
     }
-    told
+    twins
 }
 
-/// Reports each route whose path is read as that of another one. Of those that are at one place
-/// that has been said already.
-pub(super) fn misread_paths(
-    check: &mut Check<'_>,
-    at: &Key,
+/// Reports each route whose path some upstream may read as that of another route. The `twins` have
+/// been reported already.
+pub(super) fn check_readings(
+    table: &mut Table<'_, '_>,
     routes: &[RouteSettings],
-    told: &BTreeSet<String>,
+    twins: &BTreeSet<String>,
 ) {
-    for route in misread(routes).into_iter().filter(|route| !told.contains(&*route.name)) {
+    for route in misread(routes).into_iter().filter(|route| !twins.contains(&*route.name)) {
         let expected = "a path that nobody can read as that of a route with another receiver, \
                         provider, secret or mode";
-        let key = at.join(&*route.name).join("path");
         let hint = "give one of them another `path` or `host`, or both the same `upstream`, \
                     `provider`, `secrets` and `mode`";
-        check.report(&key, expected, format!("`{}`", route.path), Some(hint));
+        let key = table.key("routes").join(&*route.name).join("path");
+        table.reader.report(&key, expected, format!("`{}`", route.path), Some(hint));
     }
 }

@@ -1,32 +1,34 @@
-//! Addresses on the web: hosts, paths of routes, URLs of upstreams.
+//! Hosts, paths of routes and URLs.
 
 use std::borrow::Cow;
 
 use http::Uri;
 use http::uri::{Authority, PathAndQuery};
 
-use super::leaf::Written;
+use super::leaf::FromText;
 use crate::proxy::{self, HostError, PathPattern};
 use crate::upstream::{Scheme, Target};
 
-/// A host name or address, lower case, without a port.
+/// A host name or an IP address in canonical form, without a port.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Host(pub(super) String);
 
-impl Written for Host {
+impl FromText for Host {
     const EXPECTED: &'static str = "a host without a port such as `hooks.example.com`";
 
-    fn read(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
+        // The host of a request is compared without its trailing dot, so that one here would never match.
         let host = proxy::canonical_host(text).ok().filter(|_| !text.ends_with('.'));
         host.map(|host| Self(host.into_owned()))
     }
 
-    fn expected(text: &str) -> Cow<'static, str> {
+    fn expected_for(text: &str) -> Cow<'static, str> {
         expected_host(Self::EXPECTED, text)
     }
 }
 
-/// What is asked for; of what was meant as an address: how it would be one.
+/// What may be written instead of this host. Of a host that was meant as an IP address it says how
+/// one is written.
 fn expected_host(expected: &'static str, host: &str) -> Cow<'static, str> {
     match proxy::canonical_host(host) {
         Err(why @ (HostError::NotIpv4 | HostError::NotIpv6 | HostError::Zone)) => {
@@ -36,7 +38,7 @@ fn expected_host(expected: &'static str, host: &str) -> Cow<'static, str> {
     }
 }
 
-/// The same where the host is part of a URL.
+/// What may be written instead of this URL, whose host may be the mistake.
 fn expected_url(expected: &'static str, text: &str) -> Cow<'static, str> {
     let uri = text.parse::<Uri>().ok();
     match uri.as_ref().and_then(Uri::host) {
@@ -45,34 +47,36 @@ fn expected_url(expected: &'static str, text: &str) -> Cow<'static, str> {
     }
 }
 
-/// What is asked for where some receiver would read the path as another one.
+/// What may be written instead of a path that some server reads as another one.
 pub(super) const READ_ALIKE: &str = "a path that every receiver reads alike";
 
-impl Written for PathPattern {
+impl FromText for PathPattern {
     const EXPECTED: &'static str = "a path such as `/webhooks/orders`, or a prefix such as \
                                     `/webhooks/*`, without query or fragment";
 
-    fn read(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         Self::plainest(text).filter(|pattern| pattern.to_string() == text)
     }
 
-    fn expected(text: &str) -> Cow<'static, str> {
+    fn expected_for(text: &str) -> Cow<'static, str> {
+        // It is a path, and only its form is the mistake.
         let is_path = Self::plainest(text).is_some();
         if is_path { READ_ALIKE.into() } else { Self::EXPECTED.into() }
     }
 }
 
-impl Written for Target {
+impl FromText for Target {
     const EXPECTED: &'static str = "an `http` or `https` URL such as `http://127.0.0.1:3000`, \
                                     without user, query or fragment";
 
-    fn read(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         let (scheme, authority, path) = parts(text)?;
+        // A URL without a path has the path `/`, too. Then the path of the request is kept.
         let path = (path != "/").then_some(path);
         Some(Self { scheme, authority, path })
     }
 
-    fn expected(text: &str) -> Cow<'static, str> {
+    fn expected_for(text: &str) -> Cow<'static, str> {
         expected_url(Self::EXPECTED, text)
     }
 }
@@ -81,22 +85,22 @@ impl Written for Target {
 #[derive(Debug)]
 pub(super) struct PublicUrl(pub(super) Uri);
 
-impl Written for PublicUrl {
+impl FromText for PublicUrl {
     const EXPECTED: &'static str = "an `http` or `https` URL such as `https://hooks.example.com`, \
                                     without user, query or fragment";
 
-    fn read(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         parts(text)?;
         text.parse().ok().map(Self)
     }
 
-    fn expected(text: &str) -> Cow<'static, str> {
+    fn expected_for(text: &str) -> Cow<'static, str> {
         expected_url(Self::EXPECTED, text)
     }
 }
 
 fn parts(text: &str) -> Option<(Scheme, Authority, String)> {
-    // `Uri` drops a fragment without a word.
+    // `Uri` drops a fragment without an error.
     let uri: Uri = Some(text).filter(|text| !text.contains('#'))?.parse().ok()?;
     let scheme = match uri.scheme_str()? {
         "http" => Scheme::Http,
@@ -108,7 +112,8 @@ fn parts(text: &str) -> Option<(Scheme, Authority, String)> {
     whole.then(|| (scheme, authority, uri.path().to_owned()))
 }
 
-/// Host and port alone, and a port that exists: `Authority` takes `host:` and `host:99999`.
+/// Whether the authority is a host, or a host and a port that exists. `Authority` also takes `host:`
+/// and `host:99999`.
 fn is_reachable(authority: &Authority) -> bool {
     let host = authority.host();
     let port = authority.as_str().strip_prefix(host);
@@ -119,8 +124,8 @@ fn is_reachable(authority: &Authority) -> bool {
     proxy::canonical_host(host).is_ok() && port_exists
 }
 
-/// Begins with `/`, and means the same to everybody: no dot segment, plain or percent-encoded, no
-/// empty segment inside, and no `%` that escapes nothing.
+/// Whether every server reads the path alike. It begins with `/`, and has no dot segment (plain or
+/// percent-encoded), no empty segment inside, and no `%` that escapes nothing.
 fn is_plain_path(path: &str) -> bool {
     let dotted = path.split('/').any(|segment| {
         let segment = segment.to_ascii_lowercase().replace("%2e", ".");
@@ -142,11 +147,11 @@ mod tests {
     fn a_path_is_exact_or_a_prefix_or_refused() {
         let exact = |path: &str| Some(PathPattern::Exact(path.to_owned()));
         let prefix = |path: &str| Some(PathPattern::Prefix(path.to_owned()));
-        assert_eq!(PathPattern::read("/webhooks/stripe"), exact("/webhooks/stripe"));
-        assert_eq!(PathPattern::read("/webhooks/*"), prefix("/webhooks"));
-        assert_eq!(PathPattern::read("/"), exact("/"));
-        assert_eq!(PathPattern::read("/*"), prefix(""));
-        assert_eq!(PathPattern::read("/a%20b/caf%C3%A9/"), exact("/a%20b/caf%C3%A9/"));
+        assert_eq!(PathPattern::from_text("/webhooks/stripe"), exact("/webhooks/stripe"));
+        assert_eq!(PathPattern::from_text("/webhooks/*"), prefix("/webhooks"));
+        assert_eq!(PathPattern::from_text("/"), exact("/"));
+        assert_eq!(PathPattern::from_text("/*"), prefix(""));
+        assert_eq!(PathPattern::from_text("/a%20b/caf%C3%A9/"), exact("/a%20b/caf%C3%A9/"));
         for refused in [
             "",
             "*",
@@ -164,7 +169,7 @@ mod tests {
             "/%AA",
             "http://host/",
         ] {
-            assert_eq!(PathPattern::read(refused), None, "{refused}");
+            assert_eq!(PathPattern::from_text(refused), None, "{refused}");
         }
     }
 
@@ -194,21 +199,21 @@ mod tests {
             ("/caf\u{e9}", "/caf%C3%A9"),
             ("/a b", "/a%20b"),
         ] {
-            assert_eq!(PathPattern::read(written), None, "{written}");
-            assert_eq!(PathPattern::expected(written), READ_ALIKE, "{written}");
+            assert_eq!(PathPattern::from_text(written), None, "{written}");
+            assert_eq!(PathPattern::expected_for(written), READ_ALIKE, "{written}");
             assert_eq!(PathPattern::plainest(written).unwrap().to_string(), meant, "{written}");
-            assert!(PathPattern::read(meant).is_some(), "{meant}");
+            assert!(PathPattern::from_text(meant).is_some(), "{meant}");
         }
     }
 
     #[test]
     fn an_upstream_is_a_scheme_an_authority_and_a_path() {
-        let target = Target::read("https://[::1]:8443/internal").unwrap();
+        let target = Target::from_text("https://[::1]:8443/internal").unwrap();
         assert_eq!(target.scheme, Scheme::Https);
         assert_eq!(target.authority, "[::1]:8443");
         assert_eq!(target.path.as_deref(), Some("/internal"));
         for whole in ["http://host", "http://host/"] {
-            assert_eq!(Target::read(whole).unwrap().path, None, "{whole}");
+            assert_eq!(Target::from_text(whole).unwrap().path, None, "{whole}");
         }
         for refused in [
             "",
@@ -237,29 +242,30 @@ mod tests {
             "http://1.2.3:9",
             "http://a..b",
         ] {
-            assert_eq!(Target::read(refused), None, "{refused}");
+            assert_eq!(Target::from_text(refused), None, "{refused}");
         }
     }
 
     #[test]
     fn a_host_is_a_name_or_an_address_alone() {
-        assert_eq!(Host::read("Hooks.Example.com").unwrap().0, "hooks.example.com");
-        assert_eq!(Host::read("[0::1]").unwrap().0, "[::1]");
+        assert_eq!(Host::from_text("Hooks.Example.com").unwrap().0, "hooks.example.com");
+        assert_eq!(Host::from_text("[0::1]").unwrap().0, "[::1]");
         for refused in
             ["", "host:80", "user@host", "*.host", "a..b", "host.", "a/b", "a b", "1.2", "[a]"]
         {
-            assert!(Host::read(refused).is_none(), "{refused}");
+            assert!(Host::from_text(refused).is_none(), "{refused}");
         }
     }
 
     #[test]
     fn what_was_meant_as_an_address_says_how_it_would_be_one() {
-        let zone = Target::expected("http://[fe80::1%25lo]:9");
+        let zone = Target::expected_for("http://[fe80::1%25lo]:9");
         assert!(zone.ends_with("without a zone, which means something on one machine alone"));
         assert!(
-            Target::expected("http://1.2.3:9").ends_with("an IPv4 address in four decimal parts")
+            Target::expected_for("http://1.2.3:9")
+                .ends_with("an IPv4 address in four decimal parts")
         );
-        assert!(Host::expected("[::g]").ends_with("an IPv6 address between the brackets"));
-        assert_eq!(Target::expected("host:80"), Target::EXPECTED);
+        assert!(Host::expected_for("[::g]").ends_with("an IPv6 address between the brackets"));
+        assert_eq!(Target::expected_for("host:80"), Target::EXPECTED);
     }
 }

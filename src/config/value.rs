@@ -1,4 +1,4 @@
-//! Values as they are written: texts, addresses, names of headers, `2xx`.
+//! Settings that are written as text: addresses, names of headers, selectors, `2xx`.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -7,110 +7,106 @@ use std::path::PathBuf;
 use http::{HeaderName, Method};
 use ipnet::IpNet;
 
-use super::leaf::Written;
+use super::leaf::FromText;
+use crate::idempotency::UrlTemplate;
 use crate::json::Pointer;
 use crate::proxy::Selector;
 use crate::upstream::{StatusRange, may_be_added};
 
-/// `""` stands for "not set" where a setting may be switched off again.
-impl<T: Written> Written for Option<T> {
+/// `""` stands for "not set". With it a route can undo what `[defaults]` or its provider set.
+impl<T: FromText> FromText for Option<T> {
     const EXPECTED: &'static str = T::EXPECTED;
 
-    fn read(text: &str) -> Option<Self> {
-        if text.is_empty() { Some(None) } else { T::read(text).map(Some) }
+    fn from_text(text: &str) -> Option<Self> {
+        if text.is_empty() { Some(None) } else { T::from_text(text).map(Some) }
     }
 
-    fn expected(text: &str) -> Cow<'static, str> {
-        T::expected(text)
+    fn expected_for(text: &str) -> Cow<'static, str> {
+        T::expected_for(text)
     }
 }
 
-impl Written for String {
+impl FromText for String {
     const EXPECTED: &'static str = "a text that is not empty";
 
-    fn read(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         (!text.trim().is_empty()).then(|| text.to_owned())
     }
 }
 
-impl Written for PathBuf {
+impl FromText for PathBuf {
     const EXPECTED: &'static str = "a path";
 
-    fn read(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         (!text.is_empty() && !text.contains('\0')).then(|| Self::from(text))
     }
 }
 
-impl Written for SocketAddr {
-    const EXPECTED: &'static str = "an address and port such as `127.0.0.1:8080` or `[::1]:8080`";
+/// Reads a type as its own parser does.
+macro_rules! parsed {
+    ($type:ty, $expected:literal) => {
+        impl FromText for $type {
+            const EXPECTED: &'static str = $expected;
 
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
+            fn from_text(text: &str) -> Option<Self> {
+                text.parse().ok()
+            }
+        }
+    };
 }
 
-impl Written for IpNet {
-    const EXPECTED: &'static str = "a network such as `10.0.0.0/8` or `fd00::/8`";
+parsed!(SocketAddr, "an address and port such as `127.0.0.1:8080` or `[::1]:8080`");
+parsed!(IpNet, "a network such as `10.0.0.0/8` or `fd00::/8`");
+parsed!(HeaderName, "the name of a header such as `x-idempotency-key`");
+parsed!(
+    Selector,
+    "`header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or `body`, several \
+     with `|` between them, with `?` behind it where it may be absent"
+);
+parsed!(
+    UrlTemplate,
+    "an `http` or `https` URL such as `http://127.0.0.1:3000/events/{operation}`, without user and \
+     fragment, with `{key}`, `{operation}` and `{event_id}` in path and query alone"
+);
 
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}
-
-impl Written for HeaderName {
-    const EXPECTED: &'static str = "the name of a header such as `x-idempotency-key`";
-
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}
-
-/// A header that is added to the upstream's request.
+/// A header that Onceward adds to the request for the upstream. The sender chooses its value, so that
+/// it must not be one that frames or routes the request.
 #[derive(Debug)]
 pub(super) struct AddedHeader(pub(super) HeaderName);
 
-impl Written for AddedHeader {
+impl FromText for AddedHeader {
     const EXPECTED: &'static str = "the name of a header of its own such as `idempotency-key`, not one \
                                     that says how a request is framed, where it goes or what it is";
 
-    fn read(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         text.parse().ok().filter(may_be_added).map(Self)
     }
 }
 
-impl Written for Method {
+impl FromText for Method {
     const EXPECTED: &'static str = "a method in capitals such as `POST`";
 
-    fn read(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         let method = Self::from_bytes(text.as_bytes()).ok()?;
         let capitals = !text.bytes().any(|byte| byte.is_ascii_lowercase());
+        // A tunnel has no body that could be forwarded, and no answer that could be kept.
         (capitals && method != Self::CONNECT).then_some(method)
     }
 }
 
-impl Written for Selector {
-    const EXPECTED: &'static str = "`header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, \
-                                    `signature:NAME` or `body`, several with `|` between them, \
-                                    with `?` behind it where it may be absent";
-
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}
-
-/// A member of a JSON body, written as a selector is.
-impl Written for Pointer {
+/// A member of a JSON body, written like a selector.
+impl FromText for Pointer {
     const EXPECTED: &'static str = "a JSON member such as `json:/pending_webhooks`";
 
-    fn read(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         text.strip_prefix("json:")?.parse().ok()
     }
 }
 
-impl Written for StatusRange {
+impl FromText for StatusRange {
     const EXPECTED: &'static str = "a status from 200 to 599 such as `2xx` or `504`";
 
-    fn read(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         let class = text.strip_suffix("xx").filter(|class| class.len() == 1);
         let (first, last) = match class {
             Some(class) => {
@@ -124,22 +120,25 @@ impl Written for StatusRange {
     }
 }
 
-/// What a fingerprint is over, one item of it.
+/// One item of what a fingerprint covers.
 #[derive(Debug)]
-pub(super) enum Over {
+pub(super) enum FingerprintPart {
+    /// What the kind of the key asks for.
     Auto,
+    /// The whole body.
     Body,
-    Part(Selector),
+    /// What a selector finds.
+    Selected(Selector),
 }
 
-impl Written for Over {
+impl FromText for FingerprintPart {
     const EXPECTED: &'static str = "`auto`, `body`, or a selector such as `json:/amount`";
 
-    fn read(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         match text {
             "auto" => Some(Self::Auto),
             "body" => Some(Self::Body),
-            _ => Selector::read(text).map(Self::Part),
+            _ => Selector::from_text(text).map(Self::Selected),
         }
     }
 }
@@ -150,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_status_is_one_or_a_hundred() {
-        let read = |text| StatusRange::read(text).map(|range| (range.first, range.last));
+        let read = |text| StatusRange::from_text(text).map(|range| (range.first, range.last));
         assert_eq!(read("2xx"), Some((200, 299)));
         assert_eq!(read("5xx"), Some((500, 599)));
         assert_eq!(read("409"), Some((409, 409)));
@@ -163,9 +162,9 @@ mod tests {
 
     #[test]
     fn a_method_is_in_capitals_and_no_tunnel() {
-        assert_eq!(Method::read("PROPFIND").unwrap(), "PROPFIND");
+        assert_eq!(Method::from_text("PROPFIND").unwrap(), "PROPFIND");
         for refused in ["", "post", "Post", "PO ST", "CONNECT"] {
-            assert_eq!(Method::read(refused), None, "{refused}");
+            assert_eq!(Method::from_text(refused), None, "{refused}");
         }
     }
 }

@@ -1,30 +1,19 @@
 //! Settings that are one of a few words.
 
-use super::leaf::Written;
+use super::leaf::FromText;
 use crate::idempotency::{Remember, WhenStoreFails};
+use crate::provider::Letters;
 use crate::proxy::{Mode, RefusalBody, WhenKeyMissing};
 use crate::store::embedded::Durability;
 
-/// What a copy does that meets an attempt in flight.
+/// What happens to a copy of an operation in flight.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum InFlightWord {
     Refuse,
     Wait,
 }
 
-impl Written for InFlightWord {
-    const EXPECTED: &'static str = "`refuse` or `wait`";
-
-    fn read(text: &str) -> Option<Self> {
-        match text {
-            "refuse" => Some(Self::Refuse),
-            "wait" => Some(Self::Wait),
-            _ => None,
-        }
-    }
-}
-
-/// What becomes of an operation whose outcome is unknown.
+/// What happens to an uncertain operation.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum UncertainWord {
     Hold,
@@ -32,89 +21,49 @@ pub(super) enum UncertainWord {
     Retry,
 }
 
-impl Written for UncertainWord {
-    const EXPECTED: &'static str = "`hold`, `lookup` or `retry`";
-
-    fn read(text: &str) -> Option<Self> {
-        match text {
-            "hold" => Some(Self::Hold),
-            "lookup" => Some(Self::LookUp),
-            "retry" => Some(Self::Retry),
-            _ => None,
-        }
-    }
+/// How the servers of `[store.redis]` are organised.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Topology {
+    Single,
+    Sentinel,
+    Cluster,
 }
 
-impl Written for WhenKeyMissing {
-    const EXPECTED: &'static str = "`refuse`, `forward` or `hash-body`";
+/// Reads a type from the words for its values.
+macro_rules! words {
+    ($type:ty, $expected:literal, $($word:literal => $value:ident),+) => {
+        impl FromText for $type {
+            const EXPECTED: &'static str = $expected;
 
-    fn read(text: &str) -> Option<Self> {
-        match text {
-            "refuse" => Some(Self::Refuse),
-            "forward" => Some(Self::Forward),
-            "hash-body" => Some(Self::HashBody),
-            _ => None,
+            fn from_text(text: &str) -> Option<Self> {
+                match text {
+                    $($word => Some(Self::$value),)+
+                    _ => None,
+                }
+            }
         }
-    }
+    };
 }
 
-impl Written for RefusalBody {
-    const EXPECTED: &'static str = "`problem` or `none`";
-
-    fn read(text: &str) -> Option<Self> {
-        match text {
-            "problem" => Some(Self::Problem),
-            "none" => Some(Self::None),
-            _ => None,
-        }
-    }
-}
-
-impl Written for Mode {
-    const EXPECTED: &'static str = "`enforce`, `observe` or `pass`";
-
-    fn read(text: &str) -> Option<Self> {
-        match text {
-            "enforce" => Some(Self::Enforce),
-            "observe" => Some(Self::Observe),
-            "pass" => Some(Self::Pass),
-            _ => None,
-        }
-    }
-}
-
-impl Written for Remember {
-    const EXPECTED: &'static str = "`retention` or `in-flight`";
-
-    fn read(text: &str) -> Option<Self> {
-        match text {
-            "retention" => Some(Self::Retention),
-            "in-flight" => Some(Self::InFlight),
-            _ => None,
-        }
-    }
-}
-
-impl Written for WhenStoreFails {
-    const EXPECTED: &'static str = "`refuse` or `forward`";
-
-    fn read(text: &str) -> Option<Self> {
-        match text {
-            "refuse" => Some(Self::Refuse),
-            "forward" => Some(Self::Forward),
-            _ => None,
-        }
-    }
-}
-
-impl Written for Durability {
-    const EXPECTED: &'static str = "`sync` or `os`";
-
-    fn read(text: &str) -> Option<Self> {
-        match text {
-            "sync" => Some(Self::Sync),
-            "os" => Some(Self::Os),
-            _ => None,
-        }
-    }
-}
+words!(InFlightWord, "`refuse` or `wait`", "refuse" => Refuse, "wait" => Wait);
+words!(
+    UncertainWord, "`hold`, `lookup` or `retry`",
+    "hold" => Hold, "lookup" => LookUp, "retry" => Retry
+);
+words!(
+    Topology, "`single`, `sentinel` or `cluster`",
+    "single" => Single, "sentinel" => Sentinel, "cluster" => Cluster
+);
+words!(
+    WhenKeyMissing, "`refuse`, `forward` or `hash-body`",
+    "refuse" => Refuse, "forward" => Forward, "hash-body" => HashBody
+);
+words!(RefusalBody, "`problem` or `none`", "problem" => Problem, "none" => None);
+words!(
+    Mode, "`enforce`, `observe` or `pass`",
+    "enforce" => Enforce, "observe" => Observe, "pass" => Pass
+);
+words!(Remember, "`retention` or `in-flight`", "retention" => Retention, "in-flight" => InFlight);
+words!(WhenStoreFails, "`refuse` or `forward`", "refuse" => Refuse, "forward" => Forward);
+words!(Durability, "`sync` or `os`", "sync" => Sync, "os" => Os);
+words!(Letters, "`hex` or `url-safe`", "hex" => Hex, "url-safe" => UrlSafe);

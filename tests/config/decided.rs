@@ -1,10 +1,10 @@
-//! What is told of a decision, once, and with a value that helps.
+//! Findings about decisions: each is made once, and its hint has a value that helps.
 
-use onceward::config::Risk;
+use onceward::config::Finding;
 
 use super::{TYPED, WITH_SECRET, Written, from};
 
-/// What somebody has decided and written is no risk, or `--strict` would be of no use to them.
+/// `--strict` fails on risks, so that what an operator has decided and written must not be one.
 #[test]
 fn a_signature_that_is_not_checked_by_decision_is_a_note() {
     let note = "routes.hooks.verify: signature-unchecked\n";
@@ -21,7 +21,7 @@ fn a_signature_that_is_not_checked_by_decision_is_a_note() {
     assert!(!undecided.notes().contains("signature-unchecked"));
 }
 
-/// With a store of its own a process knows after a crash that nobody holds a lease any more.
+/// A process with a store of its own knows after a crash that nobody holds a lease any more.
 #[test]
 fn one_lease_fits_the_store_and_the_attempt() {
     let route = |more: &str| {
@@ -53,7 +53,7 @@ fn one_lease_fits_the_store_and_the_attempt() {
     }
 }
 
-/// One line is one thing to be decided, however many routes it is for.
+/// One line of `[defaults]` is one thing to decide, however many routes it is for.
 #[test]
 fn a_risk_from_one_line_of_the_defaults_is_told_once() {
     let routes = ["a", "b"].map(|name| {
@@ -65,8 +65,8 @@ fn a_risk_from_one_line_of_the_defaults_is_told_once() {
         let written = Written::file(&format!("[defaults]\n{defaults}\n{}{more}", routes.concat()));
         let written = written.variable("SECRET", "whsec_canary");
         let sources = written.sources().unwrap();
-        let placed = sources.placed(sources.check().unwrap().risks());
-        let line = |(place, risk): &(_, Risk)| format!("{place}: {}: {}\n", risk.key, risk.code);
+        let placed = sources.located(sources.check().unwrap().risks());
+        let line = |(place, risk): &(_, Finding)| format!("{place}: {}: {}\n", risk.key, risk.code);
         written.typed(&placed.iter().map(line).collect::<Vec<_>>().concat())
     };
     for (setting, code) in [
@@ -78,7 +78,7 @@ fn a_risk_from_one_line_of_the_defaults_is_told_once() {
         let name = setting.split(' ').next().unwrap();
         assert_eq!(told(setting, ""), format!("onceward.toml:2: defaults.{name}: {code}\n"));
     }
-    // What is built in stays below what a line says of all routes.
+    // Two routes with one built-in value are told once too.
     let redis = "[store.redis]\nurls = [\"redis://a:6379\"]\n";
     let built_in = told("attempt_timeout = \"10s\"", redis);
     assert_eq!(built_in, "built-in: defaults.lease: lease-above-attempt\n");
@@ -86,7 +86,7 @@ fn a_risk_from_one_line_of_the_defaults_is_told_once() {
     assert_eq!(own, "onceward.toml:13: routes.b.lease: lease-without-room\n");
 }
 
-/// What is proposed for a sender that has no preset is a value, since there is nothing to leave it to.
+/// For a sender without a preset, the hint proposes a value alone: there is no preset to leave it to.
 #[test]
 fn a_hint_names_a_value_that_helps() {
     let facts = "[providers.acme]\nkey.event.type = \"json:/type\"\n[providers.acme.facts]\n\

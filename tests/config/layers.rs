@@ -1,4 +1,4 @@
-//! Which of the places counts where several say something, and what counts where none does.
+//! Which source wins where several have a setting, and the built-in value where none has.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::Written;
 
-/// Design, section 6: the built-in values.
+/// The built-in values of every setting.
 #[test]
 #[expect(clippy::too_many_lines, reason = "one line for each setting")]
 fn what_is_not_said_is_built_in() {
@@ -286,24 +286,25 @@ fn every_setting_says_where_it_comes_from() {
     "#);
 }
 
-/// What a layer says about one setting of the one route.
+/// The values that one source has for one setting.
 #[derive(Debug, Clone, Copy)]
-struct Said {
+struct LayerValues {
     route: Option<u16>,
     defaults: Option<u16>,
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn layer_values() -> impl Strategy<Value = LayerValues> {
     let number = || proptest::option::of(1..10_000_u16);
-    (number(), number()).prop_map(|(route, defaults)| Said { route, defaults })
+    (number(), number()).prop_map(|(route, defaults)| LayerValues { route, defaults })
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A route before the defaults before what is built in; in each the environment before the file.
+    /// A route wins over `[defaults]`, and `[defaults]` over the built-in value. In each of them the
+    /// environment wins over the file.
     #[test]
-    fn the_nearest_value_counts(file in said(), variables in said()) {
+    fn the_nearest_value_counts(file in layer_values(), variables in layer_values()) {
         let line = |number: Option<u16>| number.map_or(String::new(), |number| format!("in_flight_max = {number}\n"));
         let mut written = Written::file(&format!(
             "[defaults]\n{}[routes.a]\npath = \"/\"\nupstream = \"http://a\"\n{}",

@@ -1,4 +1,4 @@
-//! How the upstream is asked what became of an attempt.
+//! Look-ups: how the upstream is asked whether an operation was done.
 
 use std::time::Duration;
 
@@ -50,7 +50,8 @@ fn a_look_up_without_a_url_is_a_problem_and_one_that_nobody_makes_a_risk() {
     ");
 }
 
-/// `created` and `paid` may have one id: an answer for the first says nothing of the second.
+/// The events `created` and `paid` may have one id. An answer about the first says nothing about the
+/// second.
 #[test]
 fn a_look_up_by_what_two_operations_may_share_is_a_risk() {
     let by = |url: &str| {

@@ -1,4 +1,4 @@
-//! Configuration, as an operator meets it: what is written, and what is said of it.
+//! The configuration as an operator meets it: what is written, and the messages about it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod decided;
@@ -14,7 +14,7 @@ mod steps;
 mod stores;
 mod values;
 
-use onceward::config::{Config, Problems, Risk, Sources};
+use onceward::config::{Config, Finding, Problems, Sources};
 use onceward::proxy::RouteSettings;
 use tempfile::TempDir;
 
@@ -31,7 +31,7 @@ impl Written {
         Self { directory, variables: Vec::new() }
     }
 
-    /// The file, and a route that is right.
+    /// A file with this text and a route without mistakes.
     fn beside_a_route(text: &str) -> Self {
         Self::file(&format!(
             "{text}\n[routes.orders]\npath = \"/orders\"\nupstream = \"http://a\"\n{TYPED}"
@@ -52,8 +52,8 @@ impl Written {
         self.sources()?.check()
     }
 
-    /// What is said, with the path of the file as an operator would have typed it. Each problem
-    /// says what may help.
+    /// The problems, with the path of the file as an operator would have typed it. Each problem has a
+    /// hint.
     fn problems(&self) -> String {
         let problems = self.config().unwrap_err();
         for problem in problems.iter() {
@@ -62,7 +62,7 @@ impl Written {
         self.typed(&problems.to_string())
     }
 
-    /// The setting and the code of each risk. The words may change.
+    /// The setting and the code of each risk. The text of a risk may change.
     fn risks(&self) -> String {
         codes(&self.config().unwrap().risks())
     }
@@ -73,7 +73,7 @@ impl Written {
 
     fn effective(&self) -> String {
         let lines = self.sources().unwrap().effective().into_iter();
-        let lines = lines.map(|line| format!("{} = {}  # {}\n", line.key, line.value, line.place));
+        let lines = lines.map(|line| format!("{} = {}  # {}\n", line.key, line.value, line.origin));
         self.typed(&lines.collect::<Vec<_>>().concat())
     }
 
@@ -87,11 +87,11 @@ impl Written {
     }
 }
 
-fn codes(risks: &[Risk]) -> String {
+fn codes(risks: &[Finding]) -> String {
     risks.iter().map(|risk| format!("{}: {}\n", risk.key, risk.code)).collect::<Vec<_>>().concat()
 }
 
-/// The file with one route of this provider.
+/// A file with one route of this provider.
 fn from(provider: &str, more: &str) -> Written {
     Written::file(&format!(
         "[routes.hooks]\npath = \"/hooks\"\nupstream = \"http://a\"\nprovider = \"{provider}\"\n{more}"
@@ -99,8 +99,8 @@ fn from(provider: &str, more: &str) -> Written {
     .variable("SECRET", "whsec_canary")
 }
 
-/// What makes a sender of one's own safe: its events are told apart by their type.
+/// The type of an event. Without it, a route of a sender without a preset has a risk.
 const TYPED: &str = "key.event.type = \"json:/type\"\n";
 
-/// What a sender that signs needs beside its name.
+/// The secret that a route needs if its sender signs.
 const WITH_SECRET: &str = "secrets = [{ env = \"SECRET\" }]\n";

@@ -1,4 +1,4 @@
-//! What is said of the paths of routes: each has one reading, and no two of one host have the same.
+//! The paths of routes: every server reads each of them alike, and no two of one host are the same.
 
 use http::Request;
 use insta::assert_snapshot;
@@ -40,7 +40,7 @@ fn a_path_with_another_reading_is_a_problem_that_says_what_to_write() {
     }
 }
 
-/// People put a secret into the wrong variable.
+/// The value may be a secret that somebody put into the wrong variable.
 #[test]
 fn the_reading_of_a_path_in_a_variable_is_not_shown() {
     let written = Written::beside_a_route("")
@@ -50,7 +50,7 @@ fn the_reading_of_a_path_in_a_variable_is_not_shown() {
     assert!(!problems.contains("canary"), "{problems}");
 }
 
-/// Beside a route for everything else, an escape that must be one is no other reading.
+/// A path whose escapes are needed has one reading, also beside a route for everything else.
 #[test]
 fn a_path_with_an_escape_may_stand_beside_one_that_takes_all() {
     for path in ["/a%20b", "/caf%C3%A9", "/100%25"] {
@@ -68,7 +68,7 @@ fn two_routes_that_differ_only_in_how_a_path_is_read_are_a_problem() {
         assert!(problems.contains("`routes.other.path`"), "{one} {other}: {problems}");
         assert!(problems.contains("as some receivers read it"), "{one} {other}: {problems}");
     }
-    // It would never take a request of its own.
+    // The second route would never get a request.
     let swallowed = two("/a/*", "/A", "mode = \"pass\"").problems();
     assert!(swallowed.contains("a path that nobody can read as that of a route"), "{swallowed}");
     for (one, other) in [("/a/*", "/a"), ("/*", "/a/b"), ("/a/b", "/a/c"), ("/a/*", "/a/b/*")] {
@@ -76,7 +76,7 @@ fn two_routes_that_differ_only_in_how_a_path_is_read_are_a_problem() {
     }
 }
 
-/// Whoever decodes it once or twice, or takes it in another case, reads the path of the first route.
+/// A server that decodes the path once or twice, or ignores case, reads the path of the first route.
 #[test]
 fn a_request_that_some_receiver_reads_as_another_routes_is_refused() {
     let taken = |host: &str, target: &str| -> String {
@@ -133,7 +133,7 @@ fn the_longest_of_many_prefixes_takes_a_path_and_only_at_a_slash() {
     }
 }
 
-/// One mistake is one problem, with what to do about it.
+/// One mistake is one problem.
 #[test]
 fn a_path_beside_its_own_with_a_slash_is_told_once() {
     let more = "provider = \"stripe\"\nverify = false";

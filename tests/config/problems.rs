@@ -1,4 +1,4 @@
-//! What is said of mistakes: all of them, each with its place and what may help.
+//! Problems: all mistakes are reported at once, each with its origin and a hint.
 
 use insta::assert_snapshot;
 use onceward::config::Config;
@@ -231,7 +231,7 @@ fn arguments_are_named_as_they_were_typed() {
     "#);
 }
 
-/// People put a secret into the wrong variable, whatever that one is for.
+/// People put a secret into the wrong variable, whatever the variable is for.
 #[test]
 fn no_value_of_a_variable_is_ever_shown() {
     const CANARY: &str = "hunter2canary";
@@ -300,7 +300,7 @@ fn no_value_of_a_variable_is_ever_shown() {
     }
 }
 
-/// A number or a duration that is one, and too large or too small.
+/// The values are of the right type, and too large or too small.
 #[test]
 fn no_value_of_a_variable_that_is_out_of_range_is_shown() {
     let written = Written::beside_a_route("")
@@ -313,7 +313,7 @@ fn no_value_of_a_variable_that_is_out_of_range_is_shown() {
     assert_eq!(problems.matches("found another value").count(), 4, "{problems}");
 }
 
-/// What a person wrote for people is answered with how it is written.
+/// A value in words that people use gets a hint with the form that the setting takes.
 #[test]
 fn what_was_meant_is_shown_as_it_is_written() {
     let text = r#"[server]
@@ -373,7 +373,7 @@ fn an_upstream_that_is_onceward_itself_is_a_problem() {
     assert!(Written::file(steps).problems().contains("`routes.a.steps.0.upstream`"));
 }
 
-/// The sender chooses the key: it must not become the length of the request, or where it goes.
+/// The sender chooses the key. It must not become the length or the target of the request.
 #[test]
 fn a_key_is_forwarded_in_a_header_of_its_own() {
     let problems = |name: &str| {
@@ -441,7 +441,7 @@ request_bytes_max = "2MiB"
     let keys: Vec<_> = problems.iter().map(|problem| problem.key.to_string()).collect();
     let expected = ["server.listen", "server.limits.body_timeout", "routes.big.request_bytes_max"];
     assert_eq!(keys, expected, "{problems}");
-    // One that cannot be read is not one that is missing.
+    // A URL that cannot be read must not be reported as missing, too.
     for url in [
         "[server]\npublic_url = \"nowhere\"\n",
         "[server]\npublic_url = \"https://h.example\"\n[routes.signed]\npublic_url = \"nowhere\"\n",
@@ -455,7 +455,7 @@ request_bytes_max = "2MiB"
     }
 }
 
-/// Two routes of which each is read as the other are one mistake.
+/// Two routes, each of which can be read as the other, are one mistake.
 #[test]
 fn two_routes_at_one_place_are_told_once() {
     let text = "[routes.a]\npath = \"/hooks\"\nupstream = \"http://a\"\n\
@@ -464,7 +464,7 @@ fn two_routes_at_one_place_are_told_once() {
     assert!(problems.starts_with("the configuration has 1 problem\n"), "{problems}");
 }
 
-/// A secret in the open, or a variable that is not there, is met with how it is written.
+/// A secret in the open, or a variable that is not set, gets a hint with the right form.
 #[test]
 fn a_hint_says_how_the_setting_is_written() {
     let route = "[routes.a]\npath = \"/a\"\nupstream = \"http://a\"\n";

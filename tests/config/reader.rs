@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::Written;
 
-/// Tables within tables are read by a function that calls itself.
+/// A recursive function reads tables within tables. A deep file must not overflow the stack.
 #[test]
 fn depth_is_no_way_to_break_the_reader() {
     let deep = format!("{}a = 1", "a.".repeat(100_000));
@@ -23,7 +23,7 @@ fn depth_is_no_way_to_break_the_reader() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Any text in any place is a configuration or a list of problems, and never a panic.
+    /// Any text in any place gives a configuration or a list of problems, and never a panic.
     #[test]
     fn no_value_breaks_the_reader(key in 0..6_usize, value in "\\PC{0,12}|-?[0-9]{1,40}|\\[[0-9,\"a]*\\]|\\{\\}|(a\\.){0,50}a *= *1") {
         let key = ["routes.a.lease", "routes.a", "admin.token", "server.trusted_proxies", "routes", "store"][key];

@@ -1,7 +1,7 @@
-//! What is allowed, but may not be meant.
+//! Risks and notes: what is allowed, and still may not be meant.
 
 use insta::assert_snapshot;
-use onceward::config::Risk;
+use onceward::config::Finding;
 
 use super::{TYPED, WITH_SECRET, Written, from};
 
@@ -85,7 +85,7 @@ fn a_key_that_names_something_else_than_the_event_is_a_risk() {
     ");
 }
 
-/// Whoever has one id for several events of an order loses the second one.
+/// A sender that gives several events of an order one id would lose the second one.
 #[test]
 fn an_event_of_a_sender_that_nobody_knows_needs_a_type() {
     let route = |more: &str| {
@@ -152,7 +152,7 @@ fn a_time_that_does_not_fit_the_others_is_a_risk() {
     assert!(!format!("{said:?}").contains("0123"), "{said:?}");
 }
 
-/// What a sender signs is checked unless nothing can be: then it is a note.
+/// If the sender never signs, a missing check is a note. Otherwise it is a risk.
 #[test]
 fn a_route_without_any_signature_check_is_a_risk() {
     let plain = format!("[routes.hooks]\npath = \"/\"\nupstream = \"http://a\"\n{TYPED}");
@@ -165,7 +165,7 @@ fn a_route_without_any_signature_check_is_a_risk() {
     assert_eq!(Written::file(&proxy).risks(), "");
 }
 
-/// It is for trying: everybody who has an account can send what it signs.
+/// The simulator is for trials: everybody who has an account can send what it signs.
 #[test]
 fn the_secret_of_a_simulator_is_a_risk() {
     let found = |secret: &str| from("paypal", WITH_SECRET).variable("SECRET", secret).risks();
@@ -235,8 +235,8 @@ fn what_cannot_be_helped_is_a_note() {
     ");
 }
 
-/// A change of a payment looks like every other change of it: one that shares the attempt for the
-/// change before it never reaches the receiver.
+/// All changes of a payment look the same. A change that shares the attempt for the change before it
+/// never reaches the upstream.
 #[test]
 fn sharing_an_attempt_where_events_look_the_same_is_a_risk() {
     let waiting = "when_in_flight = \"wait\"\n";
@@ -253,7 +253,7 @@ fn a_tolerance_that_refuses_retries_is_a_risk() {
     assert_eq!(from("linear", WITH_SECRET).risks(), "");
 }
 
-/// What is not bound by a signature, and for how long a captured request is accepted.
+/// The sentence names what the signature does not cover, and for how long a captured request works.
 #[test]
 fn what_one_captured_request_can_do_is_said() {
     let said = |name: &str, more: &str| {
@@ -283,7 +283,7 @@ fn an_unsigned_handshake_that_an_event_could_wear_is_a_risk() {
         assert!(risks.starts_with("routes.hooks.provider: handshake-open\n"), "{risks}");
     }
     assert_eq!(own("json = { type = \"ping\" }"), "");
-    // Nothing signs the header, so that any event could wear it.
+    // Nothing signs the header, so that any event could be sent under it.
     assert_eq!(
         own("header = { x-event = \"ping\" }"),
         "routes.hooks.provider: handshake-by-header\n"
@@ -298,12 +298,12 @@ fn an_unsigned_handshake_that_an_event_could_wear_is_a_risk() {
     }
 }
 
-/// What a preset says itself is no risk, or nobody would look at risks.
+/// If presets had risks, nobody would look at risks.
 #[test]
 fn no_preset_is_a_risk_by_itself() {
     for preset in onceward::provider::presets() {
         let unchecked = from(preset.name, "verify = false\n").config().unwrap().risks();
         let others = unchecked.iter().filter(|risk| risk.code != "signature-unchecked");
-        assert_eq!(others.collect::<Vec<_>>(), Vec::<&Risk>::new(), "{}", preset.name);
+        assert_eq!(others.collect::<Vec<_>>(), Vec::<&Finding>::new(), "{}", preset.name);
     }
 }

@@ -65,7 +65,7 @@ fn a_secret_that_is_not_there_is_a_problem() {
     "#);
 }
 
-/// faults.md, item 14: figment prints the value, and toml the line.
+/// The errors of figment show the value, and those of toml the line.
 #[test]
 fn no_message_ever_shows_a_secret() {
     const CANARY: &str = "hunter2canary";
@@ -133,7 +133,7 @@ fn the_token_is_needed_where_others_can_connect() {
     }
 }
 
-/// A secret that was copied badly refuses every event, and nothing else would say why.
+/// With a secret that was copied badly every event is refused, and nothing else would say why.
 #[test]
 fn a_secret_of_another_shape_than_the_senders_is_a_risk_that_shows_nothing_of_it() {
     let risks = |provider: &str, secret: &str| {

@@ -1,4 +1,4 @@
-//! Routes that take what they do not say from what is known of their sender.
+//! Routes that take settings from the provider of their sender.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn a_provider_is_all_that_a_route_has_to_say() {
     assert_eq!((route.mode, route.tolerance), (Mode::Enforce, None));
 }
 
-/// A preset changes defaults only: whatever the route says itself wins.
+/// A preset wins over `[defaults]`, and a setting of the route over the preset.
 #[test]
 fn a_route_is_above_its_preset_and_the_preset_above_the_defaults() {
     let more = "retention = \"40d\"\nkey.scope = []\n[routes.hooks.replay]\ndrop_headers = [\"x\"]\n\
@@ -119,7 +119,7 @@ fn an_unknown_provider_has_a_suggestion() {
     ");
 }
 
-/// C48
+/// Without a secret nobody could tell a forged event from a real one.
 #[test]
 fn a_provider_that_signs_needs_a_secret_or_an_admission_that_it_has_none() {
     assert_snapshot!(from("stripe-thin", "").problems(), @r#"
@@ -164,7 +164,7 @@ fn secrets_that_nobody_could_use_are_a_problem() {
     "#);
 }
 
-/// C45
+/// Square and others sign the URL that they call, which a proxy cannot know from the request.
 #[test]
 fn what_signs_the_url_needs_to_know_it() {
     assert_snapshot!(from("square", WITH_SECRET).problems(), @r#"
@@ -227,7 +227,7 @@ patience = 4
     ");
 }
 
-/// As a route's is: what names a provider names nothing else by accident.
+/// Providers have the same kind of name as routes.
 #[test]
 fn a_provider_has_a_name_as_a_route_has() {
     let own = "[providers.Acme]\ntitle = \"Acme\"\n[providers.\"a b\"]\ntitle = \"AB\"\n";
@@ -246,7 +246,7 @@ fn a_provider_has_a_name_as_a_route_has() {
     ");
 }
 
-/// Without the preset's parts two of the sender's events would be one.
+/// Without the parts of the preset, two of the sender's events would be one.
 #[test]
 fn a_routes_scope_comes_behind_that_of_its_preset() {
     let scope = |written: Written| -> Vec<String> {
@@ -260,7 +260,7 @@ fn a_routes_scope_comes_behind_that_of_its_preset() {
     let variable = "ONCEWARD_ROUTES__HOOKS__KEY__SCOPE";
     let by_variable = from("cloudevents", "").variable(variable, "header:x-tenant");
     assert_eq!(scope(by_variable), both);
-    // Who wants less describes the sender.
+    // A smaller scope has to be a statement about the sender, and not about the route.
     let less = "[providers.cloudevents]\nkey.scope = []\n";
     assert_eq!(scope(from("cloudevents", less)), [] as [String; 0]);
     let event = from("cloudevents", "key.event.id = \"json:/own\"\nkey.header = [\"x-k\"]\n");
@@ -270,7 +270,7 @@ fn a_routes_scope_comes_behind_that_of_its_preset() {
     assert_eq!(route.key.event.kind, from("cloudevents", "").route("hooks").key.event.kind);
 }
 
-/// Each scheme takes a few of the keys of all of them.
+/// Each scheme takes a few of the settings of all schemes.
 #[test]
 fn an_unknown_key_of_a_signature_is_told_those_of_its_scheme() {
     let own = |signature: &str| {

@@ -1,4 +1,4 @@
-//! Several receivers of one event.
+//! Steps: several upstreams of one event.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn a_step_takes_what_it_does_not_say_from_its_route_and_that_from_the_defaults()
         (None, "x-dedup")
     );
     assert_eq!((ledger.outcome.succeeded[0].first, mail.outcome.succeeded[0].first), (200, 202));
-    // what is not deduplicated goes where the answers come from
+    // Requests that are not deduplicated go to the step whose answer counts.
     assert_eq!(config.routes[0].upstream.target.path.as_deref(), Some("/in"));
     assert_eq!(
         with_steps(TYPED, &[LEDGER, MAIL]).risks(),
@@ -128,7 +128,7 @@ fn what_is_wrong_with_steps_is_said() {
     ");
 }
 
-/// Nobody could say later which event was meant.
+/// Nobody could say later which event a decision is about.
 #[test]
 fn where_events_have_no_ids_an_uncertain_step_is_free_once_it_must_have_ended() {
     let route = "replay.remember = \"in-flight\"";

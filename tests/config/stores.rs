@@ -1,4 +1,4 @@
-//! The store: which one it is, and what is written of it.
+//! The store: which one is chosen, and its settings.
 
 use insta::assert_snapshot;
 use onceward::store::{self, WhenEmptied};

@@ -35,7 +35,7 @@ fn a_variable_is_read_as_what_its_setting_wants() {
     assert_eq!(store.path, Path::new("12345"));
 }
 
-/// A list is known as one by its kind, whatever it is a list of.
+/// Commas work for every list of texts, whatever the texts are.
 #[test]
 fn a_list_in_a_variable_may_be_written_with_commas() {
     let urls = |urls: &str| {

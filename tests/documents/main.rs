@@ -18,7 +18,7 @@ mod senders;
 use std::path::Path;
 use std::time::Duration;
 
-use onceward::config::{Config, Place, Risk, Sources};
+use onceward::config::{Config, Finding, Origin, Sources};
 
 use page::read;
 
@@ -51,7 +51,7 @@ fn the_reference_shows_every_built_in_value() {
     assert_eq!(shown(&reference), shown(&minimal));
     let written = reference.effective().into_iter().filter(|setting| {
         // A route's name is its events' source, so that no file can show the value.
-        setting.place == Place::BuiltIn && !setting.key.to_string().ends_with(".key.event.source")
+        setting.origin == Origin::BuiltIn && !setting.key.to_string().ends_with(".key.event.source")
     });
     assert_eq!(written.count(), 0);
 }
@@ -158,9 +158,9 @@ fn what_the_reference_shows_of_senders_is_right() {
         std::fs::write(file.path(), text).unwrap();
         let secret = ("STRIPE_WEBHOOK_SECRET".to_owned(), "whsec_1".to_owned());
         let config = Config::from_file(file.path(), [secret]).unwrap();
-        let of_it = |risk: &&Risk| risk.key.to_string().starts_with("routes.orders.");
+        let of_it = |risk: &&Finding| risk.key.to_string().starts_with("routes.orders.");
         let (risks, notes) = (config.risks(), config.notes());
-        assert_eq!(risks.iter().filter(of_it).collect::<Vec<_>>(), Vec::<&Risk>::new());
+        assert_eq!(risks.iter().filter(of_it).collect::<Vec<_>>(), Vec::<&Finding>::new());
         assert!(!notes.iter().any(|note| note.text.contains("nothing signs")), "{notes:?}");
         let routes = config.routes;
         let mut names = routes.iter().filter_map(|route| route.provider.as_deref());

@@ -165,7 +165,7 @@ fn every_file_that_a_page_names_exists() {
     assert!(checked > 20, "{checked}");
 }
 
-/// "`RawRoute` in `src/config/raw.rs`": what a recipe sends people to is there.
+/// "`Policy` in `src/idempotency/policy.rs`": what a recipe sends people to is there.
 #[test]
 fn what_a_page_says_to_be_in_a_file_is_in_it() {
     let mut checked = 0;

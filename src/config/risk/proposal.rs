@@ -1,31 +1,32 @@
-//! What helps against a risk: a value that does, not only the direction.
+//! Values that a hint proposes: one that helps, instead of "more" or "less".
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::quantity::short;
+use crate::config::quantity::short;
 use crate::provider::{Facts, Provider, preset};
 
-/// This value, or what the preset has, where the sender has one.
+/// Proposes a value; if the sender has a preset, leaving the setting to it would help as well.
 pub(super) fn set(sender: &Provider, setting: &str, value: &str) -> Cow<'static, str> {
     let preset = if preset(&sender.name).is_some() { ", or leave it to the preset" } else { "" };
     format!("`{setting} = {value}`{preset}").into()
 }
 
-/// The next whole day, as it is written.
+/// The next whole day after a time, as TOML writes it.
 pub(super) fn longer_than(window: Duration) -> String {
     const DAY: u64 = 24 * 60 * 60;
     format!("\"{}\"", short(Duration::from_secs((window.as_secs() / DAY + 1) * DAY)))
 }
 
-/// A fifth less, in whole seconds where there are any, as it is written.
+/// A fifth less than a time, as TOML writes it; in whole seconds from one second on.
 pub(super) fn shorter_than(patience: Duration) -> String {
+    // The rest is for the way of the request and of the answer.
     let shorter = patience * 4 / 5;
     let whole = Duration::from_secs(shorter.as_secs());
     format!("\"{}\"", short(if whole.is_zero() { shorter } else { whole }))
 }
 
-/// In whole units, as it is written.
+/// A size that holds so many bytes, as TOML writes it.
 pub(super) fn size_for(bytes: usize) -> String {
     const KIB: usize = 1 << 10;
     const MIB: usize = 1 << 20;
@@ -36,7 +37,7 @@ pub(super) fn size_for(bytes: usize) -> String {
     }
 }
 
-/// The first of these statuses after which the sender tries again; the first of all, if none is known.
+/// The first of these statuses after which the sender is known to try again, or else the first.
 pub(super) fn retried(facts: &Facts, statuses: &[u16]) -> String {
     let mut retried = statuses.iter().filter(|status| facts.retries_after(**status) == Some(true));
     retried.next().or(statuses.first()).map_or_else(|| "503".to_owned(), u16::to_string)

@@ -1,18 +1,18 @@
-//! What one captured request can do, and for how long.
+//! What an attacker can do with one captured request, and for how long.
 //!
-//! A signature proves that its sender made a request once, not that it comes for the first time.
-//! What keeps a captured one from running again is the record of its operation and the tolerance of
-//! its time; both end.
+//! A signature proves that the sender made the request once. It does not prove that the request
+//! comes for the first time. Two things keep a captured request from running again: the record of its
+//! operation and the tolerance of its timestamp. Both end.
 
 use std::time::Duration;
 
-use super::quantity::short;
+use crate::config::quantity::short;
 use crate::idempotency::Remember;
 use crate::provider::signature::{Binding, Settings};
 use crate::proxy::{Place, RouteSettings, Selector};
 
-/// What who has captured one request of a route's sender can do with it, if anything, as a
-/// sentence without a full stop.
+/// Says what an attacker who has captured one request of a route's sender can do with it, if
+/// anything. It is one sentence without a full stop.
 pub fn captured(route: &RouteSettings) -> Option<String> {
     let settings = route.provider.as_deref()?.signature.as_ref()?;
     let tolerance = settings.has_timestamp().then(|| route.tolerance.or(settings.tolerance()));
@@ -22,6 +22,7 @@ pub fn captured(route: &RouteSettings) -> Option<String> {
         |tolerance| format!("for {} from its signature on", short(tolerance)),
     );
     match settings.binding() {
+        // Every request carries the secret itself, so that nothing else matters.
         Binding::Bearer => {
             return Some(
                 "the secret itself is sent along: who has seen one request can make any other, for \
@@ -45,6 +46,7 @@ pub fn captured(route: &RouteSettings) -> Option<String> {
             listed(&unsigned)
         ));
     }
+    // Everything is signed. What is left is a copy that comes after its operation was forgotten.
     let remembered = match route.policy.remember {
         Remember::Retention => route.policy.durations.retention,
         Remember::InFlight => Duration::ZERO,
@@ -65,7 +67,7 @@ fn listed(parts: &[String]) -> String {
     }
 }
 
-/// The parts of the identity that no signature covers, as they are written.
+/// The selectors of the identity that no signature covers.
 fn unsigned(route: &RouteSettings, settings: &Settings) -> Vec<String> {
     let key = &route.key;
     let by_header = key.headers.iter().filter(|name| !settings.covers_header(name));

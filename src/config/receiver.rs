@@ -1,0 +1,107 @@
+//! The settings that a route and each of its steps have alike: how their upstream is called, and
+//! what its answers mean.
+
+use std::time::Duration;
+
+use http::HeaderName;
+
+use super::leaf::Count;
+use super::lookup::{LookupUse, lookup};
+use super::reader::Reported;
+use super::table::Table;
+use super::value::AddedHeader;
+use super::word::UncertainWord;
+use crate::idempotency::{LookupSettings, Reference};
+use crate::operation::state::IfUncertain;
+use crate::upstream::{self, OutcomeRule, Target};
+
+/// What the lease of a look-up has beyond its timeout, for the two calls of the store around it.
+const LOOKUP_ROOM: Duration = Duration::from_secs(5);
+
+/// The settings of one upstream, except its address.
+pub(super) struct ReceiverSettings {
+    pub(super) attempt_timeout: Duration,
+    pub(super) connection: Connection,
+    pub(super) forward_key: Option<HeaderName>,
+    pub(super) if_uncertain: IfUncertain,
+    pub(super) outcome: OutcomeRule,
+    pub(super) reference: Option<Reference>,
+    pub(super) lookup: Option<LookupSettings>,
+}
+
+/// How connections to an upstream are made and kept.
+#[derive(Clone, Copy)]
+pub(super) struct Connection {
+    connect_timeout: Duration,
+    keepalive: Duration,
+    keepalive_max: Duration,
+    preserve_host: bool,
+}
+
+impl Connection {
+    /// Connections to this address.
+    pub(super) fn to(self, target: Target) -> upstream::Settings {
+        upstream::Settings {
+            target,
+            connect_timeout: self.connect_timeout,
+            keepalive: self.keepalive,
+            keepalive_max: self.keepalive_max,
+            preserve_host: self.preserve_host,
+        }
+    }
+}
+
+/// Reads the settings of one upstream.
+pub(super) fn receiver(
+    table: &mut Table<'_, '_>,
+    lookup_use: LookupUse,
+) -> Result<ReceiverSettings, Reported> {
+    let attempt_timeout = table.above_zero("attempt_timeout")?;
+    let connection = Connection {
+        connect_timeout: table.above_zero("connect_timeout")?,
+        keepalive: table.setting("keepalive")?,
+        keepalive_max: table.setting("keepalive_max")?,
+        preserve_host: table.setting("preserve_host")?,
+    };
+    let forward_key = table.setting::<Option<AddedHeader>>("forward_key")?;
+    let when_uncertain = table.setting("when_uncertain")?;
+    let attempts_max = table.setting::<Count>("attempts_max")?.0;
+    let OutcomeTable { rule, reference } = table.section("outcome", outcome)?;
+    let needs_url = match when_uncertain {
+        UncertainWord::LookUp => lookup_use,
+        UncertainWord::Hold | UncertainWord::Retry => LookupUse::Unused,
+    };
+    let lookup = table.section("lookup", |table| lookup(table, needs_url))?;
+    let if_uncertain = match (when_uncertain, &lookup) {
+        (UncertainWord::Retry, _) => IfUncertain::Retried { attempts_max },
+        (UncertainWord::LookUp, Some(lookup)) if lookup_use == LookupUse::Used => {
+            IfUncertain::LookedUp {
+                attempts_max,
+                lease: lookup.timeout.saturating_add(LOOKUP_ROOM),
+            }
+        }
+        // Under `lookup`, only the steps of the route look up, or the routes that `[defaults]` are for.
+        (UncertainWord::Hold | UncertainWord::LookUp, _) => IfUncertain::Held,
+    };
+    Ok(ReceiverSettings {
+        attempt_timeout,
+        connection,
+        forward_key: forward_key.map(|header| header.0),
+        if_uncertain,
+        outcome: rule,
+        reference,
+        lookup,
+    })
+}
+
+struct OutcomeTable {
+    rule: OutcomeRule,
+    reference: Option<Reference>,
+}
+
+fn outcome(table: &mut Table<'_, '_>) -> Result<OutcomeTable, Reported> {
+    let succeeded = table.some_of("succeeded")?;
+    let uncertain = table.setting_list("uncertain")?;
+    let reference = table.optional("reference");
+    Ok(OutcomeTable { rule: OutcomeRule { succeeded, uncertain }, reference })
+}
