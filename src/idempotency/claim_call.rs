@@ -28,8 +28,7 @@ pub(super) struct ClaimOptions {
     pub(super) if_in_flight: IfInFlight,
     /// The number of the attempt that the request has waited for.
     pub(super) waited_for: Option<u32>,
-    /// Whether the request may ask the receiver about an uncertain operation. A request that waited
-    /// never does: the attempt it waited for just ended uncertain.
+    /// Whether the request may ask the receiver about an uncertain operation.
     pub(super) may_look_up: bool,
 }
 
@@ -37,15 +36,6 @@ impl ClaimOptions {
     /// The options of a request that has not waited.
     pub(super) const fn new(place: Option<OwnedSemaphorePermit>, if_in_flight: IfInFlight) -> Self {
         Self { place, if_in_flight, waited_for: None, may_look_up: true }
-    }
-
-    /// The options of a request that has waited for this attempt.
-    pub(super) const fn after_waiting(
-        place: Option<OwnedSemaphorePermit>,
-        if_in_flight: IfInFlight,
-        waited_for: u32,
-    ) -> Self {
-        Self { place, if_in_flight, waited_for: Some(waited_for), may_look_up: false }
     }
 }
 

@@ -60,12 +60,13 @@ impl Context<'_> {
                     let headers = answer_headers(answer.headers, true);
                     let end = Forwarded::Answered { status: answer.status, headers, body };
                     reply.send(Disposition::Passed(end));
-                    let begun = None;
-                    let patience = Duration::MAX;
-                    let budget = executor.budget.clone();
-                    let rest = answer.stream;
-                    let pieces = Some(pieces);
-                    let flow = Flow { begun, rest, pieces, budget, patience };
+                    let flow = Flow {
+                        begun: None,
+                        rest: answer.stream,
+                        pieces: Some(pieces),
+                        budget: executor.budget.clone(),
+                        patience: Duration::MAX,
+                    };
                     // There is nothing to record, and the sender sees that the body broke off.
                     let _broke_off = bounds.hold(flow.run()).await;
                     return;

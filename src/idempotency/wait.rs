@@ -26,14 +26,6 @@ pub(super) struct Wait<'a> {
     pub(super) keyed: &'a KeyedRequest,
 }
 
-/// The attempt in flight, as the waiter knows it.
-#[derive(Debug, Clone, Copy)]
-struct WaitedFor {
-    attempt: u32,
-    /// When its lease ends, unless it is renewed.
-    lease_ends: Instant,
-}
-
 impl Wait<'_> {
     /// Waits until no other attempt is in flight, or the sender has waited for `answer_within`.
     ///
@@ -51,22 +43,24 @@ impl Wait<'_> {
         let Ok(mut watch) = executor.store.watch(id).await else {
             return Ok(in_flight(attempt));
         };
-        let lease_ends = Instant::now() + handler.policy.durations.lease;
-        let mut waited_for = WaitedFor { attempt, lease_ends };
+        let mut waited_for = attempt;
+        let mut lease_ends = Instant::now() + handler.policy.durations.lease;
         let mut place = handler.place();
         loop {
-            let claimed = self.claim(place.take(), IfInFlight::Waits, waited_for.attempt).await;
+            let claimed = self.claim(place.take(), IfInFlight::Waits, waited_for).await;
             let pause = match claimed {
                 Ok(ClaimResult::NotGranted(OperationState::InFlight { attempt, lease_left })) => {
-                    let lease_ends = Instant::now() + lease_left;
-                    waited_for = WaitedFor { attempt, lease_ends };
+                    waited_for = attempt;
+                    lease_ends = Instant::now() + lease_left;
                     Some(lease_left)
                 }
                 Ok(ClaimResult::NoPlace) => None,
                 Ok(ClaimResult::Granted(_) | ClaimResult::NotGranted(_))
                 | Err(store::Error::Unreadable(..)) => return claimed,
-                Err(_) if Instant::now() < waited_for.lease_ends => Some(ASK_AGAIN),
-                Err(_) => return Ok(in_flight(waited_for.attempt)),
+                // While the lease lasts, the attempt may end at any moment, so the store is asked
+                // again. After that the state is not known, and the sender must come back.
+                Err(_) if Instant::now() < lease_ends => Some(ASK_AGAIN),
+                Err(_) => return Ok(in_flight(waited_for)),
             };
             tokio::select! {
                 biased;
@@ -78,8 +72,8 @@ impl Wait<'_> {
                 // The attempt has failed, and attempts at other operations have all places of the
                 // route. The next free place is for a waiter.
                 next = handler.next_place(), if pause.is_none() => place = next,
-                () = executor.stop.cancelled() => return Ok(in_flight(waited_for.attempt)),
-                () = reply.overdue() => return Ok(self.last_word(waited_for.attempt).await),
+                () = executor.stop.cancelled() => return Ok(in_flight(waited_for)),
+                () = reply.overdue() => return Ok(self.last_word(waited_for).await),
             }
         }
     }
@@ -96,7 +90,9 @@ impl Wait<'_> {
         if let Some(state) = executor.recalled(&self.keyed.asked, handler) {
             return Ok(ClaimResult::NotGranted(state));
         }
-        let options = ClaimOptions::after_waiting(place, if_in_flight, waited_for);
+        // A waiter asks no receiver: the attempt that it waited for has just ended uncertain.
+        let waited_for = Some(waited_for);
+        let options = ClaimOptions { place, if_in_flight, waited_for, may_look_up: false };
         self.context.claim(self.keyed, options).await
     }
 

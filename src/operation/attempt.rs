@@ -176,6 +176,7 @@ impl Attempt {
     /// Whether a byte of the request was sent. None if that is not known: the attempt has not ended,
     /// or its process ended without a report.
     pub fn was_sent(&self) -> Option<bool> {
+        // Nobody has reported the end of an attempt whose lease ran out or whose process has ended.
         match (self.sent, self.outcome, self.reason) {
             (false, _, _) => Some(false),
             (true, None, _) | (true, _, Some(Reason::LeaseExpired | Reason::HolderEnded)) => None,

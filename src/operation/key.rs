@@ -75,6 +75,7 @@ impl Key {
                 continue;
             }
             let part = shown(part);
+            // Once one part is in the digest, the parts after it are too: their order must show.
             if rest.parts == 0 && part.len() <= left {
                 left -= part.len();
                 kept.push(part);

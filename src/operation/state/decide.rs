@@ -162,6 +162,7 @@ fn resolve(operation: &mut Operation, resolution: &Resolution, now: Timestamp) -
     match &resolution.verdict {
         Verdict::Succeeded(given) => {
             let answer = given.clone().unwrap_or_else(|| stored_answer(&operation.state));
+            // If the event was done, each of its steps was.
             steps::resolve(&mut operation.steps, true);
             operation.state =
                 State::Succeeded(Success { claim_id, settled_at, expires_at, answer });

@@ -21,6 +21,7 @@ pub fn lapse(found: Option<Operation>, now: Timestamp) -> Transition<()> {
         }
         let gone =
             !matches!(operation.state, State::InFlight(_)) && operation.state.changes_at() <= now;
+        // An attempt in flight is never given up: its lease must run out first.
         if gone {
             // A hold of zero belongs to a probe of the store: nobody misses that operation.
             hold_ended =
@@ -53,10 +54,6 @@ impl Rule for Expiry {
         let lapsed = lapse(found, now);
         let is_gone = was_there && lapsed.operation.is_none();
         lapsed.answered(Change::None, is_gone)
-    }
-
-    fn is_valid_unwritten(_: &bool) -> bool {
-        false
     }
 }
 

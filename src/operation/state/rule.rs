@@ -24,7 +24,9 @@ pub trait Rule: fmt::Debug + Send + Sync + 'static {
 
     /// Whether the caller may get this answer even if the store could not write the change that
     /// goes with it. True of answers that only turn the caller away.
-    fn is_valid_unwritten(answer: &Self::Answer) -> bool;
+    fn is_valid_unwritten(_: &Self::Answer) -> bool {
+        false
+    }
 
     /// Whether the caller waits for the end of the attempt if the operation is in flight.
     fn waits(&self) -> bool {

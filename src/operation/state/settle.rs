@@ -223,6 +223,8 @@ fn end(operation: &mut Operation, settlement: &Settlement, copy_refused: bool, n
                     now.plus(durations.attempt_timeout)
                 }
             };
+            // An operation whose lease ran out before is uncertain since then, and the decision to
+            // hold it is in the list already.
             let since = if let State::Uncertain(held) = &operation.state {
                 held.since
             } else {
@@ -236,6 +238,8 @@ fn end(operation: &mut Operation, settlement: &Settlement, copy_refused: bool, n
                 since,
                 ends_at,
                 hold_for: durations.hold_for,
+                // A hold that ended earlier would free an operation on which the upstream may still
+                // be working.
                 hold_until: now.plus(durations.hold_for).max(ends_at),
                 copy_refused,
                 answer,

@@ -38,10 +38,6 @@ impl Rule for Withdrawal {
         });
         lapsed.answered(change, ())
     }
-
-    fn is_valid_unwritten((): &()) -> bool {
-        false
-    }
 }
 
 /// Ends the look-up if the claim was granted one. Nobody makes it, and other copies would wait for
@@ -62,6 +58,7 @@ fn free(found: &mut Operation, withdrawal: &Withdrawal, now: Timestamp) -> Chang
     if found.state.current_claim() != Some(claim_id) {
         return Change::None;
     }
+    // Nothing was sent under the claim, so the next copy may make an attempt at once.
     if !steps::withdraw(found, claim_id, retention, now) {
         let expires_at = now.plus(retention);
         let claim_id = Some(claim_id);
@@ -74,6 +71,8 @@ fn free(found: &mut Operation, withdrawal: &Withdrawal, now: Timestamp) -> Chang
 fn mark_never_sent(found: &mut Operation, claim_id: ClaimId, now: Timestamp) -> Change {
     let mut change = Change::None;
     let lines = found.attempts.all_of(claim_id);
+    // The withdrawal is repeated until the store has answered for long enough, and must not write
+    // the record each time.
     for line in lines.filter(|line| line.reason != Some(Reason::Withdrawn)) {
         line.ended_at = Some(now);
         line.sent = false;

@@ -91,6 +91,7 @@ impl Rule for StepSettlement {
             let advanced = answer(operation, self, false);
             lapsed.answered(Change::Durable, advanced)
         } else {
+            // Another claim has begun the step again, or an operator has decided about it.
             log_end(&mut operation.attempts, &self.settlement, Some(&self.step), now);
             lapsed.answered(Change::Lazy, Advanced::Superseded)
         }
@@ -146,6 +147,7 @@ fn follow(operation: &mut Operation, end: &StepSettlement, copy_refused: bool, n
         // The route has lost this step since, and the event was settled without it.
         State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => return,
     }
+    // After a failure or an unknown outcome the later steps wait: their receivers may rely on this one.
     let goes_on = matches!(ending, Ending::Succeeded { .. }) && !plan.at_once;
     add_missing(&mut operation.steps, plan);
     // Look-ups are for copies. The receivers of this attempt have just been sent its steps.

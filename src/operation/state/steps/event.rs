@@ -134,6 +134,7 @@ pub(super) fn update_state(
         | StepState::Succeeded { .. }
         | StepState::Failed { .. } => None,
     });
+    // While one step runs, the event is in flight, whatever has become of the others.
     if let (Some(latest), State::InFlight(lease)) = (latest_end.max(), &operation.state) {
         operation.state = State::InFlight(Lease { ends_at: latest, ..lease.clone() });
         return;
