@@ -11,7 +11,7 @@ use http_body_util::Full;
 use tower::{Layer, Service};
 
 use crate::proxy::{Answering, Proxy};
-use crate::upstream::{AnswerBody, Handler};
+use crate::upstream::{Handler, ResponseBody};
 
 /// Puts a [`Proxy`] in front of handlers of the same process. There is no network hop: the handler
 /// takes the place of the route's upstream.
@@ -77,7 +77,7 @@ impl<B> Service<Request<B>> for Once
 where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
 {
-    type Response = Response<AnswerBody>;
+    type Response = Response<ResponseBody>;
     type Error = Infallible;
     type Future = Answering;
 

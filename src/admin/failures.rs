@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::budget::network;
+use crate::budget::peer_network;
 use crate::clock::{Clock, Moment};
 
 /// A wrong token is paid for with so much time;
@@ -52,7 +52,7 @@ impl Failures {
 
     /// Takes note of a wrong token from this address. An address pays for its own failures only.
     pub(super) fn wrong(&self, peer: Option<SocketAddr>) -> Denied {
-        let source = peer.map(|peer| network(peer.ip()));
+        let source = peer.map(|peer| peer_network(peer.ip()));
         let mut debts = self.lock();
         let now = self.clock.moment();
         let owed = debts.get(&source).map_or(Duration::ZERO, |debt| debt.left(now));

@@ -188,7 +188,7 @@ impl App {
         let (open, closing) = (Shutdown::default(), Shutdown::default());
         let metrics = Arc::clone(&self.resources.metrics);
         let control = Resources {
-            memory: Budget::of_the_control_plane(CONTROL_BYTES_MAX, Arc::clone(&metrics)),
+            memory: Budget::for_control_plane(CONTROL_BYTES_MAX, Arc::clone(&metrics)),
             metrics: Arc::clone(&metrics),
         };
         let mut public = tokio::spawn(self.public.serve(service, open.clone(), self.resources));

@@ -1,23 +1,25 @@
-//! A body while it comes in.
+//! A buffer for a body that comes in, counted in the budget as it grows.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 
-use super::{Budget, Exhausted, Reserved};
+use super::memory::{Budget, Exhausted, Reserved};
 
-/// The first segment of a body whose length is not known, at least.
+/// The first segment of a body of unknown length, at least.
 const SEGMENT_BYTES_MIN: usize = 1024;
-/// The first segment of a body that says how long it will be, at most: who only announces a body
-/// takes no memory away.
+/// The first segment of a body of known length, at most. A peer that announces a large body and sends
+/// nothing must not take memory from others.
 const FIRST_BYTES_MAX: usize = 16 * 1024;
-/// Every other segment, at most.
+/// Every later segment, at most.
 const SEGMENT_BYTES_MAX: usize = 64 * 1024;
 
 /// A body that grows, counted by its capacity.
 ///
-/// It grows by segments and not by moving: an allocation that was left for a larger one stays with
-/// the allocator for a while, and bodies that grow at the same time would take twice their memory.
+/// It grows by adding segments, and does not move to larger allocations. An allocation that was left
+/// stays with the allocator for a while, so many bodies that grow at the same time would take twice
+/// the memory that is counted.
 #[derive(Debug)]
 pub struct Buffer {
+    /// All segments but the last, each full.
     full: Vec<BytesMut>,
     last: BytesMut,
     length: usize,
@@ -26,27 +28,27 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// An empty one. `expected` is how long the body says that it will be.
+    /// An empty buffer. `expected`: the length that the body announces, in bytes.
     pub fn new(budget: &Budget, expected: Option<usize>) -> Self {
         Self::counted_in(budget.reserve_none(), expected)
     }
 
-    /// The same, counted in memory that is there already.
+    /// An empty buffer that is counted in an existing reservation.
     pub fn counted_in(memory: Reserved, expected: Option<usize>) -> Self {
         Self { full: Vec::new(), last: BytesMut::new(), length: 0, memory, expected }
     }
 
-    /// How much is in it.
+    /// Its length in bytes.
     pub const fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether nothing is in it.
+    /// Whether it is empty.
     pub const fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Adds a piece, the whole or nothing of it.
+    /// Appends the whole piece, or nothing of it if the budget has no room.
     pub fn append(&mut self, piece: &[u8]) -> Result<(), Exhausted> {
         let missing = piece.len().saturating_sub(self.room());
         if missing == 0 {
@@ -54,6 +56,7 @@ impl Buffer {
             return Ok(());
         }
         let capacity = self.next_capacity(missing, piece.len());
+        // Reserved before anything is filled in: if there is no room, the buffer stays as it was.
         self.memory.grow(capacity)?;
         let rest = self.fill(piece);
         self.add_segment(capacity);
@@ -61,30 +64,31 @@ impl Buffer {
         Ok(())
     }
 
-    /// Adds a piece that is there already, whether or not there is room.
+    /// Appends a piece that is in memory already, even beyond the limit of the budget.
     pub fn append_anyway(&mut self, piece: &[u8]) {
         let mut left = self.fill(piece);
         if !left.is_empty() {
-            self.memory.take_over(left.len());
+            self.memory.grow_past_limit(left.len());
             self.add_segment(left.len());
             left = self.fill(left);
         }
         debug_assert!(left.is_empty(), "a segment has room for what it was made for");
     }
 
-    /// The whole, in one allocation, and its memory.
+    /// The whole body in one allocation, with its memory.
     pub fn finish(mut self) -> (Bytes, Reserved) {
         if self.full.is_empty() {
             return (self.last.freeze(), self.memory);
         }
-        // For a moment there are two of them. What is allocated next is refused instead.
+        // While it is copied the body is in memory twice. Both copies are counted, even beyond the
+        // limit: a body that has come in completely must not be refused for that.
         let before = self.memory.bytes();
-        self.memory.take_over(self.length);
+        self.memory.grow_past_limit(self.length);
         let mut whole = BytesMut::with_capacity(self.length);
         for segment in self.full.drain(..).chain([self.last]) {
             whole.put_slice(&segment);
         }
-        self.memory.give_back(before);
+        self.memory.shrink(before);
         (whole.freeze(), self.memory)
     }
 
@@ -92,7 +96,8 @@ impl Buffer {
         self.last.capacity() - self.last.len()
     }
 
-    /// Segments double, up to a limit, but hold no more than the body says that it will be.
+    /// The capacity of the next segment. Segments double up to a limit; if the body announced its
+    /// length, they hold no more than the rest of it.
     fn next_capacity(&self, missing: usize, piece: usize) -> usize {
         let length = self.length + piece - missing;
         let wanted = match self.expected.and_then(|expected| expected.checked_sub(length)) {
@@ -106,15 +111,15 @@ impl Buffer {
 
     fn add_segment(&mut self, capacity: usize) {
         let segment = BytesMut::with_capacity(capacity);
-        // The allocator may have given more than was asked for.
-        self.memory.take_over(segment.capacity().saturating_sub(capacity));
+        // `with_capacity` may allocate more than it was asked for.
+        self.memory.grow_past_limit(segment.capacity().saturating_sub(capacity));
         let full = std::mem::replace(&mut self.last, segment);
         if !full.is_empty() {
             self.full.push(full);
         }
     }
 
-    /// Fills the last segment. Gives what did not fit.
+    /// Fills the last segment. Returns what did not fit.
     fn fill<'p>(&mut self, piece: &'p [u8]) -> &'p [u8] {
         let fits = piece.len().min(self.room());
         let (fits, rest) = piece.split_at_checked(fits).unwrap_or((piece, &[]));

@@ -1,21 +1,23 @@
-//! Places that requests take, all together and each peer by itself.
+//! Counts places: how many requests there may be at a time, in all and from one peer.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::telemetry::{Limit, Metrics};
 
 /// How many places there are of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// What is told when all of them are taken.
+    /// The limit that is reported when all places are taken.
     pub limit: Limit,
-    /// All of them.
+    /// The number of places.
     pub max: usize,
-    /// The share of them that one peer may have: `server.limits.per_peer_max`.
+    /// The share of the places that one peer may have: `server.limits.per_peer_max`.
     pub per_peer_max: Share,
 }
 
@@ -24,10 +26,10 @@ pub struct Settings {
 pub struct Share(u32);
 
 impl Share {
-    /// All of it.
+    /// The whole, which sets no limit.
     pub const WHOLE: Self = Self(1_000_000);
 
-    /// A number above 0 and up to 1; none if it is another one.
+    /// A share from a number above 0 and at most 1. None for any other number.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -38,7 +40,7 @@ impl Share {
         is_share.then(|| Self(((number * f64::from(Self::WHOLE.0)).round() as u32).max(1)))
     }
 
-    /// So much of `places`, and one at least. The whole is no limit.
+    /// This share of `places`, but at least one. None for the whole.
     fn of(self, places: usize) -> Option<usize> {
         (self != Self::WHOLE).then(|| {
             let millionths = u128::from(self.0) * places as u128;
@@ -47,12 +49,12 @@ impl Share {
     }
 }
 
-/// Places of one kind. Clones are one and the same.
+/// Places of one kind. Clones share them.
 #[derive(Debug, Clone)]
-pub struct Places(Arc<Shared>);
+pub struct Places(Arc<PlaceCount>);
 
 #[derive(Debug)]
-struct Shared {
+struct PlaceCount {
     limit: Limit,
     max: usize,
     taken: AtomicUsize,
@@ -60,7 +62,7 @@ struct Shared {
     metrics: Arc<Metrics>,
 }
 
-/// A place, given back when it is dropped.
+/// A place that is taken. Dropping it makes it free.
 #[derive(Debug)]
 pub struct Place {
     places: Places,
@@ -72,12 +74,12 @@ impl Places {
     pub fn new(settings: Settings, metrics: Arc<Metrics>) -> Self {
         let Settings { limit, max, per_peer_max } = settings;
         let peers = PeerLimit::new(max, per_peer_max);
-        Self(Arc::new(Shared { limit, max, taken: AtomicUsize::new(0), peers, metrics }))
+        Self(Arc::new(PlaceCount { limit, max, taken: AtomicUsize::new(0), peers, metrics }))
     }
 
-    /// Takes a place for this peer, if there is one.
+    /// Takes a place for a peer. None if all are taken, or the peer has its share.
     pub fn take(&self, peer: Option<IpAddr>) -> Option<Place> {
-        let Shared { limit, max, taken, peers, metrics } = &*self.0;
+        let PlaceCount { limit, max, taken, peers, metrics } = &*self.0;
         let found = taken.try_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
             (taken < *max).then_some(taken + 1)
         });
@@ -85,10 +87,12 @@ impl Places {
             metrics.limit_reached(*limit);
             return None;
         }
+        // Without a limit per peer the table and its lock are not touched.
         let peer = peer.filter(|_| peers.is_set());
         if let Some(peer) = peer
             && !peers.enter(peer)
         {
+            // The place was taken before the peer was counted, and is given back.
             taken.fetch_sub(1, Ordering::Relaxed);
             metrics.limit_reached(Limit::PerPeer);
             return None;
@@ -99,7 +103,7 @@ impl Places {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let Shared { taken, peers, .. } = &*self.places.0;
+        let PlaceCount { taken, peers, .. } = &*self.places.0;
         if let Some(peer) = self.peer {
             peers.leave(peer);
         }
@@ -107,7 +111,7 @@ impl Drop for Place {
     }
 }
 
-/// How many places each peer has, where that is limited.
+/// Counts the places of each peer, if there is a limit per peer.
 #[derive(Debug)]
 pub struct PeerLimit {
     max: Option<usize>,
@@ -115,47 +119,45 @@ pub struct PeerLimit {
 }
 
 impl PeerLimit {
-    /// Each peer may have this share of `places`.
+    /// Limits each peer to a share of `places`.
     pub fn new(places: usize, share: Share) -> Self {
         Self { max: share.of(places), taken: Mutex::default() }
     }
 
-    /// Whether there is one.
+    /// Whether there is a limit.
     pub const fn is_set(&self) -> bool {
         self.max.is_some()
     }
 
-    /// Counts one more of this peer, unless it has all that it may have.
+    /// Counts one more place of a peer. False if the peer has its share already.
     pub fn enter(&self, peer: IpAddr) -> bool {
         let Some(max) = self.max else { return true };
-        let mut taken = self.lock();
-        let count = taken.entry(network(peer)).or_default();
+        let mut taken = self.taken.lock();
+        let count = taken.entry(peer_network(peer)).or_default();
         let fits = *count < max;
         *count += usize::from(fits);
         fits
     }
 
-    /// Counts one less.
+    /// Counts one place less.
     pub fn leave(&self, peer: IpAddr) {
         if self.max.is_none() {
             return;
         }
-        if let Entry::Occupied(mut count) = self.lock().entry(network(peer)) {
+        if let Entry::Occupied(mut count) = self.taken.lock().entry(peer_network(peer)) {
             *count.get_mut() -= 1;
+            // A peer without places is forgotten: otherwise the table would grow with every address
+            // that was ever seen.
             if *count.get() == 0 {
                 count.remove();
             }
         }
     }
-
-    /// Counts are whole after any panic.
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// An IPv4 address, or the network of an IPv6 one, whose every address one machine may have.
-pub fn network(address: IpAddr) -> IpAddr {
+/// The address that counts as one peer: an IPv4 address, or the /64 network of an IPv6 address. A
+/// single machine usually has a whole /64 (RFC 4291, 2.5.1) and can use any address in it.
+pub fn peer_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => {
@@ -227,6 +229,6 @@ mod tests {
         let peer = "192.0.2.1".parse().unwrap();
         assert!(limit.enter(peer));
         limit.leave(peer);
-        assert!(limit.lock().is_empty());
+        assert!(limit.taken.lock().is_empty());
     }
 }

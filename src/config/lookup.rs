@@ -58,7 +58,7 @@ pub(super) fn lookup(
 fn condition(reader: &mut Reader<'_>, key: &Key, entry: Entry) -> Result<Condition, Reported> {
     let Entry { name, value } = entry;
     // `*` stands for several members, of which only some may have the value.
-    let member = Pointer::from_text(&name).filter(|pointer| !pointer.is_of_each());
+    let member = Pointer::from_text(&name).filter(|pointer| !pointer.has_wildcard());
     let member = member.ok_or_else(|| {
         let expected = "a JSON member such as `json:/status`, without `*`";
         let hint = "`done_when = { \"json:/status\" = \"processed\" }`";
@@ -95,7 +95,7 @@ impl FromText for Reference {
     fn from_text(text: &str) -> Option<Self> {
         match text.strip_prefix("header:") {
             Some(name) => name.parse().ok().map(Self::Header),
-            None => Pointer::from_text(text).filter(|it| !it.is_of_each()).map(Self::Member),
+            None => Pointer::from_text(text).filter(|it| !it.has_wildcard()).map(Self::Member),
         }
     }
 }

@@ -9,7 +9,7 @@ impl FromText for Duration {
     const EXPECTED: &'static str = "a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`";
 
     fn from_text(text: &str) -> Option<Self> {
-        clock::duration(text)
+        clock::parse_duration(text)
     }
 }
 

@@ -12,7 +12,7 @@ use super::receiver::Receiver;
 use super::reference::Reference;
 use crate::operation::state::Ending;
 use crate::operation::{AnswerBody as StoredBody, Outcome, Reason, StoredAnswer};
-use crate::upstream::{self, AnswerBody, OutcomeRule, stored_headers};
+use crate::upstream::{OutcomeRule, ResponseBody, stored_headers};
 
 /// The rules by which a receiver's answer is read.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +51,7 @@ impl<'a> AnswerRules<'a> {
 
     /// The outcome that the status of a complete answer means.
     pub(super) fn outcome(&self, status: StatusCode) -> Outcome {
-        upstream::outcome(self.outcome, status)
+        self.outcome.classify(status)
     }
 
     /// The end of an attempt whose answer is short enough to be kept, or did not come. `left` is
@@ -61,7 +61,7 @@ impl<'a> AnswerRules<'a> {
             ExchangeEnd::Answered { status, headers, body, memory } => {
                 let answer = Answer { status, headers: &headers };
                 let ending = self.answered(answer, StoredBody::Kept(body.clone()));
-                let body = AnswerBody::accounted(body, memory);
+                let body = ResponseBody::accounted(body, memory);
                 AttemptEnd { ending, forwarded: Forwarded::Answered { status, headers, body } }
             }
             ExchangeEnd::NeverSent(reason) => AttemptEnd::never_sent(reason),

@@ -7,7 +7,7 @@ use http::{HeaderMap, StatusCode};
 
 use crate::operation::state::OperationState;
 use crate::operation::{OperationId, Reason, StoredAnswer};
-use crate::upstream::AnswerBody;
+use crate::upstream::ResponseBody;
 
 /// What happened to a request. The proxy turns it into the answer to the sender.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ pub enum Forwarded {
         /// The headers, as the sender gets them.
         headers: HeaderMap,
         /// The body.
-        body: AnswerBody,
+        body: ResponseBody,
     },
     /// No byte of the request was sent.
     Unreachable {

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use crate::budget::{Budget, Reserved};
-use crate::upstream::{AnswerStream, BrokeOff, Piece};
+use crate::upstream::{AnswerStream, BodyError, Chunk};
 
 /// A body on its way to the sender. It is read to its end even if the sender hangs up, because the
 /// end decides the outcome.
@@ -17,7 +17,7 @@ pub(super) struct Flow {
     pub(super) rest: AnswerStream,
     /// The way to the sender; none once the sender has hung up, or has kept the upstream waiting
     /// for too long.
-    pub(super) pieces: Option<mpsc::Sender<Piece>>,
+    pub(super) pieces: Option<mpsc::Sender<Chunk>>,
     /// The memory for bodies.
     pub(super) budget: Budget,
     /// How much longer, in all, the sender may keep the upstream waiting.
@@ -26,22 +26,22 @@ pub(super) struct Flow {
 
 impl Flow {
     /// Reads the body to its end, and hands it on as long as the sender takes it.
-    pub(super) async fn run(mut self) -> Result<(), BrokeOff> {
+    pub(super) async fn run(mut self) -> Result<(), BodyError> {
         if let Some((begun, memory)) = self.begun.take() {
-            self.hand_on(Piece::Data(begun, memory)).await;
+            self.hand_on(Chunk::Data(begun, memory)).await;
         }
         while let Some(bytes) = self.rest.chunk().await? {
             let piece = self.piece(bytes);
             self.hand_on(piece).await;
         }
-        self.hand_on(Piece::End).await;
+        self.hand_on(Chunk::End).await;
         Ok(())
     }
 
     /// Like [`Flow::run`], but keeps the last piece. A sender that has the last piece has the whole
     /// answer and may send a copy, so the outcome must be recorded first.
-    pub(super) async fn run_but_last(mut self) -> Result<Last, BrokeOff> {
-        let mut last = self.begun.take().map(|(begun, memory)| Piece::Data(begun, memory));
+    pub(super) async fn run_but_last(mut self) -> Result<Last, BodyError> {
+        let mut last = self.begun.take().map(|(begun, memory)| Chunk::Data(begun, memory));
         while let Some(bytes) = self.rest.chunk().await? {
             let next = self.piece(bytes);
             if let Some(piece) = last.replace(next) {
@@ -51,14 +51,14 @@ impl Flow {
         Ok(Last { piece: last, flow: self })
     }
 
-    fn piece(&self, bytes: Bytes) -> Piece {
+    fn piece(&self, bytes: Bytes) -> Chunk {
         let mut memory = self.budget.reserve_none();
         // The bytes have been read already, so they are counted even beyond the budget.
-        memory.take_over(bytes.len());
-        Piece::Data(bytes, memory)
+        memory.grow_past_limit(bytes.len());
+        Chunk::Data(bytes, memory)
     }
 
-    async fn hand_on(&mut self, piece: Piece) {
+    async fn hand_on(&mut self, piece: Chunk) {
         let Some(pieces) = &self.pieces else { return };
         let began = Instant::now();
         let taken = timeout(self.patience, pieces.send(piece)).await;
@@ -71,14 +71,14 @@ impl Flow {
 
 /// The last piece of a body, and the way to the sender.
 pub(super) struct Last {
-    piece: Option<Piece>,
+    piece: Option<Chunk>,
     flow: Flow,
 }
 
 impl Last {
     /// Hands on the last piece and the end of the body.
     pub(super) async fn hand_on(mut self) {
-        for piece in self.piece.take().into_iter().chain([Piece::End]) {
+        for piece in self.piece.take().into_iter().chain([Chunk::End]) {
             self.flow.hand_on(piece).await;
         }
     }

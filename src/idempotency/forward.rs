@@ -15,7 +15,7 @@ use crate::clock::Moment;
 use crate::operation::{OperationId, Reason};
 use crate::telemetry::Limit;
 use crate::upstream::{
-    AnswerStream, Handler, Progress, Reading, Request, Sent, Upstream, answer_headers,
+    AnswerStream, BodyRead, Handler, Progress, Request, SendResult, Upstream, answer_headers,
 };
 
 const OPERATION: HeaderName = HeaderName::from_static("onceward-operation");
@@ -128,21 +128,23 @@ pub(super) async fn exchange(
     let mut status = None;
     let work = async {
         let answer = match send(&receiver.upstream, request, bounds, &progress).await {
-            Sent::Answered(answer) => answer,
-            Sent::HandedBack(_) => return ExchangeEnd::NeverSent(Reason::NothingWritten).into(),
-            Sent::NeverSent(reason) => return ExchangeEnd::NeverSent(reason).into(),
-            Sent::Unanswered(reason) => {
+            SendResult::Answered(answer) => answer,
+            SendResult::HandedBack(_) => {
+                return ExchangeEnd::NeverSent(Reason::NothingWritten).into();
+            }
+            SendResult::NeverSent(reason) => return ExchangeEnd::NeverSent(reason).into(),
+            SendResult::Unanswered(reason) => {
                 return ExchangeEnd::Unanswered { reason, status: None }.into();
             }
         };
         status = Some(answer.status);
         let mut rest = answer.stream;
         match rest.read(body_bytes_max, memory).await {
-            Ok(Reading::Whole(body, memory)) => {
+            Ok(BodyRead::Whole(body, memory)) => {
                 let headers = answer_headers(answer.headers, head_only);
                 ExchangeEnd::Answered { status: answer.status, headers, body, memory }.into()
             }
-            Ok(Reading::TooLong(begun, memory)) => {
+            Ok(BodyRead::TooLong(begun, memory)) => {
                 let headers = answer_headers(answer.headers, true);
                 let status = answer.status;
                 executor.metrics.limit_reached(Limit::ReplayBodyBytes);
@@ -165,26 +167,28 @@ pub(super) async fn send(
     mut request: Request,
     bounds: &Bounds<'_>,
     progress: &Progress,
-) -> Sent {
+) -> SendResult {
     if let Some(handler) = request.extensions.remove::<Handler>() {
         return match bounds.may_send().await {
             Ok(()) => handler.call(request, progress).await,
-            Err(reason) => Sent::NeverSent(reason),
+            Err(reason) => SendResult::NeverSent(reason),
         };
     }
     loop {
         let connection = match upstream.connect().await {
             Ok(connection) => connection,
-            Err(reason) => return Sent::NeverSent(reason),
+            Err(reason) => return SendResult::NeverSent(reason),
         };
         if let Err(reason) = bounds.may_send().await {
-            return Sent::NeverSent(reason);
+            return SendResult::NeverSent(reason);
         }
         match connection.send(request, progress).await {
             // The upstream has closed an idle connection at this moment. Nothing was written, so
             // another connection may take the request.
-            Sent::HandedBack(unsent) => request = unsent,
-            sent @ (Sent::Answered(_) | Sent::NeverSent(_) | Sent::Unanswered(_)) => return sent,
+            SendResult::HandedBack(unsent) => request = unsent,
+            sent @ (SendResult::Answered(_)
+            | SendResult::NeverSent(_)
+            | SendResult::Unanswered(_)) => return sent,
         }
     }
 }

@@ -10,7 +10,7 @@ use super::forward::{Bounds, TooLong};
 use super::record::Recording;
 use crate::operation::state::Ending;
 use crate::operation::{AnswerBody as StoredBody, Outcome};
-use crate::upstream::AnswerBody;
+use crate::upstream::ResponseBody;
 
 /// How long, in all, a sender may keep an answer waiting whose end decides the outcome. A sender
 /// that reads slowly must not keep a failure from being recorded, so it is given up then.
@@ -31,7 +31,7 @@ impl LongAnswer<'_> {
         let TooLong { status, headers, begun, rest, memory } = answer;
         let ending = self.rules.answered(Answer { status, headers: &headers }, StoredBody::Omitted);
         let is_success = ending.outcome() == Outcome::Succeeded;
-        let (pieces, body) = AnswerBody::streaming();
+        let (pieces, body) = ResponseBody::streaming();
         let forwarded = Forwarded::Answered { status, headers, body };
         let flow = Flow {
             begun: Some((begun, memory)),

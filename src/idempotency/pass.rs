@@ -13,7 +13,7 @@ use super::pending_reply::PendingReply;
 use super::route_handler::RouteHandler;
 use crate::budget::Reserved;
 use crate::operation::Reason;
-use crate::upstream::{AnswerBody, Progress, Request, Sent, answer_headers};
+use crate::upstream::{Progress, Request, ResponseBody, SendResult, answer_headers};
 
 impl Executor {
     /// Forwards a request as it is.
@@ -55,8 +55,8 @@ impl Context<'_> {
             let sent =
                 bounds.hold(send(handler.receivers.passes_to(), request, &bounds, &progress)).await;
             let end = match sent {
-                Ok(Sent::Answered(answer)) => {
-                    let (pieces, body) = AnswerBody::streaming();
+                Ok(SendResult::Answered(answer)) => {
+                    let (pieces, body) = ResponseBody::streaming();
                     let headers = answer_headers(answer.headers, true);
                     let end = Forwarded::Answered { status: answer.status, headers, body };
                     reply.send(Disposition::Passed(end));
@@ -71,13 +71,13 @@ impl Context<'_> {
                     let _broke_off = bounds.hold(flow.run()).await;
                     return;
                 }
-                Ok(Sent::HandedBack(_)) => {
+                Ok(SendResult::HandedBack(_)) => {
                     Forwarded::Unreachable { reason: Reason::NothingWritten }
                 }
-                Ok(Sent::NeverSent(reason)) => Forwarded::Unreachable { reason },
+                Ok(SendResult::NeverSent(reason)) => Forwarded::Unreachable { reason },
                 Err(reason) if !progress.byte_written() => Forwarded::Unreachable { reason },
                 Err(Reason::TimedOut) => Forwarded::TimedOut,
-                Ok(Sent::Unanswered(reason)) | Err(reason) => {
+                Ok(SendResult::Unanswered(reason)) | Err(reason) => {
                     Forwarded::Broken { reason, ends_in: Duration::ZERO }
                 }
             };

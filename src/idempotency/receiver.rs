@@ -10,7 +10,7 @@ use super::policy::Policy;
 use super::reference::Reference;
 use crate::operation::state::IfUncertain;
 use crate::operation::{Plan, PlannedStep};
-use crate::upstream::{self, Dialing, OutcomeRule, TrustStore, Upstream};
+use crate::upstream::{self, DialSettings, OutcomeRule, TrustStore, Upstream};
 
 /// The settings of a route's steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl Receiver {
         }
     }
 
-    fn of_step(step: &StepPolicy, dialing: &Dialing) -> Self {
+    fn of_step(step: &StepPolicy, dialing: &DialSettings) -> Self {
         Self {
             upstream: Upstream::new(&step.upstream, dialing),
             attempt_timeout: step.attempt_timeout,
@@ -158,7 +158,7 @@ impl Receivers {
 }
 
 impl Steps {
-    pub(super) fn new(policy: &StepsPolicy, passes_to: Upstream, dialing: &Dialing) -> Self {
+    pub(super) fn new(policy: &StepsPolicy, passes_to: Upstream, dialing: &DialSettings) -> Self {
         let planned = |step: &StepPolicy| PlannedStep {
             name: Arc::clone(&step.name),
             attempt_timeout: step.attempt_timeout,

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::policy::Policy;
 use super::receiver::{Receiver, Receivers, Steps, StepsPolicy};
 use crate::telemetry::RouteMetrics;
-use crate::upstream::{Dialing, Upstream};
+use crate::upstream::{DialSettings, Upstream};
 
 /// How the requests of one route are handled.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl RouteHandler {
         upstream: Upstream,
         steps: Option<&StepsPolicy>,
         metrics: RouteMetrics,
-        dialing: &Dialing,
+        dialing: &DialSettings,
     ) -> Self {
         let places = Arc::new(Semaphore::new(policy.in_flight_max));
         let receivers = match steps {

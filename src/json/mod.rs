@@ -1,28 +1,32 @@
 //! Reads single members of a JSON text without building a tree.
 //!
-//! A tree loses what identity needs: digits of long numbers, and that a member occurs twice. Here
-//! what is found is a piece of the text itself. Values on the way are read, all others are skipped
-//! without recursion, so that the nesting of a hostile body costs a byte a level and no stack.
+//! A tree loses what the identity of an event needs: the digits of long numbers, and the fact that a
+//! member occurs twice. Here a value that is found is a slice of the text itself. Values on the way
+//! are read; all others are skipped without recursion, so the nesting of a hostile body costs one
+//! byte per level and no stack.
 //!
-//! Every reader of the crate has the same strictness: `text::json` decides what is JSON at all.
+//! All readers are equally strict: `text.rs` alone decides whether a body is JSON.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `text.rs` | whether a body is one JSON text in UTF-8 |
+//! | `pointer.rs` | JSON pointers, as the configuration writes them |
+//! | `find.rs`, `seeds.rs` | follows a pointer; picks members and items from one level |
+//! | `scalar.rs` | reads a single value that was found |
+//! | `omit.rs` | writes a text without some members, for a fingerprint |
 
 #[cfg(test)]
 mod differential;
-mod member;
+mod find;
 mod omit;
-mod pick;
 mod pointer;
 mod scalar;
+mod seeds;
 mod text;
 
 pub use pointer::{Pointer, PointerError};
 
-pub(crate) use member::{Found, find};
+pub(crate) use find::{Found, find};
 pub(crate) use omit::without;
 pub(crate) use scalar::{Scalar, scalar};
-
-/// What there is to read of a body: a UTF-8 byte order mark before it says nothing. RFC 8259, 8.1,
-/// lets readers skip it.
-pub(crate) fn without_mark(body: &[u8]) -> &[u8] {
-    body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)
-}
+pub(crate) use text::strip_byte_order_mark;

@@ -1,4 +1,4 @@
-//! Writes a JSON text without some of its members and without whitespace.
+//! Writes a JSON text without some of its members and without whitespace, for a fingerprint.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use super::pointer::{Pointer, Token};
 use super::text;
 
-/// The body as it would be had the sender left these members out; `None` if it is not JSON.
+/// The body as if the sender had left these members out. `None` if it is not JSON.
 ///
 /// Everything else stays as it is written: the digits of numbers, the order of members, the escapes
-/// of texts. A member that was left out and one that was never there give the same bytes.
+/// in texts. A member that is left out here, and one that was never there, give the same bytes.
 pub(crate) fn without(body: &[u8], omitted: &[Pointer]) -> Option<Vec<u8>> {
     let whole = text::json(body)?.trim_ascii();
     let omitted: Vec<_> = omitted.iter().map(Pointer::tokens).collect();
@@ -21,24 +21,24 @@ pub(crate) fn without(body: &[u8], omitted: &[Pointer]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Recurses along the pointers only, so at most as deep as the longest of them.
+/// Recurses along the pointers only: at most as deep as the longest of them, whatever the body is.
 fn write(text: &str, omitted: &[&[Token]], out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-    let walk = Walk { omitted, out };
+    let visitor = OmitVisitor { omitted, out };
     match text.bytes().next() {
         Some(b'{') if !omitted.is_empty() => {
-            serde_json::Deserializer::from_str(text).deserialize_map(walk)
+            serde_json::Deserializer::from_str(text).deserialize_map(visitor)
         }
         Some(b'[') if !omitted.is_empty() => {
-            serde_json::Deserializer::from_str(text).deserialize_seq(walk)
+            serde_json::Deserializer::from_str(text).deserialize_seq(visitor)
         }
         Some(_) | None => {
-            write_compact(text, walk.out);
+            write_compact(text, visitor.out);
             Ok(())
         }
     }
 }
 
-/// Leaves out the whitespace between the tokens of a text that is known to be JSON.
+/// Writes a text without the whitespace between its tokens. The text is known to be JSON.
 fn write_compact(text: &str, out: &mut Vec<u8>) {
     let mut in_string = false;
     let mut escaped = false;
@@ -55,8 +55,9 @@ fn write_compact(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// A member's name after its escapes are decoded. An escape that stands for no character is kept as
-/// the three bytes that it would have in UTF-8: serde's form of it.
+/// A member's name after its escapes are decoded. An escape that stands for no character, a lone
+/// surrogate, is kept as the three bytes of its UTF-8 form, as `serde_json` gives it to
+/// `visit_bytes`.
 struct Name(Vec<u8>);
 
 impl<'de> Deserialize<'de> for Name {
@@ -77,37 +78,39 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-/// Writes a name in one way, however it was escaped.
+/// Writes a name in one form, however it was escaped.
 fn write_name(name: &[u8], out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     if let Ok(name) = std::str::from_utf8(name) {
         return serde_json::to_writer(out, name);
     }
-    // Hexadecimal digits cannot be taken for those of another name: it begins with a byte that no
-    // JSON text has there, and is compared only, never read again.
+    // The name is not UTF-8, so it is written in hexadecimal. The byte 0xff before it occurs in no
+    // UTF-8 text, so no other name gives these bytes. They are only hashed, and never read again.
     out.push(0xff);
     out.extend_from_slice(hex::encode(name).as_bytes());
     Ok(())
 }
 
-/// Goes through the members of one object or the items of one array.
-struct Walk<'a> {
+/// Writes the members of one object, or the items of one array, that are not omitted.
+struct OmitVisitor<'a> {
     omitted: &'a [&'a [Token]],
     out: &'a mut Vec<u8>,
 }
 
-impl Walk<'_> {
-    /// What the pointers say of the step that `leads` finds: `None` if one of them ends there.
+impl OmitVisitor<'_> {
+    /// The rests of the pointers that lead into a member or an item. `None` if one of them ends
+    /// there, so that the member or item is omitted.
     fn below<'t>(
         omitted: &[&'t [Token]],
-        leads: impl Fn(&Token) -> bool,
+        leads_here: impl Fn(&Token) -> bool,
     ) -> Option<Vec<&'t [Token]>> {
         let steps = omitted.iter().filter_map(|tokens| tokens.split_first());
-        let below: Vec<_> = steps.filter(|(step, _)| leads(step)).map(|(_, rest)| rest).collect();
+        let below: Vec<_> =
+            steps.filter(|(step, _)| leads_here(step)).map(|(_, rest)| rest).collect();
         if below.iter().any(|rest| rest.is_empty()) { None } else { Some(below) }
     }
 }
 
-impl<'de> Visitor<'de> for Walk<'_> {
+impl<'de> Visitor<'de> for OmitVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -115,12 +118,13 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        // An opening brace before the first member that is kept, a comma before each later one.
         let mut separator = b'{';
         while let Some(Name(name)) = members.next_key()? {
             let value: &RawValue = members.next_value()?;
-            let leads =
+            let leads_here =
                 |step: &Token| matches!(step, Token::Name(wanted) if wanted.as_bytes() == name);
-            let Some(below) = Self::below(self.omitted, leads) else {
+            let Some(below) = Self::below(self.omitted, leads_here) else {
                 continue;
             };
             self.out.push(std::mem::replace(&mut separator, b','));
@@ -133,14 +137,16 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        // As for objects.
         let mut separator = b'[';
         let mut index = 0;
         while let Some(item) = items.next_element::<&RawValue>()? {
-            let leads = |step: &Token| match step {
+            let leads_here = |step: &Token| match step {
                 Token::Each => true,
                 Token::Name(name) => Token::index(name) == Some(index),
             };
-            let below = Self::below(self.omitted, leads);
+            let below = Self::below(self.omitted, leads_here);
+            // Omitted items count: a pointer names an index in the body as it was received.
             index += 1;
             let Some(below) = below else { continue };
             self.out.push(std::mem::replace(&mut separator, b','));

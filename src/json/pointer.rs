@@ -1,11 +1,11 @@
-//! The written form of a place in a JSON text.
+//! JSON pointers: where in a JSON text a value stands.
 
 use std::fmt;
 use std::str::FromStr;
 
 /// A JSON pointer (RFC 6901) in which `*` stands for each item of an array.
 ///
-/// A member that is itself named `*` cannot be pointed at.
+/// So a member that is itself named `*` cannot be pointed at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pointer {
     tokens: Vec<Token>,
@@ -14,7 +14,7 @@ pub struct Pointer {
 /// One step of a pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
-    /// The member of this name, or the item of an array at this index.
+    /// The member of this name, or the item of an array at this index. Only the body tells which.
     Name(String),
     /// Each item of an array.
     Each,
@@ -23,13 +23,14 @@ pub(super) enum Token {
 /// Why a text is not a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PointerError {
-    /// A pointer names a member; the whole body is not one.
+    /// A pointer must name a member. RFC 6901 has the empty pointer for the whole document; as a key
+    /// or an event id that would be a mistake.
     #[error("expected `/` and the name of a member")]
     NoSlash,
-    /// `~` stands only in `~0` and `~1`.
+    /// `~` occurs only in `~0` and `~1` (RFC 6901, 3).
     #[error("expected `~0` for `~` or `~1` for `/`")]
     Tilde,
-    /// With two, the parts of one array could not be told from those of the next.
+    /// With two `*`, the values of one inner array could not be told from those of the next.
     #[error("expected `*` at most once")]
     EachTwice,
     /// More than [`Pointer::DEPTH_MAX`] steps.
@@ -38,10 +39,10 @@ pub enum PointerError {
 }
 
 impl Pointer {
-    /// The most steps of a pointer. It bounds the recursion over a body.
+    /// The most steps of a pointer. This bounds the recursion over a body.
     pub const DEPTH_MAX: usize = 32;
 
-    /// The pointer along these names, for places that are known.
+    /// The pointer through members of these names.
     pub(crate) fn along(names: &[&str]) -> Self {
         let name = |name: &&str| Token::Name((*name).to_owned());
         Self { tokens: names.iter().map(name).collect() }
@@ -52,8 +53,8 @@ impl Pointer {
         Self { tokens: vec![Token::Name(name.to_owned()), Token::Each] }
     }
 
-    /// Whether it leads to something in each item of an array.
-    pub fn is_of_each(&self) -> bool {
+    /// Whether it contains `*`.
+    pub fn has_wildcard(&self) -> bool {
         self.tokens.contains(&Token::Each)
     }
 
@@ -63,7 +64,7 @@ impl Pointer {
 }
 
 impl Token {
-    /// The index of an array that a name stands for: digits without a leading zero.
+    /// The index of an array that a name stands for: digits without a leading zero (RFC 6901, 4).
     pub(super) fn index(name: &str) -> Option<usize> {
         let plain = name.bytes().all(|byte| byte.is_ascii_digit());
         let leading_zero = name.len() > 1 && name.starts_with('0');
@@ -87,6 +88,7 @@ impl FromStr for Pointer {
     }
 }
 
+/// Reads one step, and decodes its escapes.
 fn token(text: &str) -> Result<Token, PointerError> {
     if text == "*" {
         return Ok(Token::Each);

@@ -1,11 +1,11 @@
-//! A single JSON value, read from how it is written.
+//! Reads a single JSON value from how it is written.
 
 use std::borrow::Cow;
 
-/// What a piece of JSON text is.
+/// A JSON value. Objects and arrays are not read further.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Scalar<'b> {
-    /// A text, decoded.
+    /// A string, decoded.
     Text(Cow<'b, str>),
     /// A number, `true` or `false`, as it is written.
     Literal(&'b str),
@@ -13,11 +13,11 @@ pub(crate) enum Scalar<'b> {
     Null,
     /// An object or an array.
     Composite,
-    /// A text with an escape that stands for no character.
+    /// A string with an escape that stands for no character: a lone surrogate, such as `\ud800`.
     NotText,
 }
 
-/// Reads a value that [`super::find`] found.
+/// Reads a value that [`super::find`] found. `raw` is known to be JSON, so its first byte decides.
 pub(crate) fn scalar(raw: &str) -> Scalar<'_> {
     match raw.bytes().next() {
         Some(b'{' | b'[') => Scalar::Composite,
@@ -27,6 +27,7 @@ pub(crate) fn scalar(raw: &str) -> Scalar<'_> {
     }
 }
 
+/// Reads a string. Without a backslash its content is what it means, and nothing is copied.
 fn text(raw: &str) -> Scalar<'_> {
     if raw.contains('\\') {
         return serde_json::from_str(raw)

@@ -1,29 +1,35 @@
-//! Whether a body is one JSON text: the one place that decides it, for every reader.
+//! Decides whether a body is one JSON text, for every reader.
 //!
-//! serde's own types are stricter in some ways and laxer in others: a tree ends at 128 levels and
-//! at numbers beyond a double, and wants every escape to stand for a character. A sender may
-//! rightly send all of these where nobody looks, so only the grammar counts here.
+//! A tree of `serde_json` is stricter: it refuses more than 128 levels, numbers beyond a double, and
+//! escapes that stand for no character. All of these are valid JSON (RFC 8259), and a sender may use
+//! them in members that nobody reads here. So only the grammar counts.
 
 use serde::de::IgnoredAny;
 
-/// The deepest nesting of a body that is read. RFC 8259 (section 9) leaves the limit to the reader.
+/// The deepest nesting of a body that is read. RFC 8259, 9 lets a parser set this limit.
 pub(crate) const DEPTH_MAX: usize = 1024;
 
-/// RFC 8259 (section 8.1) lets a reader skip it instead of treating it as an error.
+/// The byte order mark in UTF-8. RFC 8259, 8.1 lets a parser ignore it instead of failing.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The text of a body that is JSON in UTF-8, without a byte order mark.
 ///
-/// Escapes that stand for no character and numbers of any size are grammar: they are for whoever
-/// reads that very value. `NaN`, control characters in a text and anything behind the value are not.
+/// Escapes that stand for no character and numbers of any size are allowed; only a reader of that
+/// value may find fault with them. `NaN`, control characters in a string, and anything after the value
+/// are not JSON.
 pub(crate) fn json(body: &[u8]) -> Option<&str> {
-    let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
-    let text = std::str::from_utf8(body).ok()?;
+    let text = std::str::from_utf8(strip_byte_order_mark(body)).ok()?;
+    // `IgnoredAny` checks the grammar, and skips values without recursion.
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     (depth(text) <= DEPTH_MAX).then_some(text)
 }
 
-/// How many objects and arrays stand within each other. Only for a text that is JSON.
+/// A body without a UTF-8 byte order mark at its start.
+pub(crate) fn strip_byte_order_mark(body: &[u8]) -> &[u8] {
+    body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body)
+}
+
+/// The deepest nesting of objects and arrays in a text that is known to be JSON.
 fn depth(text: &str) -> usize {
     let mut deepest = 0_usize;
     let mut open = 0_usize;

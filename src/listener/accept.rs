@@ -1,4 +1,4 @@
-//! Takes connections from the kernel, as many at a time as are allowed.
+//! Accepts connections, as many at a time as are allowed.
 
 use std::future;
 use std::io;
@@ -11,16 +11,17 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-use super::connection::{self, Shared};
+use super::connection::{self, ServerContext};
 use super::service::Service;
-use super::{Limits, Resources, Shutdown};
+use super::settings::{Limits, Resources};
+use super::shutdown::Shutdown;
 use crate::budget::PeerLimit;
 use crate::telemetry::{Limit, Metrics};
 
-/// Connections that the kernel keeps for us until they are accepted.
+/// How many connections the kernel queues until they are accepted.
 const BACKLOG: u32 = 1024;
-/// How long nothing is accepted after the kernel could not give us a connection, mostly because
-/// all file descriptors are in use: the next try would fail at once, and the next one too.
+/// How long nothing is accepted after an error of the kernel. Mostly all file descriptors are in use
+/// then, and accepting again at once would only spin.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
 
 /// A bound address. Connections to it wait in the kernel until [`Listener::serve`] takes them.
@@ -30,24 +31,25 @@ pub struct Listener {
     limits: Limits,
 }
 
-/// The connections that may be open at a time.
+/// The places of open connections.
 #[derive(Debug)]
-struct Places {
+struct ConnectionPlaces {
     all: Arc<Semaphore>,
     peers: PeerLimit,
     trusted: Vec<IpNet>,
     metrics: Arc<Metrics>,
 }
 
-/// A place among the connections that may be open at a time; given back when dropped.
+/// The place of one open connection. Dropping it makes it free.
 #[derive(Debug)]
-struct Place {
-    places: Arc<Places>,
+struct ConnectionPlace {
+    places: Arc<ConnectionPlaces>,
+    /// None if its peer has no limit.
     peer: Option<IpAddr>,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         self.places.metrics.connections.dec();
         if let Some(peer) = self.peer {
@@ -56,7 +58,7 @@ impl Drop for Place {
     }
 }
 
-impl Places {
+impl ConnectionPlaces {
     fn new(limits: &Limits, metrics: &Arc<Metrics>) -> Self {
         let all = limits.connections_max.clamp(1, Semaphore::MAX_PERMITS);
         Self {
@@ -67,8 +69,13 @@ impl Places {
         }
     }
 
-    /// The place of an accepted connection; none if its peer has its share already.
-    fn give(self: &Arc<Self>, peer: IpAddr, permit: OwnedSemaphorePermit) -> Option<Place> {
+    /// The place of an accepted connection. None if its peer has its share already.
+    fn admit(
+        self: &Arc<Self>,
+        peer: IpAddr,
+        permit: OwnedSemaphorePermit,
+    ) -> Option<ConnectionPlace> {
+        // A dual-stack listener sees an IPv4 peer as `::ffff:192.0.2.1`.
         let peer = peer.to_canonical();
         let is_limited =
             self.peers.is_set() && !self.trusted.iter().any(|network| network.contains(&peer));
@@ -79,39 +86,41 @@ impl Places {
         }
         self.metrics.connections.inc();
         let peer = is_limited.then_some(peer);
-        Some(Place { places: Arc::clone(self), peer, _permit: permit })
+        Some(ConnectionPlace { places: Arc::clone(self), peer, _permit: permit })
     }
 }
 
 impl Listener {
-    /// Binds an address. Fails if it is in use or not ours.
+    /// Binds an address. Fails if it is in use, or is not an address of this machine.
     pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Self> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        // A restart must not wait for the connections of the process before it.
+        // Without it a restart fails for about a minute, while connections of the process before are
+        // in TIME-WAIT.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         Ok(Self { listener: socket.listen(BACKLOG)?, limits })
     }
 
-    /// The address, with the port that the kernel chose if none was given.
+    /// The bound address. If port 0 was asked for, it has the port that the kernel chose.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Serves until it is told to stop and every connection has ended, or the time for that is
-    /// over. To drop this future drops the connections.
+    /// Serves until it is told to stop, and then until every connection has ended or the time for that
+    /// is over. Dropping the future drops all connections.
     pub async fn serve<S: Service>(self, service: S, shutdown: Shutdown, resources: Resources) {
-        let places = Arc::new(Places::new(&self.limits, &resources.metrics));
-        let shared = Arc::new(Shared::new(&self.limits, shutdown, &resources));
+        let places = Arc::new(ConnectionPlaces::new(&self.limits, &resources.metrics));
+        let context = Arc::new(ServerContext::new(&self.limits, shutdown, &resources));
         let mut connections = JoinSet::new();
         let within = loop {
             tokio::select! {
                 biased;
-                within = shared.shutdown().stopping() => break within,
-                // A connection that has ended, even by a panic, is of no interest any more.
+                within = context.shutdown().stopping() => break within,
+                // Ended tasks are removed from the set. A panic in one has been logged, and must not end
+                // the listener.
                 () = next_ended(&mut connections) => {}
                 (stream, peer, place) = self.accept(&places) => {
-                    let served = connection::serve(Arc::clone(&shared), stream, peer, service.clone());
+                    let served = connection::serve(Arc::clone(&context), stream, peer, service.clone());
                     connections.spawn(async move {
                         served.await;
                         drop(place);
@@ -119,60 +128,67 @@ impl Listener {
                 }
             }
         };
-        // From here on the kernel refuses connections.
+        // From now on the kernel refuses connections, so a load balancer tries the next instance.
         drop(self.listener);
         let all = async { while connections.join_next().await.is_some() {} };
-        // `shutdown_timeout` is about real time; what is left is dropped with the set.
+        // Connections that are left after `within` are dropped with the set.
         let in_time = tokio::time::timeout(within, all).await.is_ok();
         if !in_time {
             tracing::info!(connections = connections.len(), "dropped connections at the deadline");
         }
     }
 
-    /// The next connection, once there is a place for it. Dropping this loses none.
-    async fn accept(&self, places: &Arc<Places>) -> (TcpStream, SocketAddr, Place) {
-        let mut permit = place(places).await;
+    /// The next connection, once there is a place for it. Cancel safe.
+    async fn accept(
+        &self,
+        places: &Arc<ConnectionPlaces>,
+    ) -> (TcpStream, SocketAddr, ConnectionPlace) {
+        // The permit comes first: a connection that cannot be served yet stays in the kernel's queue,
+        // where it costs nothing here.
+        let mut permit = free_place(places).await;
         let (stream, peer, place) = loop {
             match self.listener.accept().await {
-                Ok((stream, peer)) => match places.give(peer.ip(), permit) {
+                Ok((stream, peer)) => match places.admit(peer.ip(), permit) {
                     Some(place) => break (stream, peer, place),
-                    None => permit = self::place(places).await,
+                    None => permit = free_place(places).await,
                 },
-                Err(error) if is_about_the_peer(&error) => {}
+                Err(error) if concerns_one_connection(&error) => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept connections");
                     tokio::time::sleep(PAUSE_AFTER_ERROR).await;
                 }
             }
         };
-        // Without it an answer can wait for the peer's delayed acknowledgement. It is a wish.
+        // Without this the end of an answer can wait for the peer's delayed acknowledgement of its
+        // beginning (Nagle's algorithm). The connection works without it, so an error is ignored.
         let _ = stream.set_nodelay(true);
         (stream, peer, place)
     }
 }
 
-/// Waits for a place; says so if there is none at once.
-async fn place(places: &Places) -> OwnedSemaphorePermit {
+/// Waits for a free place. Counts that the limit was reached if it has to wait.
+async fn free_place(places: &ConnectionPlaces) -> OwnedSemaphorePermit {
     if let Ok(permit) = Arc::clone(&places.all).try_acquire_owned() {
         return permit;
     }
     places.metrics.limit_reached(Limit::Connections);
     match Arc::clone(&places.all).acquire_owned().await {
         Ok(permit) => permit,
-        // Nobody closes this semaphore.
+        // Only a closed semaphore fails, and nobody closes this one.
         Err(_) => future::pending().await,
     }
 }
 
-/// Waits for the end of a connection, for ever if there is none.
+/// Waits until a connection has ended, and for ever if there is none. An empty `JoinSet` is ready at
+/// once, and the loop would spin.
 async fn next_ended(connections: &mut JoinSet<()>) {
     if connections.join_next().await.is_none() {
         future::pending::<()>().await;
     }
 }
 
-/// Whether the one connection failed before we took it, and the next may well not.
-fn is_about_the_peer(error: &io::Error) -> bool {
+/// Whether only one connection failed, before it was accepted. The next one may well be fine.
+fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted

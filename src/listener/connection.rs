@@ -1,4 +1,4 @@
-//! One connection, from its first byte to its last.
+//! Serves one connection, from its first byte to its last.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -14,49 +14,52 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::answer::{Answer, Serving};
-use super::heads::Heads;
-use super::refusal::Refusal;
+use super::head_limits::HeadLimits;
+use super::refusal::EarlyRefusal;
+use super::response::{ActiveRequest, TimedBody};
 use super::service::Service;
-use super::watch::{Timeouts, Watch};
-use super::wire::{Protocol, Wire};
-use super::{Limits, Peer, Resources, Shutdown};
+use super::settings::{Limits, Peer, Resources};
+use super::shutdown::Shutdown;
+use super::stream::{PeerStream, Protocol};
+use super::timer::{ConnectionTimer, Timeouts};
 use crate::telemetry::Metrics;
 
-/// What hyper demands at least for its buffer.
+/// The smallest read buffer that hyper's `max_buf_size` accepts; it panics below.
 const BUFFER_BYTES_MIN: usize = 8192;
-/// Requests at a time on one HTTP/2 connection.
+/// The most requests at a time on one HTTP/2 connection. RFC 9113, 6.5.2 advises against fewer.
 const STREAMS_MAX: u32 = 100;
-/// Streams that were reset before they were looked at (CVE-2023-44487).
+/// The most streams that the peer has reset before they were served. A peer that opens and resets
+/// streams quickly makes work without limit (CVE-2023-44487, "rapid reset").
 const PENDING_RESETS_MAX: usize = 20;
-/// Streams that we reset because of what the peer did on them (CVE-2025-8671).
+/// The most streams that h2 has reset because of an error of the peer. A peer can provoke such resets
+/// to the same effect (CVE-2025-8671).
 const ERROR_RESETS_MAX: usize = 128;
-/// What a peer may send ahead of us on one stream, and on all of a connection.
+/// How much a peer may send ahead of what was read: on one stream, and on all of a connection.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
-/// What of one answer waits in hyper for a reader on HTTP/2.
+/// How much of one answer may wait in hyper for a reader on HTTP/2.
 const SEND_BYTES_MAX: usize = 64 * 1024;
 
-/// What all connections of a listener have in common.
+/// What all connections of a listener share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct ServerContext {
     http1: http1::Builder,
     http2: http2::Builder<TokioExecutor>,
     timeouts: Timeouts,
-    heads: Arc<Heads>,
+    head_limits: Arc<HeadLimits>,
     shutdown: Shutdown,
     metrics: Arc<Metrics>,
 }
 
-impl Shared {
+impl ServerContext {
     pub(super) fn new(limits: &Limits, shutdown: Shutdown, resources: &Resources) -> Self {
-        let heads = Arc::new(Heads::new(limits, resources));
+        let head_limits = Arc::new(HeadLimits::new(limits, resources));
         let mut http1 = http1::Builder::new();
         http1
-            // The watch does this, and more exactly.
+            // The timer does this. hyper's own would also count the time between two requests.
             .header_read_timeout(None)
-            // A sender that hangs up with the last byte of its request has made it all the same;
-            // else the request would be dropped unseen. One that can still read gets its answer.
+            // A sender may close its sending side behind a complete request (RFC 9112, 9.6). Without
+            // this hyper drops such a request unserved.
             .half_close(true)
             .max_header_size(limits.header_bytes_max)
             .max_headers(limits.header_lines_max)
@@ -64,7 +67,7 @@ impl Shared {
         let mut http2 = http2::Builder::new(TokioExecutor::new());
         http2
             .timer(TokioTimer::new())
-            .max_header_list_size(u32::try_from(heads.list_bytes_max()).unwrap_or(u32::MAX))
+            .max_header_list_size(u32::try_from(head_limits.list_bytes_max()).unwrap_or(u32::MAX))
             .max_concurrent_streams(STREAMS_MAX)
             .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
             .max_local_error_reset_streams(ERROR_RESETS_MAX)
@@ -72,7 +75,7 @@ impl Shared {
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .max_send_buf_size(SEND_BYTES_MAX);
         let metrics = Arc::clone(&resources.metrics);
-        Self { http1, http2, timeouts: Timeouts::of(limits), heads, shutdown, metrics }
+        Self { http1, http2, timeouts: Timeouts::of(limits), head_limits, shutdown, metrics }
     }
 
     pub(super) const fn shutdown(&self) -> &Shutdown {
@@ -80,28 +83,29 @@ impl Shared {
     }
 }
 
-/// Serves a connection until one side ends it or a limit has passed.
-pub(super) async fn serve<I, S>(shared: Arc<Shared>, io: I, peer: SocketAddr, service: S)
+/// Serves a connection until one side ends it, or a time limit has passed.
+pub(super) async fn serve<I, S>(context: Arc<ServerContext>, io: I, peer: SocketAddr, service: S)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Service,
 {
-    let watch = Arc::new(Watch::new(shared.timeouts));
-    let wire = Wire::new(io, Arc::clone(&watch), Arc::clone(&shared.heads), peer);
+    let timer = Arc::new(ConnectionTimer::new(context.timeouts));
+    let head_limits = Arc::clone(&context.head_limits);
+    let stream = PeerStream::new(io, Arc::clone(&timer), head_limits, peer);
     tokio::select! {
         biased;
-        () = speak(&shared, wire, &watch, peer, service) => {}
-        limit = watch.expired() => {
-            shared.metrics.limit_reached(limit);
+        () = detect_and_serve(&context, stream, &timer, peer, service) => {}
+        limit = timer.expired() => {
+            context.metrics.limit_reached(limit);
             tracing::debug!(%peer, limit = limit.as_str(), "closed a connection at its limit");
         }
     }
 }
 
-async fn speak<I, S>(
-    shared: &Arc<Shared>,
-    mut wire: Wire<I>,
-    watch: &Arc<Watch>,
+async fn detect_and_serve<I, S>(
+    context: &Arc<ServerContext>,
+    mut stream: PeerStream<I>,
+    timer: &Arc<ConnectionTimer>,
     peer: SocketAddr,
     service: S,
 ) where
@@ -109,12 +113,13 @@ async fn speak<I, S>(
     S: Service,
 {
     let detected = tokio::select! {
-        detected = wire.detect() => detected,
-        _ = shared.shutdown.stopping() => return,
+        detected = stream.detect() => detected,
+        // Nothing was asked yet, so nothing is lost.
+        _ = context.shutdown.stopping() => return,
     };
     let ended = match detected {
-        Ok(Protocol::Http1) => speak_http1(shared, wire, watch, peer, service).await,
-        Ok(Protocol::Http2) => speak_http2(shared, wire, watch, peer, service).await,
+        Ok(Protocol::Http1) => serve_http1(context, stream, timer, peer, service).await,
+        Ok(Protocol::Http2) => serve_http2(context, stream, timer, peer, service).await,
         Err(error) => Err(error.into()),
     };
     if let Err(error) = ended {
@@ -122,71 +127,73 @@ async fn speak<I, S>(
     }
 }
 
-type Ended = Result<(), Box<dyn Error + Send + Sync>>;
+type Served = Result<(), Box<dyn Error + Send + Sync>>;
 
-async fn speak_http1<I, S>(
-    shared: &Arc<Shared>,
-    wire: Wire<I>,
-    watch: &Arc<Watch>,
+async fn serve_http1<I, S>(
+    context: &Arc<ServerContext>,
+    stream: PeerStream<I>,
+    timer: &Arc<ConnectionTimer>,
     peer: SocketAddr,
     service: S,
-) -> Ended
+) -> Served
 where
     I: AsyncRead + AsyncWrite + Unpin + 'static,
     S: Service,
 {
-    let served = Arc::clone(watch);
+    let request_timer = Arc::clone(timer);
     let answer = service_fn(move |request| {
-        let answer = answer(&shared.heads, &service, request, peer, Serving::alone(&served));
+        let active = ActiveRequest::on_http1(&request_timer);
+        let answer = answer(&context.head_limits, &service, request, peer, active);
         async move {
             let mut response = answer.await?;
-            if shared.shutdown.is_draining() {
+            if context.shutdown.is_draining() {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Ok::<_, Infallible>(response)
         }
     });
-    let mut connection = pin!(shared.http1.serve_connection(TokioIo::new(wire), answer));
+    let mut connection = pin!(context.http1.serve_connection(TokioIo::new(stream), answer));
     tokio::select! {
         biased;
         ended = connection.as_mut() => return Ok(ended?),
-        _ = shared.shutdown.stopping() => watch.close_if_idle(),
+        _ = context.shutdown.stopping() => timer.close_if_idle(),
     }
     connection.as_mut().graceful_shutdown();
     Ok(connection.await?)
 }
 
-async fn speak_http2<I, S>(
-    shared: &Arc<Shared>,
-    wire: Wire<I>,
-    watch: &Arc<Watch>,
+async fn serve_http2<I, S>(
+    context: &Arc<ServerContext>,
+    stream: PeerStream<I>,
+    timer: &Arc<ConnectionTimer>,
     peer: SocketAddr,
     service: S,
-) -> Ended
+) -> Served
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Service,
 {
-    let served = Arc::clone(watch);
+    let request_timer = Arc::clone(timer);
     let answer = service_fn(move |request| {
-        answer(&shared.heads, &service, request, peer, Serving::among_others(&served))
+        let active = ActiveRequest::on_http2(&request_timer);
+        answer(&context.head_limits, &service, request, peer, active)
     });
-    let mut connection = pin!(shared.http2.serve_connection(TokioIo::new(wire), answer));
+    let mut connection = pin!(context.http2.serve_connection(TokioIo::new(stream), answer));
     tokio::select! {
         biased;
         ended = connection.as_mut() => return Ok(ended?),
-        () = goodbye(&shared.shutdown, watch) => {}
+        () = time_for_goaway(&context.shutdown, timer) => {}
     }
     connection.as_mut().graceful_shutdown();
     Ok(connection.await?)
 }
 
-/// Ends when a connection on HTTP/2 should take no more requests. One that was accepted while the
-/// listener drains has a right to its first.
-async fn goodbye(shutdown: &Shutdown, watch: &Watch) {
+/// Waits until an HTTP/2 connection should take no more requests. A connection that was accepted while
+/// the listener drains gets to send its first request.
+async fn time_for_goaway(shutdown: &Shutdown, timer: &ConnectionTimer) {
     let drained = async {
         shutdown.draining().await;
-        watch.first_request().await;
+        timer.first_request().await;
     };
     tokio::select! {
         () = drained => {}
@@ -194,36 +201,37 @@ async fn goodbye(shutdown: &Shutdown, watch: &Watch) {
     }
 }
 
-/// Answers one request; it is being served until its answer has been passed on.
+/// Answers one request. It counts as being served until its answer was handed to hyper.
 fn answer<S: Service>(
-    heads: &Heads,
+    head_limits: &HeadLimits,
     service: &S,
     mut request: Request<Incoming>,
     peer: SocketAddr,
-    serving: Serving,
-) -> impl Future<Output = Result<Response<Answer<S::Body>>, Infallible>> + Send + use<S> {
+    active: ActiveRequest,
+) -> impl Future<Output = Result<Response<TimedBody<S::Body>>, Infallible>> + Send + use<S> {
     request.extensions_mut().insert(Peer(peer));
-    // Here and not in the future: what is refused must not be in memory until a task looks at it.
-    let answer = match heads.admit(&mut request) {
+    // The head is checked here and not in the future. On HTTP/2 hyper spawns the future: heads that are
+    // to be refused would stay in memory until their tasks run.
+    let answer = match head_limits.admit(&mut request) {
         Ok(()) => Ok(service.call(request)),
         Err(refusal) => {
-            heads.refused(refusal, peer);
+            head_limits.record_refusal(refusal, peer);
             Err(refusal)
         }
     };
     async move {
         match answer {
-            Ok(answer) => Ok(answer.await?.map(|body| Answer::new(body, serving))),
-            Err(refusal) => Ok(refused(refusal, serving)),
+            Ok(answer) => Ok(answer.await?.map(|body| TimedBody::new(body, active))),
+            Err(refusal) => Ok(refused(refusal, active)),
         }
     }
 }
 
-fn refused<B>(refusal: Refusal, serving: Serving) -> Response<Answer<B>> {
-    let is_last = serving.is_alone();
-    let mut response = refusal.response().map(|problem| Answer::refusal(problem, serving));
+fn refused<B>(refusal: EarlyRefusal, active: ActiveRequest) -> Response<TimedBody<B>> {
+    let is_last = active.is_http1();
+    let mut response = refusal.response().map(|problem| TimedBody::refusal(problem, active));
     if is_last {
-        // Its body was not read.
+        // The request's body was not read, so hyper closes the connection. The sender should know.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response

@@ -1,5 +1,5 @@
-//! Answers to requests that no service gets to see: hyper and h2 cannot read them, or there is no
-//! memory for them.
+//! Answers to requests that no service sees: hyper or h2 cannot read them, or there is no memory for
+//! them.
 
 use std::fmt::Write as _;
 
@@ -12,26 +12,27 @@ use crate::telemetry::Limit;
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 const DISPOSITION: HeaderName = HeaderName::from_static("onceward-disposition");
 
-/// Why a request is refused.
+/// Why a request is refused before a service sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// It is not HTTP.
+pub(super) enum EarlyRefusal {
+    /// It is not valid HTTP.
     Malformed,
-    /// Its head passes this limit.
+    /// Its head is beyond this limit.
     HeadTooLarge(Limit),
-    /// Its target is longer than hyper takes, whatever the limits are.
+    /// Its target is longer than the `http` crate can hold: 65,534 bytes, whatever the limits are.
     TargetTooLong,
-    /// Its `Content-Length` is one that no body can have.
+    /// Its `Content-Length` is larger than hyper can hold.
     BodyTooLarge,
-    /// There is no memory for its head, or there are too many streams on its connection.
+    /// There is no memory for its head, or its connection has too many streams.
     Overloaded,
 }
 
-impl Refusal {
-    /// What hyper means by a status that it has chosen itself.
-    pub(super) fn of_status(status: &[u8], passed: Limit) -> Self {
+impl EarlyRefusal {
+    /// What hyper means by the status of an answer of its own. `exceeded` is the limit that a head of
+    /// this size exceeds.
+    pub(super) fn of_status(status: &[u8], exceeded: Limit) -> Self {
         match status {
-            b"431" => Self::HeadTooLarge(passed),
+            b"431" => Self::HeadTooLarge(exceeded),
             b"414" => Self::TargetTooLong,
             _ => Self::Malformed,
         }
@@ -40,6 +41,7 @@ impl Refusal {
     pub(super) const fn status(self) -> StatusCode {
         match self {
             Self::Malformed => StatusCode::BAD_REQUEST,
+            // Not 414: the limits of a head are about its whole size, and the target is a part of it.
             Self::HeadTooLarge(_) | Self::TargetTooLong => {
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
             }
@@ -77,38 +79,43 @@ impl Refusal {
         }
     }
 
-    /// The problem (RFC 9457). None of its texts has a character that JSON escapes.
+    /// The problem document (RFC 9457). It is formatted by hand, because no text in it has a character
+    /// that JSON escapes.
     fn problem(self) -> String {
-        let (code, title, detail) = (self.code(), self.title(), self.detail());
+        let code = self.code();
+        let title = self.title();
         let status = self.status().as_u16();
+        let detail = self.detail();
         format!(
             "{{\"type\":\"urn:onceward:problem:{code}\",\"title\":\"{title}\",\
              \"status\":{status},\"detail\":\"{detail}\"}}"
         )
     }
 
-    /// The answer, which is the last one on HTTP/1.
+    /// The answer. On HTTP/1 it is the last one of its connection.
     pub(super) fn response(self) -> Response<Bytes> {
         let mut response = Response::new(Bytes::from(self.problem()));
         *response.status_mut() = self.status();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, PROBLEM);
         headers.insert(DISPOSITION, HeaderValue::from_static("refused"));
+        // Nothing was forwarded, and the overload may pass at once. A sender that honours the header
+        // need not wait for its own, longer schedule.
         if self == Self::Overloaded {
             headers.insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response
     }
 
-    /// The answer as HTTP/1.1 has it on the wire, with which the connection ends.
-    pub(super) fn on_the_wire(self) -> Bytes {
+    /// The bytes of the answer on HTTP/1.1, with which the connection ends.
+    pub(super) fn http1_bytes(self) -> Bytes {
         let mut response = self.response();
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         let status = self.status();
         let reason = status.canonical_reason().unwrap_or_default();
         let mut head = format!("HTTP/1.1 {} {reason}\r\n", status.as_u16());
         for (name, value) in response.headers() {
-            // Writing to a text does not fail, and all values are texts of ours.
+            // Writing to a `String` does not fail, and every value is a constant of this file.
             let _written = write!(head, "{name}: {}\r\n", value.to_str().unwrap_or_default());
         }
         let _written = write!(head, "content-length: {}\r\n\r\n", response.body().len());
@@ -125,14 +132,14 @@ mod tests {
     #[test]
     fn every_refusal_is_a_problem_document() {
         for refusal in [
-            Refusal::Malformed,
-            Refusal::HeadTooLarge(Limit::HeaderBytes),
-            Refusal::HeadTooLarge(Limit::HeaderLines),
-            Refusal::TargetTooLong,
-            Refusal::BodyTooLarge,
-            Refusal::Overloaded,
+            EarlyRefusal::Malformed,
+            EarlyRefusal::HeadTooLarge(Limit::HeaderBytes),
+            EarlyRefusal::HeadTooLarge(Limit::HeaderLines),
+            EarlyRefusal::TargetTooLong,
+            EarlyRefusal::BodyTooLarge,
+            EarlyRefusal::Overloaded,
         ] {
-            let bytes = refusal.on_the_wire();
+            let bytes = refusal.http1_bytes();
             let text = std::str::from_utf8(&bytes).unwrap();
             let (head, body) = text.split_once("\r\n\r\n").unwrap();
             let problem: serde_json::Value = serde_json::from_str(body).unwrap();

@@ -1,11 +1,11 @@
-//! How listeners are brought to an end, in two steps.
+//! Ends listeners in two steps: drain, then stop.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-/// Brings every listener that serves under it to an end. Clones are one and the same.
+/// Ends every listener that was started with it. Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub struct Shutdown {
     drain: CancellationToken,
@@ -14,16 +14,18 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// From now on every answer is the last one of its connection. New connections are accepted.
+    /// From now on every answer is the last one of its connection. New connections are still accepted,
+    /// because load balancers go on sending for a while.
     ///
-    /// An idle HTTP/1 connection is left open until its next answer: closing it could cross a
-    /// request on its way. HTTP/2 can say what it did not see, so it says goodbye at once.
+    /// An idle HTTP/1 connection stays open until its next answer: a request could be on its way when
+    /// it is closed, and would be lost. HTTP/2 has GOAWAY, which names the last stream that was
+    /// processed (RFC 9113, 6.8), so it is sent at once.
     pub fn drain(&self) {
         self.drain.cancel();
     }
 
-    /// Accepts nothing more, closes what is idle, and lets the rest end. What is still open after
-    /// `within` is dropped. The first call's `within` counts.
+    /// Accepts no more connections, closes idle ones, and lets the others finish. Connections that are
+    /// still open after `within` are dropped. If this is called again, the first `within` counts.
     pub fn stop(&self, within: Duration) {
         self.within.get_or_init(|| within);
         self.drain.cancel();
@@ -35,12 +37,12 @@ impl Shutdown {
         self.drain.is_cancelled()
     }
 
-    /// Ends with the call of [`Shutdown::drain`] or [`Shutdown::stop`].
+    /// Waits for [`Shutdown::drain`] or [`Shutdown::stop`]. Cancel safe.
     pub(super) async fn draining(&self) {
         self.drain.cancelled().await;
     }
 
-    /// Ends with the call of [`Shutdown::stop`]; gives the time that connections have then.
+    /// Waits for [`Shutdown::stop`]. Returns the time that connections have left then. Cancel safe.
     pub(super) async fn stopping(&self) -> Duration {
         self.stop.cancelled().await;
         self.within.get().copied().unwrap_or_default()

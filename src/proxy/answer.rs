@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use http::Response;
 
-use crate::budget::Held;
+use crate::budget::BytesGuard;
 use crate::operation::{OperationId, Reason};
 use crate::telemetry::Disposition;
-use crate::upstream::AnswerBody;
+use crate::upstream::ResponseBody;
 
 /// The answer to a request, with what log and metrics say of it.
 #[derive(Debug)]
 pub(super) struct Answer {
-    pub(super) response: Response<AnswerBody>,
+    pub(super) response: Response<ResponseBody>,
     pub(super) disposition: Disposition,
     /// The code of the problem, if the answer is one.
     pub(super) code: Option<&'static str>,
@@ -28,7 +28,7 @@ pub(super) struct Answer {
 
 impl Answer {
     /// An answer that is no problem and belongs to no operation.
-    pub(super) const fn plain(response: Response<AnswerBody>, disposition: Disposition) -> Self {
+    pub(super) const fn plain(response: Response<ResponseBody>, disposition: Disposition) -> Self {
         Self {
             response,
             disposition,
@@ -43,8 +43,8 @@ impl Answer {
 
     /// The same answer, which keeps place and memory of its request until it was sent. A sender
     /// that reads slowly would else hold memory that no limit counts.
-    pub(super) fn holding(mut self, held: Held) -> Self {
-        self.response = self.response.map(|body| body.holding(held));
+    pub(super) fn guarded_by(mut self, guard: BytesGuard) -> Self {
+        self.response = self.response.map(|body| body.guarded_by(guard));
         self
     }
 }

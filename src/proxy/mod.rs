@@ -60,7 +60,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http_body::Body;
 
-use crate::budget::Held;
+use crate::budget::BytesGuard;
 
 use answer::Answer;
 use execute::Execution;
@@ -102,7 +102,7 @@ impl Shared {
         let disposition = execution.run(admitted).await?;
         let memory = respond::memory_of_replay(&disposition, &self.budget)?;
         let answer = respond::with(disposition, settings, key_source);
-        Ok(answer.holding(Held { memory, place: Some(place) }))
+        Ok(answer.guarded_by(BytesGuard { memory, place: Some(place) }))
     }
 
     /// The route of a request. A refusal is counted for the route that the request names, even

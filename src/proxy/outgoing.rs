@@ -11,9 +11,9 @@ use super::refusal::Refusal;
 use super::route::Route;
 use super::select::Selected;
 use crate::idempotency::StepRequests;
-use crate::listener::{Peer, fields_bytes};
+use crate::listener::{Peer, header_map_bytes};
 use crate::operation::OperationId;
-use crate::upstream::{self, Forwarding, Handler, Request, TrustedProxies};
+use crate::upstream::{self, ForwardingContext, Handler, Request, TrustedProxies};
 
 const VERIFIED: HeaderName = HeaderName::from_static("onceward-verified");
 
@@ -40,7 +40,7 @@ pub(super) fn request(
         .or_else(|| HeaderValue::from_str(selected.host.as_str()).ok())
         .unwrap_or(HeaderValue::from_static(""));
     let settings = &selected.route.settings;
-    let forwarding = Forwarding {
+    let forwarding = ForwardingContext {
         peer: head.extensions.get::<Peer>().map(|peer| peer.0.ip()),
         trusted,
         host: &host,
@@ -48,8 +48,7 @@ pub(super) fn request(
         version: head.version,
         prefix: selected.prefix.as_deref(),
     };
-    let message = (&head.method, body.len());
-    let mut headers = upstream::request_headers(headers, message, forwarding);
+    let mut headers = upstream::request_headers(headers, &head.method, body.len(), forwarding);
     // Some signatures cover the host, and many applications choose a site by it.
     let host = if upstream.preserve_host {
         Some(host)
@@ -137,7 +136,7 @@ impl StepTemplate {
         let steps = self.selected.route.settings.steps.as_ref();
         let at_once = steps.filter(|steps| steps.at_once).map_or(1, |steps| steps.steps.len());
         let target = self.selected.target.as_str().len();
-        let one = fields_bytes(&self.head.headers).saturating_mul(2).saturating_add(target);
+        let one = header_map_bytes(&self.head.headers).saturating_mul(2).saturating_add(target);
         one.saturating_mul(1 + at_once)
     }
 }

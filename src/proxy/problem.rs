@@ -9,8 +9,8 @@ use super::answer::Answer;
 use super::identify::KeySource;
 
 use crate::operation::{OperationId, Reason};
-use crate::telemetry::{self, MayCount};
-use crate::upstream::AnswerBody;
+use crate::telemetry::{self, ExpectedCounters};
+use crate::upstream::ResponseBody;
 
 const DISPOSITION: HeaderName = HeaderName::from_static("onceward-disposition");
 const OPERATION: HeaderName = HeaderName::from_static("onceward-operation");
@@ -21,8 +21,8 @@ pub(super) const CODES_WITHOUT_ROUTE: &[&str] =
     &["draining", "malformed", "method-not-allowed", "no-route", "head-too-large"];
 
 /// The counters of requests that no route took.
-pub(super) const COUNTED_WITHOUT_ROUTE: MayCount =
-    MayCount { refusals: CODES_WITHOUT_ROUTE, observed: false, lookups: false };
+pub(super) const COUNTED_WITHOUT_ROUTE: ExpectedCounters =
+    ExpectedCounters { refusals: CODES_WITHOUT_ROUTE, observed: false, lookups: false };
 
 /// Codes of refusals that a route may make.
 pub(super) const CODES_OF_ROUTES: &[&str] = &[
@@ -52,7 +52,7 @@ pub(super) struct Problem {
 
 /// Tells the sender what happened, and to which operation.
 pub(super) fn mark(
-    response: &mut Response<AnswerBody>,
+    response: &mut Response<ResponseBody>,
     disposition: telemetry::Disposition,
     operation: Option<OperationId>,
 ) {
@@ -88,7 +88,7 @@ impl Problem {
         };
         // A struct of texts and numbers always becomes JSON.
         let body = serde_json::to_vec(&json).unwrap_or_default();
-        let mut response = Response::new(AnswerBody::whole(body.into()));
+        let mut response = Response::new(ResponseBody::whole(body.into()));
         *response.status_mut() = status;
         let headers = response.headers_mut();
         let json = HeaderValue::from_static("application/problem+json");

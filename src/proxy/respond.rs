@@ -16,7 +16,7 @@ use crate::idempotency::{Disposition, Forwarded};
 use crate::operation::{AnswerBody as StoredBody, OperationId, Reason, StoredAnswer};
 use crate::provider::signature::Refused;
 use crate::telemetry;
-use crate::upstream::AnswerBody;
+use crate::upstream::ResponseBody;
 
 const UPSTREAM_STATUS: HeaderName = HeaderName::from_static("onceward-upstream-status");
 const BODY: HeaderName = HeaderName::from_static("onceward-body");
@@ -127,7 +127,7 @@ pub(super) fn refused(refusal: &Refusal) -> Answer {
 /// Removes the body of a problem, on a route whose sender accepts no body in a refusal.
 pub(super) fn without_body(answer: &mut Answer, route: &RouteSettings) {
     if route.refusal_body == RefusalBody::None && answer.code.is_some() {
-        *answer.response.body_mut() = AnswerBody::whole(bytes::Bytes::new());
+        *answer.response.body_mut() = ResponseBody::whole(bytes::Bytes::new());
         answer.response.headers_mut().remove(header::CONTENT_TYPE);
     }
 }
@@ -258,7 +258,7 @@ fn executed(
 
 /// Replaces a status of the upstream by `retry_status`, if the event is not done and the sender
 /// would not send it again after that status. The body stays.
-fn replace_final(response: &mut Response<AnswerBody>, route: &RouteSettings) {
+fn replace_final(response: &mut Response<ResponseBody>, route: &RouteSettings) {
     let own = response.status();
     let sent = if route.is_done_after(own) { own } else { route.in_place_of(own) };
     if sent != own {
@@ -274,7 +274,7 @@ fn replayed(answer: &StoredAnswer, operation: OperationId, attempt: u32) -> Answ
         StoredBody::Kept(bytes) => bytes.clone(),
         StoredBody::Omitted => bytes::Bytes::new(),
     };
-    let mut response = Response::new(AnswerBody::whole(body));
+    let mut response = Response::new(ResponseBody::whole(body));
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
     headers.reserve(answer.headers.len() + 4);

@@ -13,8 +13,8 @@ use super::verify::Sender;
 use crate::idempotency::RouteHandler;
 use crate::operation::Timestamp;
 use crate::provider::signature::{Certificates, SecretError};
-use crate::telemetry::{self, MayCount, Metrics};
-use crate::upstream::{Dialing, Upstream};
+use crate::telemetry::{self, ExpectedCounters, Metrics};
+use crate::upstream::{DialSettings, Upstream};
 
 /// A route at work: its settings, the check of its sender, and the handler of its operations.
 #[derive(Debug)]
@@ -33,11 +33,11 @@ impl Route {
     pub(super) fn new(
         settings: RouteSettings,
         certificates: &Certificates,
-        dialing: &Dialing,
+        dialing: &DialSettings,
         metrics: &Metrics,
     ) -> Result<Self, SecretError> {
         let upstream = Upstream::new(&settings.upstream, dialing);
-        let counters = metrics.route(&settings.name).from_zero(may_count(&settings));
+        let counters = metrics.route(&settings.name).start_at_zero(may_count(&settings));
         let steps = settings.steps.as_ref();
         let handler =
             RouteHandler::new(settings.policy.clone(), upstream, steps, counters, dialing);
@@ -82,9 +82,9 @@ impl Described for Arc<Route> {
 }
 
 /// The counters that show zero before the first event.
-fn may_count(settings: &RouteSettings) -> MayCount {
+fn may_count(settings: &RouteSettings) -> ExpectedCounters {
     let mut steps = settings.steps.iter().flat_map(|steps| &steps.steps);
-    MayCount {
+    ExpectedCounters {
         refusals: problem::CODES_OF_ROUTES,
         observed: settings.mode == Mode::Observe,
         lookups: settings.policy.lookup.is_some() || steps.any(|step| step.lookup.is_some()),

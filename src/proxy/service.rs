@@ -15,10 +15,11 @@ use super::respond;
 use super::settings::{Limits, RouteSettings};
 use super::shared::{Dependencies, Shared};
 use crate::provider::signature::SecretError;
-use crate::upstream::{AnswerBody, TrustedProxies, Upstream};
+use crate::upstream::{ResponseBody, TrustedProxies, Upstream};
 
 /// The answer to one request, once it is there.
-pub type Answering = Pin<Box<dyn Future<Output = Result<Response<AnswerBody>, Infallible>> + Send>>;
+pub type Answering =
+    Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>>;
 
 /// Forwards each webhook once. Clones share one state.
 #[derive(Debug, Clone)]
@@ -55,7 +56,7 @@ impl Proxy {
     pub async fn handle<B: Body<Data = Bytes> + Unpin>(
         &self,
         request: Request<B>,
-    ) -> Response<AnswerBody> {
+    ) -> Response<ResponseBody> {
         let shared = &*self.0;
         let (mut head, mut body) = request.into_parts();
         let mut log = RequestLog::begin(&head, shared.clock.clone());
@@ -81,7 +82,7 @@ impl<B> tower::Service<Request<B>> for Proxy
 where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
 {
-    type Response = Response<AnswerBody>;
+    type Response = Response<ResponseBody>;
     type Error = Infallible;
     type Future = Answering;
 
@@ -99,7 +100,7 @@ impl<B> hyper::service::Service<Request<B>> for Proxy
 where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
 {
-    type Response = Response<AnswerBody>;
+    type Response = Response<ResponseBody>;
     type Error = Infallible;
     type Future = Answering;
 

@@ -15,7 +15,7 @@ use crate::idempotency::{Policy, StepsPolicy};
 use crate::operation::{Outcome, RequestMode};
 use crate::provider::Provider;
 use crate::secret::Secret;
-use crate::upstream::{self, outcome};
+use crate::upstream::{self, OutcomeRule};
 
 /// A route: a public entry, and what is done with the requests that arrive there.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,7 +108,7 @@ impl RouteSettings {
 
     /// Whether an upstream's answer with this status means that the event is done.
     pub(super) fn is_done_after(&self, status: StatusCode) -> bool {
-        let is_done = |rule| outcome(rule, status) == Outcome::Succeeded;
+        let is_done = |rule: &OutcomeRule| rule.classify(status) == Outcome::Succeeded;
         match &self.steps {
             None => is_done(&self.policy.outcome),
             Some(steps) => steps.steps.iter().any(|step| is_done(&step.outcome)),

@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::idempotency::Executor;
 use crate::provider::signature::{Certificates, SecretError};
 use crate::telemetry::{Limit, Metrics, RouteMetrics};
-use crate::upstream::{Dialing, OfThisMachine, TrustStore, TrustedProxies};
+use crate::upstream::{DialSettings, SystemResolver, TrustStore, TrustedProxies};
 
 /// The route label of metrics about requests that no route took.
 const NO_ROUTE: &str = "none";
@@ -66,10 +66,10 @@ impl Shared {
         dependencies: Dependencies,
     ) -> Result<Self, SecretError> {
         let Dependencies { executor, budget, clock, metrics, trust, certificates } = dependencies;
-        let dialing = Dialing {
+        let dialing = DialSettings {
             trust,
             clock: clock.clone(),
-            names: Arc::new(OfThisMachine),
+            resolver: Arc::new(SystemResolver),
             answer_head: limits.answer_head,
         };
         let route = |settings| Route::new(settings, &certificates, &dialing, &metrics);
@@ -99,7 +99,7 @@ impl Shared {
             trusted,
             budget,
             clock,
-            no_route: metrics.route(NO_ROUTE).from_zero(problem::COUNTED_WITHOUT_ROUTE),
+            no_route: metrics.route(NO_ROUTE).start_at_zero(problem::COUNTED_WITHOUT_ROUTE),
             draining: AtomicBool::new(false),
         })
     }

@@ -11,14 +11,14 @@ use super::list::{KeyDigest, SCANNED_MAX};
 use super::sweep::HoldsEnded;
 use super::watch::Watchers;
 use super::{Error, ListPage, ListPosition, ListQuery, Store, SweepReport, Watch, probe};
-use crate::clock::{Clock, KeptClock};
+use crate::clock::{AnchoredClock, Clock};
 use crate::operation::state::{self, Change, Expiry};
 use crate::operation::{Operation, OperationId, State, Timestamp};
 
 /// A store that is gone with the process.
 #[derive(Debug)]
 pub struct Memory {
-    clock: KeptClock,
+    clock: AnchoredClock,
     records: Mutex<Records>,
     watchers: Watchers,
     holds_ended: HoldsEnded,
@@ -42,7 +42,7 @@ impl Memory {
     /// An empty store on this clock.
     pub fn new(clock: Clock) -> Self {
         Self {
-            clock: KeptClock::start(clock, Timestamp::default()),
+            clock: AnchoredClock::start(clock, Timestamp::default()),
             records: Mutex::default(),
             watchers: Watchers::default(),
             holds_ended: HoldsEnded::default(),

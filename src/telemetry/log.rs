@@ -1,4 +1,4 @@
-//! The log: one event a line, as text or as JSON, on standard error.
+//! The log: one event per line, as text or as JSON, on standard error.
 
 use std::error::Error;
 use std::str::FromStr;
@@ -10,9 +10,9 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 /// How a line of the log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// For people.
+    /// Text, for people.
     Text,
-    /// For programs: one object a line.
+    /// JSON, for programs: one object per line.
     Json,
 }
 
@@ -28,42 +28,48 @@ impl FromStr for Format {
     }
 }
 
-/// The log cannot be set up.
+/// Why the log cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The filter does not parse. It is not repeated: it may stand in a variable.
+    /// The filter does not parse. The message does not repeat it: what comes from an environment
+    /// variable is not printed.
     #[error(
         "the log filter (`--log` or `ONCEWARD_LOG`) does not parse: it is a level such as `info`, or \
          directives such as `info,onceward::proxy=debug`"
     )]
     Filter,
-    /// There is no such format.
+    /// The format is unknown.
     #[error(
         "the log format (`--log-format` or `ONCEWARD_LOG_FORMAT`) is neither `text` nor `json`"
     )]
     Format,
-    /// There is one already.
+    /// The log was set up before.
     #[error("the log is already set up")]
     Installed,
 }
 
-/// Sends the log of the whole process to standard error. `filter` is a level, or directives such
-/// as `info,onceward::proxy=debug`.
+/// Sends the log of the whole process to standard error. It can be called once per process.
+///
+/// `filter` is a level, or directives such as `info,onceward::proxy=debug`.
 pub fn install(format: Format, filter: &str) -> Result<(), LogError> {
-    // The pool of the database says of each connection that it is lost; the store says it once.
+    // `deadpool` logs every connection that it loses. The store reports once that the database cannot
+    // be reached, so the rest is noise, unless the operator asks for it.
     let quiet = if filter.contains("deadpool") { "" } else { ",deadpool=error" };
     let parsed = EnvFilter::from_str(&format!("{filter}{quiet}"));
     let parsed = parsed.map_err(|_| LogError::Filter)?;
     let registry = tracing_subscriber::registry().with(parsed);
+    // Standard output is for the results of commands. Colours would be escape sequences in the files
+    // and journals that logs mostly end up in.
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     let installed = match format {
         Format::Text => registry.with(lines).try_init(),
+        // Flattened, the fields of an event stand at the top level, where collectors look for them.
         Format::Json => registry.with(lines.json().flatten_event(true)).try_init(),
     };
     installed.map_err(|_| LogError::Installed)
 }
 
-/// An error and all that it was caused by, in one line. As a field alone, an error loses its causes
+/// An error with all its causes, in one line. As a plain field of an event an error loses its causes
 /// in the JSON format.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();

@@ -1,4 +1,4 @@
-//! The metrics, and what a route holds of them so that the path of a request looks nothing up.
+//! The metric families, and the counters of one route.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -17,83 +17,86 @@ use super::labels::{Disposition, Limit, StoreCall};
 use crate::operation::Outcome;
 use crate::operation::state::Finding;
 
-/// Everything that is measured.
+/// All metrics of a process.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    requests: Family<Requests, Counter>,
-    attempts: Family<Attempts, Counter>,
-    refusals: Family<Refusals, Counter>,
-    observed: Family<Requests, Counter>,
-    lookups: Family<Lookups, Counter>,
-    limits: Family<Limits, Counter>,
-    concerns: Family<Concerns, Gauge>,
+    requests: Family<RequestLabels, Counter>,
+    attempts: Family<AttemptLabels, Counter>,
+    refusals: Family<RefusalLabels, Counter>,
+    observed: Family<RequestLabels, Counter>,
+    lookups: Family<LookupLabels, Counter>,
+    limits: Family<LimitLabels, Counter>,
+    concerns: Family<ConcernLabels, Gauge>,
     clock_skews: ClockSkews,
+    /// By the discriminant of the call.
     store: [Histogram; StoreCall::ALL.len()],
     attempt_duration: Histogram,
     request_duration: Histogram,
-    /// Attempts that run now.
+    /// Attempts that are in flight.
     pub in_flight: Gauge,
-    /// Operations that are held; read from the store when asked for, and no number if it cannot say.
+    /// Operations that are held. Read from the store when metrics are scraped; NaN if that fails.
     pub uncertain: Gauge<f64, AtomicU64>,
-    /// Settles whose claim was no longer current.
+    /// Settles that changed nothing, because the claim was no longer current.
     pub superseded: Counter,
-    /// Settles whose record was gone.
+    /// Settles that found no record of the operation.
     pub record_lost: Counter,
-    /// Outcomes that were given up because their record cannot be read.
+    /// Outcomes that were not recorded, because the record could not be read.
     pub unrecorded: Counter,
-    /// A copy was refused, then the attempt failed: a sender that does not retry has lost it.
+    /// Attempts that failed after a copy had been refused. A sender that does not send again after
+    /// such a refusal has lost the event.
     pub refused_then_failed: Counter,
-    /// Operations given up, still uncertain, because `hold_for` has passed.
+    /// Operations that were given up while uncertain, because `hold_for` had passed.
     pub holds_ended: Counter,
-    /// Requests forwarded unprotected because the store failed.
+    /// Requests that were forwarded without deduplication, because the store failed.
     pub unprotected: Counter,
     /// Open connections.
     pub connections: Gauge,
-    /// Bytes of bodies in memory.
+    /// Bytes of requests and answers in memory.
     pub buffered_bytes: Gauge,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Requests {
+struct RequestLabels {
     route: String,
     disposition: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Attempts {
+struct AttemptLabels {
     route: String,
     outcome: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Lookups {
+struct LookupLabels {
     route: String,
     finding: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Refusals {
+struct RefusalLabels {
     route: String,
     code: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Limits {
+struct LimitLabels {
     limit: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Concerns {
+struct ConcernLabels {
     concern: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Call {
+struct CallLabels {
     call: &'static str,
 }
 
-/// From 100 microseconds to about 100 seconds.
+/// A histogram of durations, from 100 microseconds to about 100 seconds: a claim in an embedded store
+/// takes the one, a slow upstream the other.
 fn durations() -> Histogram {
     Histogram::new(exponential_buckets(0.0001, 4.0, 11))
 }
@@ -105,11 +108,12 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// A registry with every family in it.
+    /// A registry with every family registered.
     pub fn new() -> Self {
-        let store = Family::<Call, Histogram>::new_with_constructor(durations);
-        let calls =
-            StoreCall::ALL.map(|call| store.get_or_create(&Call { call: call.as_str() }).clone());
+        // A histogram has no default buckets, so the family needs a constructor.
+        let store = Family::<CallLabels, Histogram>::new_with_constructor(durations);
+        let calls = StoreCall::ALL
+            .map(|call| store.get_or_create(&CallLabels { call: call.as_str() }).clone());
         let mut metrics = Self {
             registry: Registry::with_prefix("onceward"),
             requests: Family::default(),
@@ -134,15 +138,16 @@ impl Metrics {
             connections: Gauge::default(),
             buffered_bytes: Gauge::default(),
         };
+        // All limits are shown from the start, with the value 0: see `start_at_zero`.
         for limit in Limit::ALL {
-            drop(metrics.limits.get_or_create(&Limits { limit: limit.as_str() }));
+            drop(metrics.limits.get_or_create(&LimitLabels { limit: limit.as_str() }));
         }
         metrics.register_requests(store);
         metrics.register_operations();
         metrics
     }
 
-    fn register_requests(&mut self, store: Family<Call, Histogram>) {
+    fn register_requests(&mut self, store: Family<CallLabels, Histogram>) {
         let all = &mut self.registry;
         all.register("requests", "Requests by what happened to them", self.requests.clone());
         all.register("refusals", "Refusals by code", self.refusals.clone());
@@ -168,7 +173,8 @@ impl Metrics {
         all.register("attempts", "Attempts by outcome", self.attempts.clone());
         let help = "Look-ups of uncertain operations, by what they found";
         all.register("lookups", help, self.lookups.clone());
-        let (help, duration) = ("From the claim to the outcome", self.attempt_duration.clone());
+        let help = "From the claim to the outcome";
+        let duration = self.attempt_duration.clone();
         all.register_with_unit("attempt_duration", help, Unit::Seconds, duration);
         all.register("in_flight", "Attempts that run now", self.in_flight.clone());
         all.register("uncertain", "Operations that are held now", self.uncertain.clone());
@@ -186,15 +192,16 @@ impl Metrics {
         all.register("unprotected", help, self.unprotected.clone());
     }
 
-    /// What the route of this name holds of the metrics.
+    /// The counters of a route. They are looked up here once, so that a request looks none up.
     pub fn route(&self, name: &str) -> RouteMetrics {
         let requests = Disposition::ALL.map(|disposition| {
-            let (route, disposition) = (name.to_owned(), disposition.as_str());
-            self.requests.get_or_create(&Requests { route, disposition }).clone()
+            let labels =
+                RequestLabels { route: name.to_owned(), disposition: disposition.as_str() };
+            self.requests.get_or_create(&labels).clone()
         });
         let attempts = Outcome::ALL.map(|outcome| {
-            let (route, outcome) = (name.to_owned(), outcome.as_str());
-            self.attempts.get_or_create(&Attempts { route, outcome }).clone()
+            let labels = AttemptLabels { route: name.to_owned(), outcome: outcome.as_str() };
+            self.attempts.get_or_create(&labels).clone()
         });
         RouteMetrics {
             name: name.to_owned(),
@@ -208,34 +215,35 @@ impl Metrics {
         }
     }
 
-    /// A limit was reached.
+    /// Counts that a limit was reached.
     pub fn limit_reached(&self, limit: Limit) {
-        self.limits.get_or_create(&Limits { limit: limit.as_str() }).inc();
+        self.limits.get_or_create(&LimitLabels { limit: limit.as_str() }).inc();
     }
 
-    /// The store is, or is no longer, unsafe in some respect.
+    /// Shows whether a concern about the store is present.
     pub fn store_concern(&self, concern: &'static str, is_so: bool) {
-        self.concerns.get_or_create(&Concerns { concern }).set(i64::from(is_so));
+        self.concerns.get_or_create(&ConcernLabels { concern }).set(i64::from(is_so));
     }
 
-    /// What a route shows of the clock.
+    /// The suspicion that a route has of the clock.
     pub fn clock_skew(&self, route: &str) -> ClockSkew {
-        self.clock_skews.of(route)
+        self.clock_skews.of_route(route)
     }
 
-    /// Whether the clock seems to be wrong to any route.
+    /// Whether any route suspects the clock.
     pub fn clock_is_suspected(&self) -> bool {
         self.clock_skews.are_suspected()
     }
 
-    /// A call to the store took this long.
+    /// Records how long a call to the store took.
     pub fn store_call(&self, call: StoreCall, took: Duration) {
+        // `ALL` is in the order of the discriminants, so every call has its histogram.
         if let Some(histogram) = self.store.get(call as usize) {
             histogram.observe(took.as_secs_f64());
         }
     }
 
-    /// Counts an attempt that runs until the guard is dropped.
+    /// Counts an attempt as in flight until the guard is dropped.
     pub fn in_flight_guard(&self) -> InFlightGuard {
         self.in_flight.inc();
         InFlightGuard(self.in_flight.clone())
@@ -248,7 +256,7 @@ impl Metrics {
         Ok(page)
     }
 
-    /// All metrics in the Prometheus text format 0.0.4.
+    /// All metrics in the Prometheus text format 0.0.4, for scrapers that do not accept `OpenMetrics`.
     pub fn prometheus(&self) -> Result<String, std::fmt::Error> {
         let mut page = String::new();
         prometheus_text::encode(&mut page, &self.registry)?;
@@ -256,18 +264,18 @@ impl Metrics {
     }
 }
 
-/// What a route may count beside its requests and attempts.
+/// The counters of a route, beside those of requests and attempts, that may ever count.
 #[derive(Debug, Clone, Copy)]
-pub struct MayCount {
-    /// Refusals with these codes.
+pub struct ExpectedCounters {
+    /// The codes of refusals.
     pub refusals: &'static [&'static str],
-    /// Requests that are only observed.
+    /// Whether requests are observed only.
     pub observed: bool,
-    /// Look-ups of uncertain operations.
+    /// Whether uncertain operations are looked up.
     pub lookups: bool,
 }
 
-/// An attempt that runs.
+/// An attempt in flight.
 #[derive(Debug)]
 pub struct InFlightGuard(Gauge);
 
@@ -277,48 +285,49 @@ impl Drop for InFlightGuard {
     }
 }
 
-/// A route's own counters.
+/// The counters of one route.
 #[derive(Debug, Clone)]
 pub struct RouteMetrics {
     name: String,
     requests: [Counter; Disposition::ALL.len()],
     attempts: [Counter; Outcome::ALL.len()],
-    refusals: Family<Refusals, Counter>,
-    observed: Family<Requests, Counter>,
-    lookups: Family<Lookups, Counter>,
+    refusals: Family<RefusalLabels, Counter>,
+    observed: Family<RequestLabels, Counter>,
+    lookups: Family<LookupLabels, Counter>,
     request_duration: Histogram,
     attempt_duration: Histogram,
 }
 
 impl RouteMetrics {
-    /// Has all this counted from 0, before it happens: of a counter that begins with 1 a rate misses
-    /// the first event (Prometheus, "Instrumentation", "Avoid missing metrics").
+    /// Creates the expected counters with the value 0. A counter that appears with the value 1 hides
+    /// its first event from `rate()` (Prometheus, "Instrumentation", "Avoid missing metrics").
     #[must_use]
-    pub fn from_zero(self, may: MayCount) -> Self {
+    pub fn start_at_zero(self, expected: ExpectedCounters) -> Self {
         let route = || self.name.clone();
-        for &code in may.refusals {
-            drop(self.refusals.get_or_create(&Refusals { route: route(), code }));
+        for &code in expected.refusals {
+            drop(self.refusals.get_or_create(&RefusalLabels { route: route(), code }));
         }
-        for disposition in Disposition::ALL.into_iter().filter(|_| may.observed) {
+        for disposition in Disposition::ALL.into_iter().filter(|_| expected.observed) {
             let disposition = disposition.as_str();
-            drop(self.observed.get_or_create(&Requests { route: route(), disposition }));
+            drop(self.observed.get_or_create(&RequestLabels { route: route(), disposition }));
         }
-        for finding in Finding::ALL.into_iter().filter(|_| may.lookups) {
+        for finding in Finding::ALL.into_iter().filter(|_| expected.lookups) {
             let finding = finding.as_str();
-            drop(self.lookups.get_or_create(&Lookups { route: route(), finding }));
+            drop(self.lookups.get_or_create(&LookupLabels { route: route(), finding }));
         }
         self
     }
 
-    /// A request was answered.
+    /// Counts a request that was answered.
     pub fn request(&self, disposition: Disposition, took: Duration) {
+        // `ALL` is in the order of the discriminants, so every disposition has its counter.
         if let Some(counter) = self.requests.get(disposition as usize) {
             counter.inc();
         }
         self.request_duration.observe(took.as_secs_f64());
     }
 
-    /// An attempt ended.
+    /// Counts an attempt that ended.
     pub fn attempt(&self, outcome: Outcome, took: Duration) {
         if let Some(counter) = self.attempts.get(outcome as usize) {
             counter.inc();
@@ -326,20 +335,21 @@ impl RouteMetrics {
         self.attempt_duration.observe(took.as_secs_f64());
     }
 
-    /// A request was forwarded that would have become this.
+    /// Counts a request that was only observed, by the disposition that it would have had.
     pub fn observed(&self, disposition: Disposition) {
-        let (route, disposition) = (self.name.clone(), disposition.as_str());
-        self.observed.get_or_create(&Requests { route, disposition }).inc();
+        let disposition = disposition.as_str();
+        let labels = RequestLabels { route: self.name.clone(), disposition };
+        self.observed.get_or_create(&labels).inc();
     }
 
-    /// A receiver was asked about an uncertain operation.
+    /// Counts a look-up of an uncertain operation.
     pub fn lookup(&self, finding: Finding) {
-        let (route, finding) = (self.name.clone(), finding.as_str());
-        self.lookups.get_or_create(&Lookups { route, finding }).inc();
+        let labels = LookupLabels { route: self.name.clone(), finding: finding.as_str() };
+        self.lookups.get_or_create(&labels).inc();
     }
 
-    /// A request was refused with this code.
+    /// Counts a refusal by its code.
     pub fn refusal(&self, code: &'static str) {
-        self.refusals.get_or_create(&Refusals { route: self.name.clone(), code }).inc();
+        self.refusals.get_or_create(&RefusalLabels { route: self.name.clone(), code }).inc();
     }
 }

@@ -1,4 +1,16 @@
-//! What is measured and logged: every metric family and label, and the log format.
+//! What is measured and logged.
+//!
+//! Every metric family is declared in one file, and every label value comes from the configuration
+//! or from the code. A label from a request would let a sender create time series without end.
+//!
+//! The path of a request looks no metric up by name: each route holds its own counters.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `metrics.rs` | the metric families, and the counters of one route |
+//! | `labels.rs` | the values of labels: dispositions, store calls, limits |
+//! | `clock_skew.rs` | whether the signatures of a route suggest that the clock is wrong |
+//! | `log.rs` | the format and the filter of the log |
 
 mod clock_skew;
 mod labels;
@@ -8,4 +20,4 @@ mod metrics;
 pub use clock_skew::ClockSkew;
 pub use labels::{Disposition, Limit, StoreCall};
 pub use log::{Format, LogError, chain, install};
-pub use metrics::{MayCount, Metrics, RouteMetrics};
+pub use metrics::{ExpectedCounters, Metrics, RouteMetrics};

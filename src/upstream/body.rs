@@ -9,117 +9,123 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use crate::budget::{Held, Reserved, holding};
+use crate::budget::{BytesGuard, Reserved, guard_bytes};
 use crate::operation::Reason;
 
-/// Pieces of a streamed body that wait for the sender.
-const PIECES_MAX: usize = 4;
+/// The most chunks of a streamed body that wait for the sender.
+const CHUNKS_MAX: usize = 4;
 
-/// The body has no end.
+/// Why a body has no end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BrokeOff {
-    /// The connection ended first.
+pub enum BodyError {
+    /// The connection ended before the body did.
     #[error("the answer broke off before its end")]
-    Early,
-    /// What came is not a body.
+    Incomplete,
+    /// The chunked coding is malformed.
     #[error("the chunks of the answer cannot be read")]
     Malformed,
 }
 
-impl BrokeOff {
-    /// The same for the attempt log.
+impl BodyError {
+    /// The reason for the attempt log.
     pub const fn reason(self) -> Reason {
         match self {
-            Self::Early => Reason::AnswerBrokeOff,
+            Self::Incomplete => Reason::AnswerBrokeOff,
             Self::Malformed => Reason::AnswerBodyMalformed,
         }
     }
 
-    /// What an error of hyper's means that a body ended with.
+    /// Reads hyper's error.
+    ///
+    /// hyper reports malformed chunks as an `io::Error` of kind `InvalidData` or `InvalidInput`
+    /// (its `src/proto/h1/decode.rs`) and has no method that tells them from other body errors.
     pub(super) fn of(error: &hyper::Error) -> Self {
         let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+        // An `io::Error` that wraps a TLS error has the same kind; there the connection broke.
         let kind = source
             .filter(|source| source.get_ref().is_none_or(|inner| !inner.is::<rustls::Error>()));
         match kind.map(io::Error::kind) {
             Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => Self::Malformed,
-            Some(_) | None => Self::Early,
+            Some(_) | None => Self::Incomplete,
         }
     }
 }
 
-/// A body that is in memory, or one that is still coming in.
+/// The body of a response to the sender: it is in memory, or still coming from the upstream.
 #[derive(Debug)]
-pub struct AnswerBody {
+pub struct ResponseBody {
     source: Source,
-    /// What an answer that comes in pieces holds until the last was handed on.
-    held: Option<Held>,
+    /// For a streamed body: kept until its last chunk was handed on.
+    guard: Option<BytesGuard>,
 }
 
 #[derive(Debug)]
 enum Source {
     Whole(Bytes),
-    Streamed(mpsc::Receiver<Piece>),
+    Streamed(mpsc::Receiver<Chunk>),
     Ended,
 }
 
-/// A piece of a body that is still coming in.
+/// A piece of a streamed body.
 #[derive(Debug)]
-pub enum Piece {
-    /// Some bytes, and their memory.
+pub enum Chunk {
+    /// Some bytes, with their memory.
     Data(Bytes, Reserved),
-    /// The body is complete. A channel that closes without it has broken off.
+    /// The body is complete. If the channel closes without this, the body broke off.
     End,
 }
 
-impl AnswerBody {
+impl ResponseBody {
     /// A body in memory.
     pub const fn whole(bytes: Bytes) -> Self {
-        Self { source: Source::Whole(bytes), held: None }
+        Self { source: Source::Whole(bytes), guard: None }
     }
 
-    /// A body in memory that was accounted for, until the sender has all of it.
+    /// A body in memory. `memory` is released when the sender has all of it.
     pub fn accounted(bytes: Bytes, memory: Reserved) -> Self {
-        Self::whole(holding(bytes, Held { memory: Some(memory), place: None }))
+        Self::whole(guard_bytes(bytes, BytesGuard { memory: Some(memory), place: None }))
     }
 
-    /// A body that comes in pieces, and where they are put in.
-    pub fn streaming() -> (mpsc::Sender<Piece>, Self) {
-        let (pieces, coming) = mpsc::channel(PIECES_MAX);
-        (pieces, Self { source: Source::Streamed(coming), held: None })
+    /// A streamed body, and the channel that its chunks are sent into.
+    pub fn streaming() -> (mpsc::Sender<Chunk>, Self) {
+        let (chunks, streamed) = mpsc::channel(CHUNKS_MAX);
+        (chunks, Self { source: Source::Streamed(streamed), guard: None })
     }
 
-    /// The same, holding this until the sender has all of it.
+    /// The same body. `guard` is dropped when the sender has all of it.
     #[must_use]
-    pub fn holding(self, held: Held) -> Self {
+    pub fn guarded_by(self, guard: BytesGuard) -> Self {
         match self.source {
-            Source::Whole(bytes) => Self::whole(holding(bytes, held)),
-            source @ (Source::Streamed(_) | Source::Ended) => Self { source, held: Some(held) },
+            Source::Whole(bytes) => Self::whole(guard_bytes(bytes, guard)),
+            source @ (Source::Streamed(_) | Source::Ended) => Self { source, guard: Some(guard) },
         }
     }
 }
 
-impl http_body::Body for AnswerBody {
+impl http_body::Body for ResponseBody {
     type Data = Bytes;
-    type Error = BrokeOff;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.source {
             Source::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Source::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Source::Streamed(pieces) => match ready!(pieces.poll_recv(cx)) {
-                Some(Piece::Data(bytes, memory)) => {
-                    let held = Held { memory: Some(memory), place: None };
-                    Poll::Ready(Some(Ok(Frame::data(holding(bytes, held)))))
+            Source::Streamed(chunks) => match ready!(chunks.poll_recv(cx)) {
+                Some(Chunk::Data(bytes, memory)) => {
+                    let guard = BytesGuard { memory: Some(memory), place: None };
+                    Poll::Ready(Some(Ok(Frame::data(guard_bytes(bytes, guard)))))
                 }
-                Some(Piece::End) => {
+                Some(Chunk::End) => {
                     self.source = Source::Ended;
-                    self.held = None;
+                    self.guard = None;
                     Poll::Ready(None)
                 }
-                None => Poll::Ready(Some(Err(BrokeOff::Early))),
+                // Ending the response as if it were complete would have the sender take a part for
+                // the whole; the error makes hyper reset the stream or close the connection.
+                None => Poll::Ready(Some(Err(BodyError::Incomplete))),
             },
             Source::Ended => Poll::Ready(None),
         }

@@ -1,80 +1,35 @@
-//! One connection in the hands of one exchange.
+//! One exchange on one connection.
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use http::header;
 use http_body_util::Full;
 use hyper::body::Incoming;
 
-use super::Request;
-use super::exchange::{Answer, AnswerStream, Home};
+use super::answer::{AnswerStream, Origin, UpstreamAnswer};
 use super::head;
-use super::pool::{Pool, Wire};
-use super::witness::Witness;
+use super::pool::{HttpConnection, Pool};
+use super::progress::{Progress, SendResult};
+use super::request::Request;
 use crate::operation::Reason;
 
 /// A connection that is about to carry one exchange.
 #[derive(Debug)]
 pub struct Connection {
-    wire: Wire,
+    http: HttpConnection,
     pool: Arc<Pool>,
     reused: bool,
 }
 
-/// Whether a byte of a request has been written. It outlives the connection, so that it can be
-/// asked after the connection was closed.
-#[derive(Debug, Default)]
-pub struct Progress {
-    watched: Mutex<Option<(Witness, u64)>>,
-    /// Whether the request was handed to a handler of this process.
-    handed_over: AtomicBool,
-}
-
-impl Progress {
-    /// Whether a byte has been written since the request was handed over.
-    pub fn byte_written(&self) -> bool {
-        if self.handed_over.load(Ordering::Acquire) {
-            return true;
-        }
-        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.as_ref().is_some_and(|(witness, before)| witness.written() > *before)
-    }
-
-    /// A handler of this process has the request.
-    pub(super) fn handed_over(&self) {
-        self.handed_over.store(true, Ordering::Release);
-    }
-
-    fn watch(&self, witness: Witness) {
-        let before = witness.written();
-        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = Some((witness, before));
-    }
-}
-
-/// What became of a request that was handed to a connection.
-#[derive(Debug)]
-pub enum Sent {
-    /// The head of an answer came.
-    Answered(Answer),
-    /// The idle connection had died: no byte was written. The request can be sent on another one.
-    HandedBack(Request),
-    /// Nothing was taken: no byte was written on a connection that was new, or the server refused
-    /// to go on without a certificate.
-    NeverSent(Reason),
-    /// A byte was written, and no answer came.
-    Unanswered(Reason),
-}
-
 impl Connection {
-    pub(super) const fn reused(wire: Wire, pool: Arc<Pool>) -> Self {
-        Self { wire, pool, reused: true }
+    pub(super) const fn reused(http: HttpConnection, pool: Arc<Pool>) -> Self {
+        Self { http, pool, reused: true }
     }
 
-    pub(super) const fn fresh(wire: Wire, pool: Arc<Pool>) -> Self {
-        Self { wire, pool, reused: false }
+    pub(super) const fn fresh(http: HttpConnection, pool: Arc<Pool>) -> Self {
+        Self { http, pool, reused: false }
     }
 
     /// Whether it has carried an exchange before.
@@ -83,87 +38,102 @@ impl Connection {
         self.reused
     }
 
-    /// What it has seen.
+    /// What was observed on it.
     #[cfg(test)]
-    pub(super) fn witness(&self) -> Witness {
-        self.wire.witness.clone()
+    pub(super) fn observations(&self) -> super::observed::Observations {
+        self.http.observations.clone()
     }
 
-    /// Sends a request and waits for the head of the answer. Dropped before it ends, it closes the
-    /// connection.
-    pub async fn send(self, request: Request, progress: &Progress) -> Sent {
-        let Self { wire, pool, reused } = self;
-        let witness = wire.witness.clone();
-        let standing = Arc::clone(&wire.standing);
-        progress.watch(witness.clone());
+    /// Sends a request and waits for the head of the answer.
+    ///
+    /// Dropping the future closes the connection; `progress` then says whether a byte was written.
+    pub async fn send(self, request: Request, progress: &Progress) -> SendResult {
+        let Self { http, pool, reused } = self;
+        let observations = http.observations.clone();
+        let reuse = Arc::clone(&http.reuse);
+        progress.watch(observations.clone());
+        // hyper consumes the request. Only a reused connection can be found closed, so only then a
+        // copy is kept; its body is shared, not copied.
         let copy = reused.then(|| request.clone());
-        let exchanged = exchange(wire, request).await;
-        if witness.certificate_refused() {
-            return Sent::NeverSent(Reason::ClientCertificateRefused);
+        let exchanged = exchange(http, request).await;
+        if observations.certificate_refused() {
+            return SendResult::NeverSent(Reason::ClientCertificateRefused);
         }
         if !progress.byte_written() {
-            // What may have come back all the same is no answer to it.
-            let Some(request) = copy else { return Sent::NeverSent(Reason::NothingWritten) };
-            standing.closed(pool.now());
-            return Sent::HandedBack(request);
+            // Bytes may have arrived all the same, such as a 408 that a server sends when it closes
+            // an idle connection. They are no answer to this request.
+            let Some(request) = copy else { return SendResult::NeverSent(Reason::NothingWritten) };
+            reuse.record_close(pool.now());
+            return SendResult::HandedBack(request);
         }
         match exchanged {
-            Ok((response, wire)) => {
-                answered(response, wire, Home { pool, standing, stays_open: false })
+            Ok((response, http)) => {
+                answered(response, http, Origin { pool, reuse, stays_open: false })
             }
             Err(error) => {
                 let reason = reason(&error);
+                // This is the silent close that an address must prove not to do.
                 if reused && reason == Reason::ConnectionLost {
-                    standing.closed(pool.now());
+                    reuse.record_close(pool.now());
                 }
-                Sent::Unanswered(reason)
+                SendResult::Unanswered(reason)
             }
         }
     }
 }
 
-fn answered(response: http::Response<Incoming>, mut wire: Option<Wire>, home: Home) -> Sent {
+fn answered(
+    response: http::Response<Incoming>,
+    mut http: Option<HttpConnection>,
+    origin: Origin,
+) -> SendResult {
     let (mut head, body) = response.into_parts();
     if let Some(reason) = head::flaw(&head) {
-        return Sent::Unanswered(reason);
+        return SendResult::Unanswered(reason);
     }
     let stays_open = head::stays_open(&head, &body);
     if stays_open
-        && let Some(wire) = &mut wire
+        && let Some(http) = &mut http
         && let Some(promised) = head::promised_idle(&head.headers)
     {
-        // Half of it: the server counts from when it wrote, and closes when it gets round to it.
-        wire.idle_max = wire.idle_max.min(promised / 2);
-        if !wire.idle_max.is_zero() {
-            home.standing.promised(home.pool.now());
+        // Half of the promise. The server's time began when it wrote the answer, before we read it,
+        // and some servers close early.
+        http.idle_max = http.idle_max.min(promised / 2);
+        if !http.idle_max.is_zero() {
+            origin.reuse.record_promise(origin.pool.now());
         }
     }
-    // The body ends where its last chunk does (RFC 9112, 6.3).
+    // With both headers the chunks decide where the body ends, and the length is a lie that must not
+    // be passed on (RFC 9112, 6.3).
     if head.headers.contains_key(header::TRANSFER_ENCODING) {
         head.headers.remove(header::CONTENT_LENGTH);
     }
-    let stream = AnswerStream::of_connection(body, wire, Home { stays_open, ..home });
-    Sent::Answered(Answer { status: head.status, headers: head.headers, stream })
+    let stream = AnswerStream::of_connection(body, http, Origin { stays_open, ..origin });
+    let answer = UpstreamAnswer { status: head.status, headers: head.headers, stream };
+    SendResult::Answered(answer)
 }
 
-/// Drives the connection until the head of the answer is there. Gives it back unless it has ended;
-/// without an answer it is closed.
+/// Drives the connection until the head of the answer has arrived. Returns the connection with it,
+/// unless it has ended. On an error the connection is closed.
 async fn exchange(
-    mut wire: Wire,
+    mut http: HttpConnection,
     request: Request,
-) -> Result<(http::Response<Incoming>, Option<Wire>), hyper::Error> {
+) -> Result<(http::Response<Incoming>, Option<HttpConnection>), hyper::Error> {
     let mut message = http::Request::new(Full::new(request.body));
     *message.method_mut() = request.method;
     *message.uri_mut() = request.target.into();
     *message.headers_mut() = request.headers;
-    let mut answer = pin!(wire.sender.try_send_request(message));
-    let mut open = Some(wire);
+    // `try_send_request` hands a request back that hyper has not begun to write; `send_request` would
+    // drop it, and the two cases would look the same.
+    let mut answer = pin!(http.sender.try_send_request(message));
+    let mut open = Some(http);
     let answered = poll_fn(|cx| {
-        // The connection first: only it moves the request out and the answer in.
-        if let Some(wire) = &mut open
-            && wire.connection.as_mut().poll(cx).is_ready()
+        // The driver is polled first: only it moves the request out and the answer in.
+        if let Some(http) = &mut open
+            && http.driver.as_mut().poll(cx).is_ready()
         {
-            // One that ends before it has taken the request says so by being dropped alone.
+            // Its result is not needed, because hyper reports an error to `answer` as well. If it ended
+            // before it took the request, dropping it is what makes `answer` ready.
             open = None;
         }
         answer.as_mut().poll(cx)
@@ -171,18 +141,19 @@ async fn exchange(
     match answered.await {
         Ok(response) => Ok((response, open)),
         Err(mut refused) => {
+            // `send` has a copy, and decides by the count of bytes whether it may be used.
             drop(refused.take_message());
             Err(refused.into_error())
         }
     }
 }
 
-/// What hyper says of an answer whose `Content-Length` is no number or more than one, and of one of
-/// HTTP/1.0 with a `Transfer-Encoding`. It has no other way to tell them from what is not HTTP.
+/// hyper's texts for an answer whose `Content-Length` is not one number, and for an HTTP/1.0 answer
+/// with `Transfer-Encoding`. hyper has no method that tells these from an answer that is not HTTP.
 const LENGTH_UNCLEAR: [&str; 2] =
     ["invalid content-length parsed", "unexpected transfer-encoding parsed"];
 
-/// Why no answer came, for the attempt log.
+/// Why no answer arrived, for the attempt log.
 fn reason(error: &hyper::Error) -> Reason {
     if error.is_parse_too_large() {
         Reason::AnswerHeadTooLarge

@@ -1,4 +1,4 @@
-//! Makes connections: name, TCP, TLS. Whatever fails here, nothing was sent.
+//! Makes connections: resolves, connects, shakes hands. If any of it fails, nothing was sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,17 +7,16 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
-use super::Dialing;
-use super::names::Names;
-use super::pool::{Pool, Wire};
+use super::observed::{ObservedStream, Transport};
+use super::pool::{HttpConnection, Pool};
 use super::race;
-use super::settings::{AnswerHead, Scheme, Settings};
+use super::resolver::Resolver;
+use super::settings::{AnswerHead, DialSettings, Scheme, Settings};
 use super::socket::Socket;
 use super::trust::TrustStore;
-use super::witness::{Stream, Witnessed};
 use crate::operation::Reason;
 
-/// hyper takes no smaller buffer.
+/// The smallest read buffer that hyper's `max_buf_size` accepts; it panics below.
 const BUFFER_BYTES_MIN: usize = 8 * 1024;
 
 /// Makes connections to one upstream.
@@ -27,13 +26,14 @@ pub(super) struct Connector {
     port: u16,
     timeout: Duration,
     tls: Option<TrustStore>,
-    names: Arc<dyn Names>,
+    resolver: Arc<dyn Resolver>,
     answer_head: AnswerHead,
 }
 
 impl Connector {
-    pub(super) fn new(settings: &Settings, dialing: &Dialing) -> Self {
+    pub(super) fn new(settings: &Settings, dialing: &DialSettings) -> Self {
         let authority = &settings.target.authority;
+        // A URL has an IPv6 address in brackets (RFC 3986, 3.2.2); the resolver and TLS take it bare.
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         let port = authority.port_u16().unwrap_or(settings.target.scheme.default_port());
         let tls = match settings.target.scheme {
@@ -45,46 +45,49 @@ impl Connector {
             port,
             timeout: settings.connect_timeout,
             tls,
-            names: Arc::clone(&dialing.names),
+            resolver: Arc::clone(&dialing.resolver),
             answer_head: dialing.answer_head,
         }
     }
 
-    /// A new connection, within `connect_timeout` from name to handshake.
-    pub(super) async fn connect(&self, pool: &Pool) -> Result<Wire, Reason> {
+    /// Makes a connection. `connect_timeout` bounds everything from resolving to the handshake.
+    pub(super) async fn connect(&self, pool: &Pool) -> Result<HttpConnection, Reason> {
         timeout(self.timeout, self.dial(pool)).await.unwrap_or(Err(Reason::ConnectTimedOut))
     }
 
-    async fn dial(&self, pool: &Pool) -> Result<Wire, Reason> {
-        let named = self.names.addresses(&self.host, self.port).await;
-        let addresses = named.map_err(|_| Reason::NameNotFound)?;
+    async fn dial(&self, pool: &Pool) -> Result<HttpConnection, Reason> {
+        let resolved = self.resolver.addresses(&self.host, self.port).await;
+        let addresses = resolved.map_err(|_| Reason::NameNotFound)?;
         let tcp = race::connect(&addresses).await.map_err(|_| Reason::ConnectFailed)?;
+        // Nagle's algorithm would hold the end of a request back until the server acknowledges its
+        // beginning, and servers delay acknowledgements by tens of milliseconds.
         tcp.set_nodelay(true).map_err(|_| Reason::ConnectFailed)?;
         let address = tcp.peer_addr().map_err(|_| Reason::ConnectFailed)?;
         let socket = Socket::new(tcp);
         let stream = match &self.tls {
-            None => Witnessed::new(Stream::Plain(socket.clone()), false),
+            None => ObservedStream::new(Transport::Plain(socket.clone()), false),
             Some(trust) => {
-                let shaken = trust.shake_hands(&self.host, socket.clone()).await;
-                shaken.map_err(|_| Reason::TlsFailed)?
+                let stream = trust.shake_hands(&self.host, socket.clone()).await;
+                stream.map_err(|_| Reason::TlsFailed)?
             }
         };
-        let witness = stream.witness();
+        let observations = stream.observations();
         let AnswerHead { bytes_max, lines_max } = self.answer_head;
+        // hyper's `handshake` only sets the connection up: HTTP/1.1 has none, and no byte is sent.
         let handshake = http1::Builder::new()
             .max_header_size(bytes_max)
             .max_headers(lines_max)
             .max_buf_size(bytes_max.max(BUFFER_BYTES_MIN))
             .handshake(TokioIo::new(stream))
             .await;
-        let (sender, connection) = handshake.map_err(|_| Reason::ConnectFailed)?;
-        Ok(Wire {
+        let (sender, driver) = handshake.map_err(|_| Reason::ConnectFailed)?;
+        Ok(HttpConnection {
             sender,
-            connection: Box::pin(connection),
+            driver: Box::pin(driver),
             socket,
-            witness,
-            standing: pool.standing(address),
-            made: pool.now(),
+            observations,
+            reuse: pool.reuse_of(address),
+            created_at: pool.now(),
             idle_max: pool.keepalive(),
         })
     }

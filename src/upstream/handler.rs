@@ -1,34 +1,32 @@
-//! An upstream in the same process: a handler behind a layer.
+//! A handler of the same process in the place of an upstream.
 
-use std::error::Error as StdError;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::fmt;
+use std::panic::AssertUnwindSafe;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{Request as HttpRequest, Response};
-use http_body::{Body, Frame, SizeHint};
+use http_body::Body;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use tower::util::BoxCloneSyncService;
 use tower::{Service, ServiceExt as _};
 
-use super::body::BrokeOff;
-use super::exchange::{Answer, AnswerStream};
-use super::{Progress, Request, Sent};
+use super::answer::{AnswerStream, UpstreamAnswer};
+use super::handler_body::{HandlerBody, HandlerError};
+use super::progress::{Progress, SendResult};
+use super::request::Request;
 use crate::operation::Reason;
 
-type Failure = Box<dyn StdError + Send + Sync>;
-type Answered = Response<UnsyncBoxBody<Bytes, Failure>>;
+type HandlerResponse = Response<UnsyncBoxBody<Bytes, HandlerError>>;
 
-/// A handler that takes the place of the upstream for one request. It travels in the extensions of
-/// the request, so that each request reaches the handler that the layer stands in front of.
+/// A handler that takes the place of the upstream for one request. It is an extension of the request,
+/// so that each request reaches the handler behind its own layer.
 #[derive(Clone)]
-pub struct Handler(BoxCloneSyncService<HttpRequest<Full<Bytes>>, Answered, Failure>);
+pub struct Handler(BoxCloneSyncService<HttpRequest<Full<Bytes>>, HandlerResponse, HandlerError>);
 
 impl Handler {
-    /// Hides the type of a service.
+    /// A handler from a service of any type.
     pub fn new<S, B>(service: S) -> Self
     where
         S: Service<HttpRequest<Full<Bytes>>, Response = Response<B>>
@@ -36,10 +34,10 @@ impl Handler {
             + Send
             + Sync
             + 'static,
-        S::Error: Into<Failure>,
+        S::Error: Into<HandlerError>,
         S::Future: Send + 'static,
         B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<Failure>,
+        B::Error: Into<HandlerError>,
     {
         let service = service
             .map_response(|response: Response<B>| {
@@ -49,56 +47,36 @@ impl Handler {
         Self(BoxCloneSyncService::new(service))
     }
 
-    /// Calls the handler and waits for the head of its answer. A handler that panics, fails, or is
-    /// dropped because time is over may have done its work: the outcome is uncertain.
-    pub async fn call(self, request: Request, progress: &Progress) -> Sent {
+    /// Calls the handler and waits for the head of its answer.
+    ///
+    /// A handler that panics, fails, or is dropped may have done its work, so the result is never
+    /// *never sent*.
+    pub async fn call(self, request: Request, progress: &Progress) -> SendResult {
         let mut message = HttpRequest::new(Full::new(request.body));
         *message.method_mut() = request.method;
         *message.uri_mut() = request.target.into();
         *message.headers_mut() = request.headers;
         *message.extensions_mut() = request.extensions;
-        progress.handed_over();
+        progress.hand_over();
+        // A panic ends this attempt and not the task, which has to record the outcome.
         let called = AssertUnwindSafe(self.0.oneshot(message)).catch_unwind();
         match called.await {
             Ok(Ok(response)) => {
                 let (head, body) = response.into_parts();
                 let stream = AnswerStream::of_handler(HandlerBody(body));
-                Sent::Answered(Answer { status: head.status, headers: head.headers, stream })
+                SendResult::Answered(UpstreamAnswer {
+                    status: head.status,
+                    headers: head.headers,
+                    stream,
+                })
             }
-            Ok(Err(_)) | Err(_) => Sent::Unanswered(Reason::HandlerFailed),
+            Ok(Err(_)) | Err(_) => SendResult::Unanswered(Reason::HandlerFailed),
         }
     }
 }
 
-impl std::fmt::Debug for Handler {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Handler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Handler")
-    }
-}
-
-/// The body of a handler's answer.
-pub(super) struct HandlerBody(UnsyncBoxBody<Bytes, Failure>);
-
-impl HandlerBody {
-    pub(super) fn size_hint(&self) -> SizeHint {
-        self.0.size_hint()
-    }
-
-    /// The next frame. A body that fails or panics has broken off.
-    pub(super) fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
-        let body = Pin::new(&mut self.0);
-        match catch_unwind(AssertUnwindSafe(|| body.poll_frame(cx))) {
-            Ok(polled) => polled.map_err(|_| BrokeOff::Early),
-            Err(_) => Poll::Ready(Some(Err(BrokeOff::Early))),
-        }
-    }
-}
-
-impl std::fmt::Debug for HandlerBody {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("HandlerBody")
     }
 }

@@ -1,4 +1,4 @@
-//! What the head of an answer says of its end and of its connection.
+//! Reads from the head of an answer where its body ends and whether its connection stays open.
 
 use std::time::Duration;
 
@@ -11,9 +11,11 @@ use crate::operation::Reason;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 
-/// Why it is not known where an answer ends: somebody asked for another protocol, or there is a
-/// coding beside `chunked`, which is the only one that is understood.
+/// Why the end of an answer cannot be known: it switches protocols, or it has a transfer coding other
+/// than `chunked`.
 pub(super) fn flaw(head: &Parts) -> Option<Reason> {
+    // hyper removes `chunked` where it is the last coding, and nothing else (RFC 9112, 6.1). A body
+    // that is still in another coding would be stored and replayed like that.
     let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
     let chunked = codings.next().is_none_or(|coding| {
         coding.as_bytes().eq_ignore_ascii_case(b"chunked") && codings.next().is_none()
@@ -21,20 +23,24 @@ pub(super) fn flaw(head: &Parts) -> Option<Reason> {
     if !chunked {
         return Some(Reason::AnswerLengthUnclear);
     }
+    // `Upgrade` is never forwarded, and a server must not switch unasked (RFC 9110, 7.8).
     (head.status == StatusCode::SWITCHING_PROTOCOLS).then_some(Reason::ProtocolSwitched)
 }
 
-/// Whether the connection stays open behind the answer, as far as the server says (RFC 9112, 9.3).
+/// Whether the server says that the connection stays open after the answer (RFC 9112, 9.3).
 pub(super) fn stays_open(head: &Parts, body: &Incoming) -> bool {
     let persistent = match head.version {
         Version::HTTP_11 => !lists(&head.headers, "close"),
+        // HTTP/1.0 closes unless it says otherwise.
         _ => lists(&head.headers, "keep-alive") && !lists(&head.headers, "close"),
     };
+    // A body with neither length nor chunks ends with its connection (RFC 9112, 6.3).
     let ends_by_itself =
         head.headers.contains_key(header::TRANSFER_ENCODING) || body.size_hint().exact().is_some();
     persistent && ends_by_itself
 }
 
+/// Whether `Connection` lists an option.
 fn lists(headers: &HeaderMap, option: &str) -> bool {
     let values = headers.get_all(header::CONNECTION).iter();
     values
@@ -43,8 +49,8 @@ fn lists(headers: &HeaderMap, option: &str) -> bool {
         .any(|listed| listed.trim().eq_ignore_ascii_case(option))
 }
 
-/// How long the server keeps an idle connection open, if it says so: `Keep-Alive: timeout=5`, of
-/// which RFC 2068, 19.7.1.1 has the syntax and servers the meaning (seconds).
+/// How long the server keeps an idle connection open, if it says so with `Keep-Alive: timeout=5`.
+/// RFC 2068, 19.7.1.1 has the header's syntax; that the number is in seconds is what servers agree on.
 pub(super) fn promised_idle(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(KEEP_ALIVE)?.to_str().ok()?;
     let timeout = value.split(',').find_map(|parameter| {

@@ -1,4 +1,4 @@
-//! Which headers go to the upstream, come back to the sender, and are kept for replays.
+//! Decides which headers go to the upstream, come back to the sender, and are kept for replays.
 
 use std::net::IpAddr;
 
@@ -7,27 +7,30 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 use ipnet::IpNet;
 
-/// Peers whose `X-Forwarded-*` are believed: `server.trusted_proxies`.
+/// The peers whose `X-Forwarded-*` headers are believed: `server.trusted_proxies`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustedProxies(pub Vec<IpNet>);
 
 impl TrustedProxies {
     fn include(&self, peer: IpAddr) -> bool {
-        // An IPv4 peer of a dual-stack listener is still an IPv4 peer.
+        // A dual-stack listener sees an IPv4 peer as `::ffff:192.0.2.1`. It is still an IPv4 peer.
         let peer = peer.to_canonical();
         self.0.iter().any(|network| network.contains(&peer))
     }
 
-    /// The address that a request comes from: behind trusted peers the last one that they name and
-    /// that is none of them.
+    /// The address of the client: `peer` itself, or, if that is a trusted proxy, the last address in
+    /// `X-Forwarded-For` that is not a trusted proxy.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.include(peer) {
             return peer;
         }
+        // Each proxy appends at the end, so the list is read backwards: everything before the entry of
+        // the last trusted proxy may be invented by the client.
         let lines = headers.get_all(FORWARDED_FOR).iter().rev();
         let named = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
         let addresses = named.map(|name| std::str::from_utf8(name).ok()?.trim().parse().ok());
-        // Behind a name that is no address nothing is believed.
+        // An entry that is not an address, such as `unknown`, ends the list: whoever wrote the entries
+        // before it cannot be told.
         let mut believed = addresses.map_while(|address: Option<IpAddr>| address);
         let mut client = peer;
         while self.include(client)
@@ -39,25 +42,25 @@ impl TrustedProxies {
     }
 }
 
-/// What the proxy itself knows of a request that it forwards.
+/// What the proxy itself knows about a request that it forwards.
 #[derive(Debug, Clone, Copy)]
-pub struct Forwarding<'a> {
-    /// Who sent it, if that is known.
+pub struct ForwardingContext<'a> {
+    /// The address of the peer, if it is known.
     pub peer: Option<IpAddr>,
-    /// Whose word on the sender counts.
+    /// The peers whose `X-Forwarded-*` headers are believed.
     pub trusted: &'a TrustedProxies,
-    /// `Host` as received.
+    /// `Host` as it was received.
     pub host: &'a HeaderValue,
-    /// How senders see the proxy, if that is not as they reached it.
+    /// The public URL of the proxy, where senders reach it by another one than it sees.
     pub public: Option<&'a Uri>,
-    /// The HTTP version of the sender.
+    /// The HTTP version of the sender's request.
     pub version: Version,
-    /// The part of the path that was replaced, if any.
+    /// The prefix of the path that was replaced, if any.
     pub prefix: Option<&'a str>,
 }
 
-/// Headers that concern one connection only (RFC 9110 section 7.6.1), and those that describe how
-/// the message was framed: the message is framed anew.
+/// Headers that concern one connection only (RFC 9110, 7.6.1), and headers that describe the framing
+/// of a message. Every message is framed anew, because its whole body is in memory.
 const HOP_BY_HOP: [HeaderName; 11] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -69,11 +72,12 @@ const HOP_BY_HOP: [HeaderName; 11] = [
     header::TRANSFER_ENCODING,
     header::UPGRADE,
     HeaderName::from_static("http2-settings"),
+    // The listener has answered it with `100 Continue` already (RFC 9110, 10.1.1).
     header::EXPECT,
 ];
 
-/// Headers that say what a message is, or who has passed it on: the upstream must get them as they
-/// are, or as Onceward writes them.
+/// Headers that say what a message is, or who passed it on. The upstream must get them as the sender
+/// wrote them, or as Onceward writes them.
 const OF_THE_MESSAGE: [HeaderName; 9] = [
     header::HOST,
     header::CONTENT_LENGTH,
@@ -86,18 +90,23 @@ const OF_THE_MESSAGE: [HeaderName; 9] = [
     header::VIA,
 ];
 
-/// Whether a header of this name may be added to a request without changing what the request is.
+/// Whether the configuration may add a header of this name to a request. A header that would change
+/// the meaning of the request, or that only Onceward may set, is refused.
 pub fn may_be_added(name: &HeaderName) -> bool {
     let ours = ["onceward-", "x-forwarded-"].iter().any(|prefix| name.as_str().starts_with(prefix));
     !ours && !HOP_BY_HOP.contains(name) && !OF_THE_MESSAGE.contains(name)
 }
 
-/// Headers that belong to the first exchange and not to a replay. With `proxy-`, `ratelimit` and
-/// `x-ratelimit` as prefixes.
+/// Headers that belong to the first exchange and not to a replay: a cookie or a challenge is for one
+/// client, a date and an age are wrong later.
 const FIRST_EXCHANGE_ONLY: [HeaderName; 4] =
     [header::SET_COOKIE, header::WWW_AUTHENTICATE, header::DATE, header::AGE];
 
-/// Headers that describe a body that a replay does not have.
+/// The same by prefix: a proxy's authentication, and counters of rate limits.
+const FIRST_EXCHANGE_ONLY_PREFIXES: [&str; 3] = ["proxy-", "ratelimit", "x-ratelimit"];
+
+/// Headers that describe a body. A replay without the body must not have them: with a
+/// `Content-Encoding`, for example, a client would try to decompress nothing.
 const OF_THE_BODY: [HeaderName; 8] = [
     header::CONTENT_LENGTH,
     header::CONTENT_ENCODING,
@@ -114,22 +123,25 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 const FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
-/// Says that an answer is a replay. Only Onceward knows.
+/// Says that an answer is a replay. Only Onceward can know that.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// The headers of a request as the upstream gets them, but for `Host` and those of one attempt.
+/// The headers of a request as the upstream gets them, except `Host` and those of one attempt.
 pub fn request_headers(
     mut headers: HeaderMap,
-    (method, body_bytes): (&Method, usize),
-    forwarding: Forwarding<'_>,
+    method: &Method,
+    body_bytes: usize,
+    forwarding: ForwardingContext<'_>,
 ) -> HeaderMap {
     strip_hop_by_hop(&mut headers);
     headers.remove(header::CONTENT_LENGTH);
     strip_ours(&mut headers);
+    // Some servers answer 411 to a POST without a length, even to an empty one (RFC 9110, 8.6). Other
+    // methods get a length only with a body.
     if body_bytes > 0 || [Method::POST, Method::PUT, Method::PATCH].contains(method) {
         headers.insert(header::CONTENT_LENGTH, body_bytes.into());
     }
-    forwarded(&mut headers, forwarding);
+    set_forwarded(&mut headers, forwarding);
     let via = match forwarding.version {
         Version::HTTP_10 => "1.0 onceward",
         Version::HTTP_2 => "2.0 onceward",
@@ -137,13 +149,15 @@ pub fn request_headers(
     };
     append_to_list(&mut headers, header::VIA, via);
     if forwarding.version == Version::HTTP_2 {
-        join_crumbs(&mut headers);
+        join_cookie_lines(&mut headers);
     }
     headers
 }
 
-/// The headers of an answer as the sender gets them. `keep_length` where the body is not in memory
-/// or there is none by definition; else the body's length is counted anew.
+/// The headers of an answer as the sender gets them.
+///
+/// `keep_length`: whether `Content-Length` stays. It does if the body is streamed, and for an answer
+/// to HEAD. Otherwise hyper counts the body anew.
 pub fn answer_headers(mut headers: HeaderMap, keep_length: bool) -> HeaderMap {
     strip_hop_by_hop(&mut headers);
     strip_ours(&mut headers);
@@ -154,7 +168,8 @@ pub fn answer_headers(mut headers: HeaderMap, keep_length: bool) -> HeaderMap {
     headers
 }
 
-/// The headers of an answer that a replay carries. `headers` are those that the sender got.
+/// The headers of a stored answer. `headers` are those that the first sender got, `drop` are those
+/// that the operator excludes.
 pub fn stored_headers(
     headers: &HeaderMap,
     drop: &[HeaderName],
@@ -163,25 +178,27 @@ pub fn stored_headers(
     let kept = headers.iter().filter(|(name, _)| {
         let text = name.as_str();
         !(FIRST_EXCHANGE_ONLY.contains(name)
-            || ["proxy-", "ratelimit", "x-ratelimit"].iter().any(|start| text.starts_with(start))
+            || FIRST_EXCHANGE_ONLY_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
             || drop.contains(name)
             || **name == header::CONTENT_LENGTH
             || !body_kept && OF_THE_BODY.contains(name))
     });
-    // Copies of their own: what is kept for long must not keep a read buffer.
+    // hyper's values are slices of its read buffer. A stored value would keep the whole buffer in
+    // memory for the retention, so its bytes are copied.
     kept.filter_map(|(name, value)| {
         Some((name.clone(), HeaderValue::from_bytes(value.as_bytes()).ok()?))
     })
     .collect()
 }
 
-/// Removes what concerns one connection only, and what `Connection` names.
+/// Removes the headers that concern one connection only, and those that `Connection` names.
 fn strip_hop_by_hop(headers: &mut HeaderMap) {
     if headers.contains_key(header::CONNECTION) {
         let named: Vec<HeaderName> = headers
             .get_all(header::CONNECTION)
             .iter()
-            // By bytes: what is no name in a line does not hide the names beside it.
+            // Split as bytes: one item that is not a header name must not keep the others in the line
+            // from being removed.
             .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
             .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
             .collect();
@@ -194,23 +211,25 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Removes headers that only Onceward may say.
+/// Removes headers that only Onceward may set.
 fn strip_ours(headers: &mut HeaderMap) {
     strip(headers, |name| reads_as(name, "onceward-", true));
 }
 
-/// Removes all headers with such a name.
-fn strip(headers: &mut HeaderMap, such: impl Fn(&str) -> bool) {
-    if headers.keys().any(|name| such(name.as_str())) {
-        let named: Vec<HeaderName> =
-            headers.keys().filter(|name| such(name.as_str())).cloned().collect();
-        for name in named {
+/// Removes all headers whose name is to be removed. Most requests have none, so nothing is allocated
+/// before one is found.
+fn strip(headers: &mut HeaderMap, is_removed: impl Fn(&str) -> bool) {
+    if headers.keys().any(|name| is_removed(name.as_str())) {
+        let removed: Vec<HeaderName> =
+            headers.keys().filter(|name| is_removed(name.as_str())).cloned().collect();
+        for name in removed {
             headers.remove(name);
         }
     }
 }
 
-/// Whether a receiver may take a name for `known`: in the manner of CGI, `_` reads as `-`.
+/// Whether an upstream could take a name for `known`. CGI and its heirs turn `-` into `_` in variable
+/// names (RFC 3875, 4.1.18), so `x_forwarded_for` and `x-forwarded-for` become one variable there.
 fn reads_as(name: &str, known: &str, as_prefix: bool) -> bool {
     let name = name.as_bytes();
     let known = known.as_bytes();
@@ -219,9 +238,10 @@ fn reads_as(name: &str, known: &str, as_prefix: bool) -> bool {
     fits && name.iter().zip(known).all(same)
 }
 
-/// Says who sent it. What an untrusted peer says of itself is replaced.
-fn forwarded(headers: &mut HeaderMap, forwarding: Forwarding<'_>) {
-    let Forwarding { peer, trusted, host, public, prefix, .. } = forwarding;
+/// Sets the `X-Forwarded-*` headers. Values from an untrusted peer are removed first: a sender could
+/// otherwise choose the address and the URL that the upstream sees.
+fn set_forwarded(headers: &mut HeaderMap, forwarding: ForwardingContext<'_>) {
+    let ForwardingContext { peer, trusted, host, public, prefix, .. } = forwarding;
     let believed = peer.is_some_and(|peer| trusted.include(peer));
     if !believed {
         strip(headers, |name| {
@@ -243,23 +263,25 @@ fn forwarded(headers: &mut HeaderMap, forwarding: Forwarding<'_>) {
     if let Some(port) = port(headers) {
         if_absent(headers, FORWARDED_PORT, || Some(port.into()));
     }
-    let above = public.map_or("", |public| public.path().trim_end_matches('/'));
-    let before = headers.get(FORWARDED_PREFIX).and_then(|value| value.to_str().ok());
-    let whole = format!("{}{}", before.unwrap_or(above), prefix.unwrap_or_default());
-    if !whole.is_empty()
-        && let Ok(value) = HeaderValue::from_str(&whole)
+    // A trusted proxy in front may have removed a prefix as well: the prefixes are joined.
+    let public_path = public.map_or("", |public| public.path().trim_end_matches('/'));
+    let received = headers.get(FORWARDED_PREFIX).and_then(|value| value.to_str().ok());
+    let joined = format!("{}{}", received.unwrap_or(public_path), prefix.unwrap_or_default());
+    if !joined.is_empty()
+        && let Ok(value) = HeaderValue::from_str(&joined)
     {
         headers.insert(FORWARDED_PREFIX, value);
     }
 }
 
-/// The port that the sender used: as it wrote it, else the scheme's own.
+/// The port that the sender used: the one in `X-Forwarded-Host`, or the scheme's default.
 fn port(headers: &HeaderMap) -> Option<u16> {
     let host: Authority = headers.get(FORWARDED_HOST)?.to_str().ok()?.parse().ok()?;
-    let secure = headers.get(FORWARDED_PROTO).is_some_and(|scheme| scheme == "https");
-    Some(host.port_u16().unwrap_or(if secure { 443 } else { 80 }))
+    let is_https = headers.get(FORWARDED_PROTO).is_some_and(|scheme| scheme == "https");
+    Some(host.port_u16().unwrap_or(if is_https { 443 } else { 80 }))
 }
 
+/// Sets a header that is absent, to a value that is made only then.
 fn if_absent(
     headers: &mut HeaderMap,
     name: HeaderName,
@@ -272,21 +294,22 @@ fn if_absent(
     }
 }
 
-/// Adds an item to a list header, in one line.
+/// Appends an item to a list header, and joins its lines into one. Some upstreams read only the first
+/// line of a header, and would miss the item.
 fn append_to_list(headers: &mut HeaderMap, name: HeaderName, item: &str) {
-    let before = headers.get_all(&name).iter().map(HeaderValue::as_bytes);
-    let line = before.chain([item.as_bytes()]).collect::<Vec<_>>().join(&b", "[..]);
+    let items = headers.get_all(&name).iter().map(HeaderValue::as_bytes);
+    let line = items.chain([item.as_bytes()]).collect::<Vec<_>>().join(&b", "[..]);
     if let Ok(value) = HeaderValue::from_bytes(&line) {
         headers.insert(name, value);
     }
 }
 
-/// Makes one line of the crumbs into which HTTP/2 may break a cookie (RFC 9113, 8.2.3).
-fn join_crumbs(headers: &mut HeaderMap) {
-    let crumbs: Vec<_> =
-        headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
-    if crumbs.len() > 1
-        && let Ok(cookie) = HeaderValue::from_bytes(&crumbs.join(&b"; "[..]))
+/// Joins the lines of `Cookie`. HTTP/2 may split it into several, and they must be joined before an
+/// HTTP/1.1 server gets them (RFC 9113, 8.2.3).
+fn join_cookie_lines(headers: &mut HeaderMap) {
+    let lines: Vec<_> = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if lines.len() > 1
+        && let Ok(cookie) = HeaderValue::from_bytes(&lines.join(&b"; "[..]))
     {
         headers.insert(header::COOKIE, cookie);
     }

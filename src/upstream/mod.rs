@@ -1,104 +1,96 @@
-//! Who must receive it.
+//! Sends one request to one upstream, and proves afterwards what is known of it.
 //!
-//! One exchange has a connection to itself. Whether a byte of the request left is not guessed: the
-//! connection counts what it wrote, above TLS, and is closed before the count is read. A connection
-//! is used again only where its address has shown that it keeps them open.
+//! Onceward may send a request again only if no byte of it can have reached the upstream. This
+//! module does not guess that. Each exchange has an HTTP/1.1 connection to itself; the connection
+//! counts every byte that it writes, above TLS; and the count is read after the connection was
+//! closed. An exchange ends in one of four ways, see [`SendResult`].
+//!
+//! Nothing here repeats a request that was begun, and nothing follows a redirect. An idle
+//! connection is used again only if its address has shown that it keeps connections open.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `settings.rs`, `request.rs` | what the operator configures; the request to be sent |
+//! | `resolver.rs`, `race.rs`, `connector.rs` | name to addresses, addresses to TCP, TCP to HTTP |
+//! | `trust.rs` | TLS, and whether the server asked for a client certificate |
+//! | `socket.rs`, `observed.rs` | the stream under HTTP: counts what was written |
+//! | `pool.rs`, `reuse.rs` | idle connections, and which addresses deserve them |
+//! | `connection.rs`, `head.rs` | one exchange up to the head of its answer |
+//! | `progress.rs` | how an exchange ended, and whether a byte was written |
+//! | `handler.rs`, `handler_body.rs` | a handler of the same process in place of the upstream |
+//! | `answer.rs`, `body.rs` | the body of an answer: from the upstream, and to the sender |
+//! | `headers.rs`, `outcome.rs` | headers in both directions; the outcome that a status means |
 
+mod answer;
 mod body;
-mod classify;
 mod connection;
 mod connector;
-mod exchange;
 mod handler;
+mod handler_body;
 mod head;
 mod headers;
-mod names;
+mod observed;
+mod outcome;
 mod pool;
+mod progress;
 mod race;
+mod request;
+mod resolver;
+mod reuse;
 mod settings;
 mod socket;
-mod standing;
 #[cfg(test)]
 mod tests;
 mod trust;
-mod witness;
 
-pub use body::{AnswerBody, BrokeOff, Piece};
-pub use classify::outcome;
-pub use connection::{Connection, Progress, Sent};
-pub use exchange::{Answer, AnswerStream, Reading};
+pub use answer::{AnswerStream, BodyRead, UpstreamAnswer};
+pub use body::{BodyError, Chunk, ResponseBody};
+pub use connection::Connection;
 pub use handler::Handler;
 pub use headers::{
-    Forwarding, TrustedProxies, answer_headers, may_be_added, request_headers, stored_headers,
+    ForwardingContext, TrustedProxies, answer_headers, may_be_added, request_headers,
+    stored_headers,
 };
-pub use names::{Names, OfThisMachine};
-pub use settings::{AnswerHead, OutcomeRule, Scheme, Settings, StatusRange, Target};
+pub use outcome::{OutcomeRule, StatusRange};
+pub use progress::{Progress, SendResult};
+pub use request::Request;
+pub use resolver::{Resolver, SystemResolver};
+pub use settings::{AnswerHead, DialSettings, Scheme, Settings, Target};
 pub use trust::TrustStore;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::uri::PathAndQuery;
-use http::{Extensions, HeaderMap, Method};
-
-use crate::clock::Clock;
 use crate::operation::Reason;
 
 use connector::Connector;
 use pool::Pool;
 
-/// How connections are made, to whichever upstream.
-#[derive(Debug, Clone)]
-pub struct Dialing {
-    /// What upstreams' certificates are checked against.
-    pub trust: TrustStore,
-    /// What tells the age of a connection.
-    pub clock: Clock,
-    /// What tells the addresses of a name.
-    pub names: Arc<dyn Names>,
-    /// How long the head of an answer may be.
-    pub answer_head: AnswerHead,
-}
-
-/// One receiver: how to connect to it, and the connections that are idle.
+/// One upstream: how to connect to it, and its idle connections.
 #[derive(Debug)]
 pub struct Upstream {
     connector: Connector,
     pool: Arc<Pool>,
 }
 
-/// A request as the upstream gets it.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// Its method.
-    pub method: Method,
-    /// Its target, byte for byte.
-    pub target: PathAndQuery,
-    /// Its headers, complete but for those of one attempt.
-    pub headers: HeaderMap,
-    /// Its body.
-    pub body: Bytes,
-    /// What layers and routers before the proxy know of it. Only a [`Handler`] gets them.
-    pub extensions: Extensions,
-}
-
 impl Upstream {
-    /// A receiver without connections yet.
-    pub fn new(settings: &Settings, dialing: &Dialing) -> Self {
+    /// An upstream without connections. Nothing is resolved or connected before the first request.
+    pub fn new(settings: &Settings, dialing: &DialSettings) -> Self {
         let connector = Connector::new(settings, dialing);
         let Settings { keepalive, keepalive_max, .. } = *settings;
         let pool = Arc::new(Pool::new(keepalive, keepalive_max, dialing.clock.clone()));
         Self { connector, pool }
     }
 
-    /// A connection for one exchange: an idle one that is still open, else a new one. Fails only
-    /// with reasons that prove that nothing was sent.
+    /// A connection for one exchange: an idle one that is still open, or a new one.
+    ///
+    /// Every error is a reason that proves that nothing was sent. Dropping the future closes a
+    /// connection that is being made.
     pub async fn connect(&self) -> Result<Connection, Reason> {
-        if let Some(wire) = self.pool.take() {
-            return Ok(Connection::reused(wire, Arc::clone(&self.pool)));
+        if let Some(idle) = self.pool.take() {
+            return Ok(Connection::reused(idle, Arc::clone(&self.pool)));
         }
-        let wire = self.connector.connect(&self.pool).await?;
-        Ok(Connection::fresh(wire, Arc::clone(&self.pool)))
+        let new = self.connector.connect(&self.pool).await?;
+        Ok(Connection::fresh(new, Arc::clone(&self.pool)))
     }
 
     /// Closes connections that have been idle for too long.

@@ -1,10 +1,10 @@
-//! Connections between two exchanges.
+//! Keeps idle connections between two exchanges.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -12,55 +12,66 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::time::timeout;
 
+use super::observed::{Observations, ObservedStream};
+use super::reuse::{Reuse, TRIAL};
 use super::socket::Socket;
-use super::standing::{SHOWN_AFTER, Standing};
-use super::witness::{Witness, Witnessed};
 use crate::clock::{Clock, Moment};
 
-/// An open connection. It is driven by the exchange that uses it, not by a task of its own: to drop
-/// it is to close it, and nothing is written afterwards.
-pub(super) struct Wire {
+/// The most idle connections of one upstream. Further ones are closed.
+const IDLE_MAX: usize = 256;
+/// The most addresses of one upstream that are remembered although nothing is connected to them. A
+/// name that moves often, as behind a load balancer, must not make the table grow for ever.
+const ADDRESSES_MAX: usize = 64;
+
+/// An open HTTP/1.1 connection.
+///
+/// The exchange that uses it drives it; no task of its own does. So dropping it closes it, and
+/// nothing is written after that.
+pub(super) struct HttpConnection {
     pub(super) sender: http1::SendRequest<Full<Bytes>>,
-    pub(super) connection: Pin<Box<http1::Connection<TokioIo<Witnessed>, Full<Bytes>>>>,
+    pub(super) driver: Pin<Box<http1::Connection<TokioIo<ObservedStream>, Full<Bytes>>>>,
     pub(super) socket: Socket,
-    pub(super) witness: Witness,
-    /// That of the address it goes to.
-    pub(super) standing: Arc<Standing>,
-    pub(super) made: Moment,
-    /// The longest it may be idle.
+    pub(super) observations: Observations,
+    /// Whether connections to the same address are used again.
+    pub(super) reuse: Arc<Reuse>,
+    pub(super) created_at: Moment,
+    /// The longest time for which it may be idle.
     pub(super) idle_max: Duration,
 }
 
-impl fmt::Debug for Wire {
+impl fmt::Debug for HttpConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire").field("socket", &self.socket).finish_non_exhaustive()
+        f.debug_struct("HttpConnection").field("socket", &self.socket).finish_non_exhaustive()
     }
 }
 
-impl Wire {
-    /// Whether an idle connection is open, and without an answer to nothing. TLS may have had
-    /// something to say for itself, such as a new session ticket.
+impl HttpConnection {
+    /// Whether an idle connection is open, and has received no answer to no request.
     fn is_open(&mut self) -> bool {
-        let mut cx = Context::from_waker(Waker::noop());
+        let mut context = Context::from_waker(Waker::noop());
+        // Bytes that arrived may be TLS's own, such as a new session ticket (RFC 8446, 4.6.1). Polling
+        // the driver lets rustls consume them; if the socket is quiet afterwards, it was only that.
         self.socket.is_quiet()
-            || (self.connection.as_mut().poll(&mut cx).is_pending() && self.socket.is_quiet())
+            || (self.driver.as_mut().poll(&mut context).is_pending() && self.socket.is_quiet())
     }
 
     /// Waits until an idle connection is no longer open.
-    async fn closes(&mut self) {
+    async fn closed(&mut self) {
         while self.is_open() {
-            self.socket.stirs().await;
+            self.socket.readable().await;
         }
     }
 }
 
-/// The idle connections of one upstream, the latest last, and how its addresses stand.
+/// The idle connections of one upstream, the most recently used last, and what is known about
+/// reuse of its addresses.
 #[derive(Debug)]
 pub(super) struct Pool {
     idle: Mutex<Vec<Idle>>,
-    standings: Mutex<HashMap<SocketAddr, Arc<Standing>>>,
+    addresses: Mutex<HashMap<SocketAddr, Arc<Reuse>>>,
     keepalive: Duration,
     keepalive_max: Duration,
     clock: Clock,
@@ -69,19 +80,14 @@ pub(super) struct Pool {
 #[derive(Debug)]
 struct Idle {
     since: Moment,
-    wire: Wire,
+    connection: HttpConnection,
 }
-
-/// Idle connections of one upstream at a time; further ones are closed.
-const IDLE_MAX: usize = 256;
-/// Addresses of one upstream that are remembered although nothing is connected to them.
-const ADDRESSES_MAX: usize = 64;
 
 impl Pool {
     pub(super) fn new(keepalive: Duration, keepalive_max: Duration, clock: Clock) -> Self {
         Self {
             idle: Mutex::default(),
-            standings: Mutex::default(),
+            addresses: Mutex::default(),
             keepalive,
             keepalive_max,
             clock,
@@ -96,80 +102,80 @@ impl Pool {
         self.clock.moment()
     }
 
-    /// How an address stands.
-    pub(super) fn standing(&self, address: SocketAddr) -> Arc<Standing> {
-        let mut standings = whole(&self.standings);
-        if standings.len() >= ADDRESSES_MAX {
-            standings.retain(|_, standing| Arc::strong_count(standing) > 1);
+    /// What is known about reuse of connections to an address.
+    pub(super) fn reuse_of(&self, address: SocketAddr) -> Arc<Reuse> {
+        let mut addresses = self.addresses.lock();
+        if addresses.len() >= ADDRESSES_MAX {
+            addresses.retain(|_, reuse| Arc::strong_count(reuse) > 1);
         }
-        Arc::clone(standings.entry(address).or_default())
+        Arc::clone(addresses.entry(address).or_default())
     }
 
     /// The connection that became idle last, if it is young enough and still open.
-    pub(super) fn take(&self) -> Option<Wire> {
+    ///
+    /// The last one, not the first: it is the least likely to reach the server's idle timeout.
+    pub(super) fn take(&self) -> Option<HttpConnection> {
         let now = self.now();
         loop {
-            let mut idle = whole(&self.idle).pop()?;
+            let mut idle = self.idle.lock().pop()?;
             if self.may_be_used(&idle, now) {
-                if idle.wire.is_open() {
-                    return Some(idle.wire);
+                if idle.connection.is_open() {
+                    return Some(idle.connection);
                 }
-                idle.wire.standing.closed(now);
+                idle.connection.reuse.record_close(now);
             }
         }
     }
 
-    /// Keeps a connection for the next exchange, or finds out whether its address keeps any.
-    pub(super) fn put(self: &Arc<Self>, wire: Wire) {
-        let idle = Idle { since: self.now(), wire };
-        if idle.wire.standing.is_proven() {
+    /// Keeps a connection for the next exchange, or watches it to learn whether its address keeps
+    /// connections open.
+    pub(super) fn put(self: &Arc<Self>, connection: HttpConnection) {
+        let idle = Idle { since: self.now(), connection };
+        let reuse = &idle.connection.reuse;
+        if reuse.is_proven() {
             self.keep(idle);
-        } else if !idle.wire.idle_max.is_zero() && idle.wire.standing.begins_trial(idle.since) {
+        } else if !idle.connection.idle_max.is_zero() && reuse.begin_trial(idle.since) {
             tokio::spawn(watch(Arc::clone(self), idle));
         }
     }
 
     fn keep(&self, idle: Idle) {
         let may_be_used = self.may_be_used(&idle, self.now());
-        let mut all = whole(&self.idle);
+        let mut all = self.idle.lock();
         if may_be_used && all.len() < IDLE_MAX {
             all.push(idle);
         }
     }
 
-    /// Closes those that have been idle for too long, and finds those that were closed.
+    /// Closes connections that have been idle for too long, and drops those that the server closed.
     pub(super) fn close_idle(&self) {
         let now = self.now();
-        whole(&self.idle).retain_mut(|idle| {
+        self.idle.lock().retain_mut(|idle| {
             let may_be_used = self.may_be_used(idle, now);
-            let open = may_be_used && idle.wire.is_open();
-            if may_be_used && !open {
-                idle.wire.standing.closed(now);
+            let is_open = may_be_used && idle.connection.is_open();
+            if may_be_used && !is_open {
+                idle.connection.reuse.record_close(now);
             }
-            open
+            is_open
         });
     }
 
-    fn may_be_used(&self, Idle { since, wire }: &Idle, now: Moment) -> bool {
-        wire.standing.is_proven()
-            && since.until(now) < wire.idle_max
-            && wire.made.until(now) < self.keepalive_max
+    fn may_be_used(&self, Idle { since, connection }: &Idle, now: Moment) -> bool {
+        connection.reuse.is_proven()
+            && since.until(now) < connection.idle_max
+            && connection.created_at.until(now) < self.keepalive_max
     }
 }
 
-/// Watches a connection to an address on probation; if it stays open, it is the first to be used
-/// again.
+/// Watches an idle connection to an address on trial. If it stays open, it is the first one that is
+/// kept for reuse.
 async fn watch(pool: Arc<Pool>, mut idle: Idle) {
-    let closed = timeout(SHOWN_AFTER, idle.wire.closes()).await.is_ok();
-    // A busy machine may have come to the timer first.
-    let stayed_open = !closed && idle.wire.is_open();
-    idle.wire.standing.ends_trial(stayed_open, pool.now());
+    let was_closed = timeout(TRIAL, idle.connection.closed()).await.is_ok();
+    // On a busy machine the timer may fire before the event of a close was delivered, so the kernel
+    // is asked once more.
+    let stayed_open = !was_closed && idle.connection.is_open();
+    idle.connection.reuse.end_trial(stayed_open, pool.now());
     if stayed_open {
         pool.keep(idle);
     }
-}
-
-/// What the locks here hold is whole after any panic.
-fn whole<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

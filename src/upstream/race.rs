@@ -1,4 +1,4 @@
-//! Connects to one of a name's addresses.
+//! Connects to one of the addresses of a name, in the manner of Happy Eyeballs (RFC 8305).
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,44 +9,47 @@ use futures_util::stream::FuturesUnordered;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// How long an address has before the next one is tried beside it: the delay that RFC 8305,
-/// section 5 recommends.
-const NEXT_AFTER: Duration = Duration::from_millis(250);
+/// How long one address is tried alone before the next one is tried beside it: the "Connection
+/// Attempt Delay" that RFC 8305, section 5 recommends.
+const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
-/// The first connection that is made. An address that swallows packets keeps nobody waiting for
-/// longer than [`NEXT_AFTER`]; one that refuses, not at all. Connections that come later are closed
-/// without a byte.
+/// Connects to the address that answers first. Errors with the last failure if none does.
+///
+/// An address that drops packets delays the next one by [`ATTEMPT_DELAY`], and an address that
+/// refuses delays it not at all. Connections that lose the race are closed before a byte is sent.
 pub(super) async fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
-    let mut untried = in_turn(addresses).into_iter();
-    let mut trying = FuturesUnordered::new();
+    let mut untried = interleaved(addresses).into_iter();
+    let mut attempts = FuturesUnordered::new();
     let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
     loop {
         match untried.next() {
-            Some(address) => trying.push(TcpStream::connect(address)),
-            None if trying.is_empty() => return Err(failure),
+            Some(address) => attempts.push(TcpStream::connect(address)),
+            None if attempts.is_empty() => return Err(failure),
             None => {}
         }
         let ended = if untried.len() == 0 {
-            trying.next().await
+            // The caller's `connect_timeout` bounds this wait.
+            attempts.next().await
         } else {
-            timeout(NEXT_AFTER, trying.next()).await.ok().flatten()
+            timeout(ATTEMPT_DELAY, attempts.next()).await.ok().flatten()
         };
         match ended {
             Some(Ok(stream)) => return Ok(stream),
             Some(Err(error)) => failure = error,
+            // The delay has passed: the attempts so far go on beside the next one.
             None => {}
         }
     }
 }
 
-/// The addresses with the two families in turn, as RFC 8305, section 4 says: one that does not work
-/// here costs one try.
-fn in_turn(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
-    let first = addresses.first().is_some_and(SocketAddr::is_ipv6);
-    let (one, other): (Vec<_>, Vec<_>) =
-        addresses.iter().partition(|address| address.is_ipv6() == first);
+/// The addresses with IPv6 and IPv4 in turn, beginning with the family of the first address
+/// (RFC 8305, section 4). A family that does not work on this network then costs one delay.
+fn interleaved(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+    let ipv6_first = addresses.first().is_some_and(SocketAddr::is_ipv6);
+    let (preferred, other): (Vec<_>, Vec<_>) =
+        addresses.iter().partition(|address| address.is_ipv6() == ipv6_first);
     (0..addresses.len())
-        .flat_map(|index| [one.get(index), other.get(index)])
+        .flat_map(|index| [preferred.get(index), other.get(index)])
         .flatten()
         .copied()
         .collect()
@@ -64,8 +67,8 @@ mod tests {
     fn families_take_turns_and_the_resolvers_order_stays_within_each() {
         let mixed = ["[::1]:1", "[::2]:1", "[::3]:1", "1.1.1.1:1"].map(address);
         let expected = ["[::1]:1", "1.1.1.1:1", "[::2]:1", "[::3]:1"].map(address);
-        assert_eq!(in_turn(&mixed), expected);
-        assert_eq!(in_turn(&[]), []);
+        assert_eq!(interleaved(&mixed), expected);
+        assert_eq!(interleaved(&[]), []);
     }
 
     #[tokio::test]

@@ -1,85 +1,78 @@
-//! What the operator says of an upstream.
+//! What the operator configures for an upstream, and what all upstreams share.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
 use http::uri::Authority;
 
-/// One receiver, and how it is reached.
+use super::resolver::Resolver;
+use super::trust::TrustStore;
+use crate::clock::Clock;
+
+/// One upstream, and how it is connected to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Where it is.
+    /// The address.
     pub target: Target,
-    /// The longest it may take to resolve its name, connect, and shake hands.
+    /// The longest time for resolving the name, connecting, and the TLS handshake together.
     pub connect_timeout: Duration,
-    /// How long an idle connection is kept for the next request; zero: not at all.
+    /// How long an idle connection is kept for the next request. Zero: it is not kept.
     pub keepalive: Duration,
-    /// The greatest age of a connection that is used again: an upstream's name may move.
+    /// The greatest age of a connection that is used again. It bounds how long requests go to an
+    /// old address after the upstream's name has moved.
     pub keepalive_max: Duration,
-    /// Whether the upstream sees the sender's `Host`, or its own name.
+    /// Whether the upstream gets the sender's `Host`, or the authority of its own address.
     pub preserve_host: bool,
 }
 
-/// How long the head of an answer may be. What is longer is no answer.
+/// What connecting to any upstream takes.
+#[derive(Debug, Clone)]
+pub struct DialSettings {
+    /// The certificates that upstreams are checked against.
+    pub trust: TrustStore,
+    /// The clock that tells the age of a connection.
+    pub clock: Clock,
+    /// The resolver of names.
+    pub resolver: Arc<dyn Resolver>,
+    /// The limits of the head of an answer.
+    pub answer_head: AnswerHead,
+}
+
+/// The limits of the head of an answer. An answer with a larger head counts as no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnswerHead {
-    /// In all.
+    /// Bytes of the status line and all header lines together.
     pub bytes_max: usize,
     /// Header lines.
     pub lines_max: usize,
 }
 
-/// The address of an upstream, from configuration only: no request can change it.
+/// The address of an upstream. It comes from the configuration only: no request can change it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// `http` or `https`.
     pub scheme: Scheme,
-    /// Host, and port if it is not the scheme's own.
+    /// The host, with a port unless it is the scheme's default.
     pub authority: Authority,
-    /// What replaces the matched path or prefix; none: the request's path is kept.
+    /// The path that replaces the matched path or prefix. None: the request's path is kept.
     pub path: Option<String>,
 }
 
-/// How an upstream is spoken to.
+/// The scheme of an upstream's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
-    /// In the clear.
+    /// HTTP without TLS.
     Http,
-    /// Over TLS.
+    /// HTTP over TLS.
     Https,
 }
 
 impl Scheme {
-    /// The port where the authority names none.
+    /// The port of an authority that names none.
     pub const fn default_port(self) -> u16 {
         match self {
             Self::Http => 80,
             Self::Https => 443,
         }
-    }
-}
-
-/// Which statuses of a complete answer mean what. Any other one is a failure.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutcomeRule {
-    /// The upstream did it.
-    pub succeeded: Vec<StatusRange>,
-    /// Nobody knows. Looked at first.
-    pub uncertain: Vec<StatusRange>,
-}
-
-/// `200`, or `2xx`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StatusRange {
-    /// The first status.
-    pub first: u16,
-    /// The last status.
-    pub last: u16,
-}
-
-impl StatusRange {
-    /// Whether the status is in the range.
-    pub fn contains(self, status: StatusCode) -> bool {
-        (self.first..=self.last).contains(&status.as_u16())
     }
 }

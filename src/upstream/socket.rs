@@ -1,4 +1,4 @@
-//! A TCP socket that can be looked at while a connection uses it, and one that counts what it sends.
+//! A TCP socket that can be inspected while a connection uses it, and a wrapper that counts bytes.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -10,7 +10,7 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A TCP socket.
+/// A TCP socket. Clones share it: hyper reads and writes through one, the pool inspects another.
 #[derive(Debug, Clone)]
 pub(super) struct Socket(Arc<TcpStream>);
 
@@ -19,18 +19,20 @@ impl Socket {
         Self(Arc::new(stream))
     }
 
-    /// Whether an idle socket can be used: open, and without bytes that nobody asked for.
+    /// Whether an idle socket can be used: it is open, and holds no bytes that nobody asked for.
     ///
-    /// Asks the kernel, since an event that says so may not have been delivered yet.
+    /// This asks the kernel directly. tokio's readiness could be out of date, because the event of a
+    /// close may wait for the driver while this task runs.
     pub(super) fn is_quiet(&self) -> bool {
         let mut byte = [MaybeUninit::uninit()];
         let peeked = SockRef::from(&*self.0).peek(&mut byte);
+        // A close reads as zero bytes, and an answer to no request as some: both are `Ok`.
         matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Waits until an idle socket is no longer quiet.
-    pub(super) async fn stirs(&self) {
-        let _bytes_or_its_end = self.0.peek(&mut [0]).await;
+    /// Waits until an idle socket is no longer quiet: it has bytes, was closed, or failed.
+    pub(super) async fn readable(&self) {
+        let _bytes_or_end = self.0.peek(&mut [0]).await;
     }
 }
 
@@ -47,6 +49,7 @@ impl AsyncRead for Socket {
                     buf.advance(read);
                     return Poll::Ready(Ok(()));
                 }
+                // Readiness may be a false alarm; `try_read` has cleared it.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
@@ -82,22 +85,24 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // A TCP socket has no buffer of its own above the kernel's.
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // `TcpStream::poll_shutdown` needs the stream to itself, which a shared one is not.
         Poll::Ready(SockRef::from(&*self.0).shutdown(std::net::Shutdown::Write))
     }
 }
 
-/// What lies below TLS, and how many bytes it has sent.
+/// The socket below TLS, with a count of the bytes that it has sent.
 #[derive(Debug)]
-pub(super) struct Raw<S> {
+pub(super) struct CountingSocket<S> {
     socket: S,
     sent: u64,
 }
 
-impl<S> Raw<S> {
+impl<S> CountingSocket<S> {
     pub(super) const fn new(socket: S) -> Self {
         Self { socket, sent: 0 }
     }
@@ -107,7 +112,7 @@ impl<S> Raw<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Raw<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for CountingSocket<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -117,7 +122,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Raw<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Raw<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for CountingSocket<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

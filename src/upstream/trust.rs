@@ -1,4 +1,4 @@
-//! TLS to an upstream: whom it is checked against, and whether it asked who we are.
+//! TLS to an upstream: checks its certificate, and notes whether it asked for one of ours.
 
 use std::cell::Cell;
 use std::io;
@@ -10,17 +10,20 @@ use rustls::{ClientConfig, ProtocolVersion, RootCertStore, SignatureScheme};
 use rustls_pki_types::ServerName;
 use tokio_rustls::TlsConnector;
 
-use super::socket::{Raw, Socket};
-use super::witness::{Stream, Witnessed};
+use super::observed::{ObservedStream, Transport};
+use super::socket::{CountingSocket, Socket};
 
-/// The certificates that upstreams are checked against.
+/// The root certificates that upstreams are checked against. Clones share them, and the sessions
+/// that TLS can resume.
 #[derive(Debug, Clone)]
 pub struct TrustStore(Arc<ClientConfig>);
 
 impl TrustStore {
-    /// The machine's own certificates; those of the web where it has none, as in a bare container.
+    /// The machine's root certificates. A bare container image has none: there it is Mozilla's list,
+    /// which is compiled in.
     pub fn of_this_machine() -> Self {
         let mut roots = RootCertStore::empty();
+        // One certificate that does not parse must not take the others away.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if roots.is_empty() {
             roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
@@ -28,47 +31,60 @@ impl TrustStore {
         Self::of(roots)
     }
 
-    /// How connections are made that are not to an upstream but trust the same certificates.
+    /// A configuration with the same roots, for connections that go elsewhere than to an upstream.
     pub fn client_config(&self) -> ClientConfig {
         ClientConfig::clone(&self.0)
     }
 
-    /// These certificates alone.
+    /// These root certificates only.
     pub fn of(roots: RootCertStore) -> Self {
         let mut config = ClientConfig::builder()
             .with_root_certificates(roots)
             .with_client_cert_resolver(Arc::new(NoCertificate));
+        // An exchange has its connection to itself, so HTTP/2 would gain nothing; and a server that
+        // chose it would be spoken to in the wrong protocol.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Self(Arc::new(config))
     }
 
-    /// Shakes hands over a new connection.
-    pub(super) async fn shake_hands(&self, host: &str, socket: Socket) -> io::Result<Witnessed> {
+    /// Shakes hands over a new connection. Fails if the certificate is not trusted, is for another
+    /// name, or the handshake breaks off.
+    pub(super) async fn shake_hands(
+        &self,
+        host: &str,
+        socket: Socket,
+    ) -> io::Result<ObservedStream> {
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
         let connector = TlsConnector::from(Arc::clone(&self.0));
-        let shaking = async {
-            let tls = connector.connect(name, Raw::new(socket)).await?;
-            Ok::<_, io::Error>((tls, ASKED.with(Cell::get)))
+        let handshake = async {
+            let tls = connector.connect(name, CountingSocket::new(socket)).await?;
+            Ok::<_, io::Error>((tls, CERTIFICATE_REQUESTED.with(Cell::get)))
         };
-        let (tls, asked) = ASKED.scope(Cell::new(false), shaking).await?;
-        let latest = tls.get_ref().1.protocol_version() == Some(ProtocolVersion::TLSv1_3);
-        Ok(Witnessed::new(Stream::Tls(Box::new(tls)), asked && latest))
+        let (tls, requested) = CERTIFICATE_REQUESTED.scope(Cell::new(false), handshake).await?;
+        // With TLS 1.2 the server has checked the client's certificate before its `Finished`
+        // (RFC 5246, 7.3), so the handshake that just succeeded settles it. Only with TLS 1.3 can the
+        // refusal still come.
+        let is_tls13 = tls.get_ref().1.protocol_version() == Some(ProtocolVersion::TLSv1_3);
+        Ok(ObservedStream::new(Transport::Tls(Box::new(tls)), requested && is_tls13))
     }
 }
 
 tokio::task_local! {
-    /// Whether the server that a task shakes hands with asked for a certificate. A resolver for
-    /// each connection could keep it as well, but rustls resumes no session under another one.
-    static ASKED: Cell<bool>;
+    /// Whether the server of the handshake in this task asked for a client certificate.
+    ///
+    /// A resolver for each connection could keep this as well, but rustls resumes a session only
+    /// under the same resolver, so every connection would pay for a full handshake.
+    static CERTIFICATE_REQUESTED: Cell<bool>;
 }
 
-/// Has no certificate, and notes that one was asked for.
+/// Offers no certificate, and notes that the server asked for one.
 #[derive(Debug)]
 struct NoCertificate;
 
 impl ResolvesClientCert for NoCertificate {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
-        let _not_an_upstream = ASKED.try_with(|asked| asked.set(true));
+        // Connections made with `client_config` run outside the scope: nobody asks for the note.
+        let _outside_the_scope = CERTIFICATE_REQUESTED.try_with(|requested| requested.set(true));
         None
     }
 

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use onceward::telemetry::{MayCount, Metrics};
+use onceward::telemetry::{ExpectedCounters, Metrics};
 
 use crate::page::{Page, is_generated, pages, read, root};
 
 /// The names of all metrics, as the page `/metrics` has them once each has counted something.
 fn metrics() -> BTreeSet<String> {
     let metrics = Metrics::new();
-    let may = MayCount { refusals: &["overloaded"], observed: true, lookups: true };
-    let _route = metrics.route("orders").from_zero(may);
+    let expected = ExpectedCounters { refusals: &["overloaded"], observed: true, lookups: true };
+    let _route = metrics.route("orders").start_at_zero(expected);
     metrics.store_concern("replica", true);
     metrics.clock_skew("orders").set(0);
     let page = metrics.prometheus().unwrap();

@@ -21,7 +21,7 @@ use onceward::store::{
 };
 use onceward::telemetry::Metrics;
 use onceward::upstream::{
-    AnswerHead, Dialing, OfThisMachine, OutcomeRule, Request, Scheme, Settings, StatusRange,
+    AnswerHead, DialSettings, OutcomeRule, Request, Scheme, Settings, StatusRange, SystemResolver,
     Target, TrustStore, Upstream,
 };
 use tokio::time::Instant;
@@ -156,10 +156,10 @@ fn parts(store: Arc<dyn Store>, receiver: &Receiver, policy: Policy) -> Parts {
     let budget = Budget::new(1 << 20, Arc::clone(&metrics));
     let (shared, memory) = (Arc::clone(&metrics), budget.clone());
     let executor = Executor::new(store, "a test".into(), clock.clone(), shared, memory);
-    let dialing = Dialing {
+    let dialing = DialSettings {
         trust: TrustStore::of_this_machine(),
         clock,
-        names: Arc::new(OfThisMachine),
+        resolver: Arc::new(SystemResolver),
         answer_head: AnswerHead { bytes_max: 1 << 16, lines_max: 100 },
     };
     let upstream = Upstream::new(&to(receiver), &dialing);

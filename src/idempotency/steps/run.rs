@@ -17,7 +17,7 @@ use crate::idempotency::receiver::StepReceiver;
 use crate::idempotency::request::KeyedRequest;
 use crate::operation::state::Advanced;
 use crate::operation::{AnswerBody as StoredBody, OperationId, Outcome, Reason, StoredAnswer};
-use crate::upstream::{AnswerBody, BrokeOff, Request};
+use crate::upstream::{BodyError, Request, ResponseBody};
 
 const STEP: HeaderName = HeaderName::from_static("onceward-step");
 const BODY: HeaderName = HeaderName::from_static("onceward-body");
@@ -95,7 +95,7 @@ async fn without_body(answer: TooLong, rules: AnswerRules<'_>, bounds: &Bounds<'
     drop((begun, memory));
     let to_its_end = async {
         while rest.chunk().await?.is_some() {}
-        Ok::<(), BrokeOff>(())
+        Ok::<(), BodyError>(())
     };
     // A success is known by its status. Any other answer that breaks off leaves the outcome unknown.
     if rules.outcome(status) != Outcome::Succeeded {
@@ -123,5 +123,5 @@ pub(super) fn of_stored(answer: &StoredAnswer) -> Forwarded {
             bytes::Bytes::new()
         }
     };
-    Forwarded::Answered { status: answer.status, headers, body: AnswerBody::whole(body) }
+    Forwarded::Answered { status: answer.status, headers, body: ResponseBody::whole(body) }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_connection_is_closed_at_header_timeout_c120() {
+async fn a_silent_connection_is_closed_at_header_timeout() {
     let server = Server::default();
     let mut io = server.open(quick(), 1024);
     assert_close(closed_after(&mut io).await, 10 * SECOND);
@@ -11,7 +11,7 @@ async fn a_silent_connection_is_closed_at_header_timeout_c120() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_that_comes_byte_by_byte_is_closed_at_header_timeout_c120() {
+async fn a_head_that_comes_byte_by_byte_is_closed_at_header_timeout() {
     for begin in [&b"GET / HTTP/1.1\r\nx: "[..], b"PRI * HTTP/2", b"\r\n"] {
         let server = Server::default();
         let (mut reader, mut writer) = tokio::io::split(server.open(quick(), 1024));
@@ -142,10 +142,10 @@ async fn limits_beyond_reason_are_no_panic_and_no_spin() {
             write_timeout: timeout,
             ..limits()
         };
-        let shared = Shared::new(&limits, Shutdown::default(), &resources(&Arc::default()));
+        let context = ServerContext::new(&limits, Shutdown::default(), &resources(&Arc::default()));
         let (mut here, there) = duplex(1024);
         let peer = "192.0.2.1:1".parse().unwrap();
-        let served = connection::serve(Arc::new(shared), there, peer, slow(SECOND));
+        let served = connection::serve(Arc::new(context), there, peer, slow(SECOND));
         tokio::spawn(served);
         here.write_all(GET).await.unwrap();
         read_answer(&mut here, "at last").await;

@@ -18,7 +18,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::{Instant, sleep};
 
-use super::connection::{self, Shared};
+use super::connection::{self, ServerContext};
 use super::{Limits, Resources, Service, Shutdown};
 use crate::budget::{Budget, Share};
 use crate::telemetry::{Limit, Metrics};
@@ -55,11 +55,12 @@ struct Server {
 impl Server {
     /// Opens a connection whose pipe holds `buffered` bytes in each direction.
     fn open<S: Service>(&self, service: S, buffered: usize) -> DuplexStream {
-        let (shutdown, resources) = (self.shutdown.clone(), resources(&self.metrics));
-        let shared = Arc::new(Shared::new(&limits(), shutdown, &resources));
+        let shutdown = self.shutdown.clone();
+        let resources = resources(&self.metrics);
+        let context = Arc::new(ServerContext::new(&limits(), shutdown, &resources));
         let (here, there) = duplex(buffered);
         let peer = "192.0.2.1:1".parse().unwrap();
-        tokio::spawn(connection::serve(shared, there, peer, service));
+        tokio::spawn(connection::serve(context, there, peer, service));
         here
     }
 

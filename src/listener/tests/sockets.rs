@@ -25,7 +25,8 @@ impl Running {
     fn start<S: Service>(service: S, limits: Limits) -> Self {
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap();
         let address = listener.local_addr().unwrap();
-        let (shutdown, metrics) = (Shutdown::default(), Arc::new(Metrics::new()));
+        let shutdown = Shutdown::default();
+        let metrics = Arc::new(Metrics::new());
         let served = listener.serve(service, shutdown.clone(), resources(&metrics));
         Self { address, shutdown, metrics, served: tokio::spawn(served) }
     }
@@ -55,7 +56,7 @@ fn refusing() -> impl Service {
 }
 
 #[tokio::test]
-async fn a_sender_that_writes_before_it_reads_gets_to_see_an_early_answer_c106() {
+async fn a_sender_that_writes_before_it_reads_gets_to_see_an_early_answer() {
     let server = Running::start(refusing(), limits());
     for _ in 0..20 {
         let mut stream = server.connect().await;
@@ -101,7 +102,7 @@ async fn lingering_ends_though_the_sender_does_not() {
 }
 
 #[tokio::test]
-async fn an_early_refusal_sends_no_100_continue_c103() {
+async fn an_early_refusal_sends_no_100_continue() {
     let ask = b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\nexpect: 100-continue\r\n\r\n";
     let refuses = Running::start(refusing(), limits());
     let mut stream = refuses.connect().await;
@@ -141,7 +142,7 @@ async fn connections_beyond_the_maximum_wait_in_the_kernel() {
 }
 
 #[tokio::test]
-async fn slow_connections_do_not_hurt_others_c120() {
+async fn slow_connections_do_not_hurt_others() {
     let limits =
         Limits { connections_max: 1000, header_timeout: Duration::from_millis(500), ..limits() };
     let server = Running::start(quick(), limits);
@@ -169,7 +170,7 @@ async fn slow_connections_do_not_hurt_others_c120() {
 }
 
 #[tokio::test]
-async fn stopping_ends_with_the_last_connection_or_at_the_deadline_c121() {
+async fn stopping_ends_with_the_last_connection_or_at_the_deadline() {
     let server = Running::start(slow(Duration::from_millis(200)), limits());
     let mut stream = server.connect().await;
     stream.write_all(GET).await.unwrap();

@@ -82,7 +82,7 @@ async fn an_answer_with_connection_close_is_the_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_draining_the_answer_in_flight_is_given_and_is_the_last_c121() {
+async fn while_draining_the_answer_in_flight_is_given_and_is_the_last() {
     let server = Server::default();
     let mut busy = server.open(slow(5 * SECOND), 1024);
     busy.write_all(GET).await.unwrap();
@@ -106,7 +106,7 @@ async fn while_draining_the_answer_in_flight_is_given_and_is_the_last_c121() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_draining_http2_answers_what_it_has_and_takes_no_more_c121() {
+async fn while_draining_http2_answers_what_it_has_and_takes_no_more() {
     let server = Server::default();
     let mut client = server.open_http2(slow(5 * SECOND)).await;
     let in_flight = client.send_request(get());

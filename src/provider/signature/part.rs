@@ -103,7 +103,7 @@ impl Source {
             ("form", name) if !name.is_empty() => Some(Self::Field(name.to_owned())),
             ("json", pointer) => {
                 // One value of each item would be no value.
-                pointer.parse().ok().filter(|it: &Pointer| !it.is_of_each()).map(Self::Member)
+                pointer.parse().ok().filter(|it: &Pointer| !it.has_wildcard()).map(Self::Member)
             }
             _ => None,
         }

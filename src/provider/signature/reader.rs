@@ -327,7 +327,7 @@ impl Reader {
 
     fn tolerance(&mut self, written: &mut Written) -> Option<Duration> {
         let expected = "a duration such as `30s`, `5m` or `2d`";
-        self.word("tolerance", written.tolerance.take(), expected, clock::duration)
+        self.word("tolerance", written.tolerance.take(), expected, clock::parse_duration)
     }
 
     fn word<T>(

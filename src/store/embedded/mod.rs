@@ -53,7 +53,7 @@ use super::list::SCANNED_MAX;
 use super::sweep::HoldsEnded;
 use super::watch::Watchers;
 use super::{Error, ListPage, ListQuery, RuleCall, Store, SweepReport, Watch, probe};
-use crate::clock::{Clock, KeptClock};
+use crate::clock::{AnchoredClock, Clock};
 use crate::operation::state::{self, OperationState};
 use crate::operation::{Operation, OperationId, OperationRequest};
 
@@ -105,7 +105,7 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     }
     let kept = tables.kept_time().map_err(failed)?;
     let shared = Arc::new(SharedState {
-        clock: KeptClock::start(clock, kept),
+        clock: AnchoredClock::start(clock, kept),
         successes: SuccessCache::new(),
         watchers: Watchers::default(),
         holds_ended: HoldsEnded::default(),

@@ -25,8 +25,8 @@ async fn an_address_that_swallows_packets_does_not_keep_an_event_from_the_next_o
     let silent = silent.local_addr().unwrap().as_socket().unwrap();
     let (address, made) = server().await;
     let clock = Clock::system();
-    for told in [vec![silent, address], vec![silent, silent, address], vec![address, silent]] {
-        let upstream = upstream(&Told::of(told), &clock);
+    for addresses in [vec![silent, address], vec![silent, silent, address], vec![address, silent]] {
+        let upstream = upstream(&FixedResolver::of(addresses), &clock);
         // The connection would be given up after 20 s.
         timeout(Duration::from_secs(10), exchanges(&upstream)).await.unwrap();
     }
@@ -36,7 +36,7 @@ async fn an_address_that_swallows_packets_does_not_keep_an_event_from_the_next_o
 #[tokio::test]
 async fn where_no_address_can_be_connected_to_nothing_was_sent() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let upstream = upstream(&Told::of([gone, gone]), &Clock::system());
+    let upstream = upstream(&FixedResolver::of([gone, gone]), &Clock::system());
     assert_eq!(upstream.connect().await.unwrap_err(), Reason::ConnectFailed);
 }
 
@@ -45,11 +45,11 @@ async fn where_no_address_can_be_connected_to_nothing_was_sent() {
 async fn a_name_that_moves_is_followed_within_the_greatest_age_of_a_connection() {
     let (old, old_made) = server().await;
     let (new, new_made) = server().await;
-    let told = Told::of([old]);
+    let resolver = FixedResolver::of([old]);
     let clock = Clock::manual(crate::operation::Timestamp(0));
-    let upstream = upstream(&told, &clock);
+    let upstream = upstream(&resolver, &clock);
     exchanges(&upstream).await;
-    told.moves_to(new);
+    resolver.moves_to(new);
     for _second in 1..GREATEST_AGE.as_secs() {
         clock.advance(Duration::from_secs(1));
         exchanges(&upstream).await;

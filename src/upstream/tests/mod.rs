@@ -1,4 +1,4 @@
-//! Connections on real sockets, with names that a test decides.
+//! Connections on real sockets, with a resolver that the test controls.
 
 mod addresses;
 mod reuse;
@@ -15,12 +15,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
+use crate::clock::Clock;
 
-/// Names that are what the test says now.
+/// A resolver whose addresses the test sets.
 #[derive(Debug, Default, Clone)]
-struct Told(Arc<Mutex<Vec<SocketAddr>>>);
+struct FixedResolver(Arc<Mutex<Vec<SocketAddr>>>);
 
-impl Told {
+impl FixedResolver {
     fn of(addresses: impl Into<Vec<SocketAddr>>) -> Self {
         Self(Arc::new(Mutex::new(addresses.into())))
     }
@@ -31,7 +32,7 @@ impl Told {
 }
 
 #[async_trait]
-impl Names for Told {
+impl Resolver for FixedResolver {
     async fn addresses(&self, _: &str, _: u16) -> io::Result<Vec<SocketAddr>> {
         Ok(self.0.lock().unwrap().clone())
     }
@@ -39,7 +40,7 @@ impl Names for Told {
 
 const GREATEST_AGE: Duration = Duration::from_secs(30);
 
-fn upstream(told: &Told, clock: &Clock) -> Upstream {
+fn upstream(resolver: &FixedResolver, clock: &Clock) -> Upstream {
     let settings = Settings {
         target: Target {
             scheme: Scheme::Http,
@@ -51,10 +52,10 @@ fn upstream(told: &Told, clock: &Clock) -> Upstream {
         keepalive_max: GREATEST_AGE,
         preserve_host: true,
     };
-    let dialing = Dialing {
+    let dialing = DialSettings {
         trust: TrustStore::of(rustls::RootCertStore::empty()),
         clock: clock.clone(),
-        names: Arc::new(told.clone()),
+        resolver: Arc::new(resolver.clone()),
         answer_head: AnswerHead { bytes_max: 16 << 10, lines_max: 100 },
     };
     Upstream::new(&settings, &dialing)
@@ -81,7 +82,7 @@ async fn answers(stream: &mut TcpStream, head: &str) {
 async fn exchanges(upstream: &Upstream) {
     let connection = upstream.connect().await.unwrap();
     let sent = connection.send(request(), &Progress::default()).await;
-    let Sent::Answered(mut answer) = sent else { panic!("{sent:?}") };
+    let SendResult::Answered(mut answer) = sent else { panic!("{sent:?}") };
     assert!(matches!(answer.stream.chunk().await, Ok(None)));
 }
 

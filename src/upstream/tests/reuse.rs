@@ -18,7 +18,7 @@ const PROMISE: &str = "keep-alive: timeout=600\r\n";
 
 fn upstream_at(listener: &TcpListener) -> Upstream {
     let clock = Clock::manual(crate::operation::Timestamp(0));
-    upstream(&Told::of([listener.local_addr().unwrap()]), &clock)
+    upstream(&FixedResolver::of([listener.local_addr().unwrap()]), &clock)
 }
 
 /// Whether the next exchange leaves a connection that is used again.
@@ -48,7 +48,7 @@ async fn a_connection_that_is_closed_after_it_was_taken_hands_the_request_back_a
         });
         let ended = timeout(Duration::from_secs(20), sending).await;
         let (sent, written) = ended.expect("it does not wait for anything").unwrap();
-        assert!(matches!(sent, Sent::HandedBack(_)), "{sent:?}");
+        assert!(matches!(sent, SendResult::HandedBack(_)), "{sent:?}");
         assert!(!written);
         assert!(!reuses(&upstream, &listener).await, "the address was seen to close");
     }
@@ -67,7 +67,7 @@ async fn an_address_that_closes_instead_of_an_answer_is_not_used_again_for_a_whi
         drop(stream);
     };
     let sent = tokio::join!(closes, taken.send(request(), &progress)).1;
-    assert!(matches!(sent, Sent::Unanswered(Reason::ConnectionLost)), "{sent:?}");
+    assert!(matches!(sent, SendResult::Unanswered(Reason::ConnectionLost)), "{sent:?}");
     assert!(!reuses(&upstream, &listener).await);
 }
 
@@ -96,7 +96,7 @@ async fn a_close_that_is_found_between_two_exchanges_counts() {
 #[tokio::test]
 async fn an_address_that_says_nothing_is_used_again_once_a_connection_has_stayed_open() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let upstream = upstream(&Told::of([listener.local_addr().unwrap()]), &Clock::system());
+    let upstream = upstream(&FixedResolver::of([listener.local_addr().unwrap()]), &Clock::system());
     let _open = exchanged(&upstream, &listener, "").await;
     let early = upstream.connect().await.unwrap();
     assert!(!early.is_reused(), "the address is on probation");
@@ -115,7 +115,7 @@ async fn an_address_that_says_nothing_is_used_again_once_a_connection_has_stayed
 async fn an_address_that_was_seen_to_close_is_not_used_again_for_a_while() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let clock = Clock::manual(crate::operation::Timestamp(0));
-    let upstream = upstream(&Told::of([listener.local_addr().unwrap()]), &clock);
+    let upstream = upstream(&FixedResolver::of([listener.local_addr().unwrap()]), &clock);
     for pause in [1, 2, 4] {
         drop(exchanged(&upstream, &listener, PROMISE).await);
         // It was idle, and is found closed.
@@ -138,7 +138,7 @@ async fn an_address_that_was_seen_to_close_is_not_used_again_for_a_while() {
 #[tokio::test]
 async fn a_server_that_keeps_nothing_open_promises_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let upstream = upstream(&Told::of([listener.local_addr().unwrap()]), &Clock::system());
+    let upstream = upstream(&FixedResolver::of([listener.local_addr().unwrap()]), &Clock::system());
     let _first = exchanged(&upstream, &listener, "keep-alive: timeout=0\r\n").await;
     let _second = exchanged(&upstream, &listener, "").await;
     assert!(!upstream.connect().await.unwrap().is_reused());
@@ -148,7 +148,7 @@ async fn a_server_that_keeps_nothing_open_promises_nothing() {
 async fn a_connection_is_used_for_half_the_time_that_the_server_promised() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let clock = Clock::manual(crate::operation::Timestamp(0));
-    let upstream = upstream(&Told::of([listener.local_addr().unwrap()]), &clock);
+    let upstream = upstream(&FixedResolver::of([listener.local_addr().unwrap()]), &clock);
     for (millis, reused) in [(4_999, true), (5_000, false)] {
         let _open = exchanged(&upstream, &listener, "keep-alive: timeout=10\r\n").await;
         clock.advance(Duration::from_millis(millis));
@@ -163,20 +163,20 @@ async fn a_connection_on_which_a_write_failed_is_not_used_again() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let upstream = upstream_at(&listener);
         let connection = upstream.connect().await.unwrap();
-        let witness = connection.witness();
+        let observations = connection.observations();
         let answered = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             // The request is here.
             stream.peek(&mut [0]).await.unwrap();
             if fails {
-                witness.sees_a_write_fail();
+                observations.record_write_failure();
             }
             answers(&mut stream, PROMISE).await;
             stream
         };
         let exchanged = async {
             let sent = connection.send(request(), &Progress::default()).await;
-            let Sent::Answered(mut answer) = sent else { panic!("{sent:?}") };
+            let SendResult::Answered(mut answer) = sent else { panic!("{sent:?}") };
             assert!(matches!(answer.stream.chunk().await, Ok(None)));
         };
         let _open = tokio::join!(answered, exchanged).0;

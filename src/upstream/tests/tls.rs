@@ -9,8 +9,8 @@ use rustls::{AlertDescription, ProtocolVersion, RootCertStore, ServerConfig};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex, join, sink};
 
-use super::super::socket::{Raw, Socket};
-use super::super::witness::{Stream, Witnessed};
+use super::super::observed::{ObservedStream, Transport};
+use super::super::socket::{CountingSocket, Socket};
 use super::*;
 
 /// A socket that takes so many bytes more, one write at a time, and then is closed.
@@ -73,7 +73,7 @@ fn trusting(certificate: &CertificateDer<'static>) -> RootCertStore {
 }
 
 /// Shakes hands with a server, over a socket that is closed after `takes` bytes more.
-async fn shaken_over_one_that_takes(takes: usize) -> Witnessed<Closing> {
+async fn shaken_over_one_that_takes(takes: usize) -> ObservedStream<Closing> {
     let Made { certificate, key } = made();
     let client = rustls::ClientConfig::builder()
         .with_root_certificates(trusting(&certificate))
@@ -88,10 +88,11 @@ async fn shaken_over_one_that_takes(takes: usize) -> Witnessed<Closing> {
     let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(server));
     let connector = tokio_rustls::TlsConnector::from(Arc::new(client));
     let name = "localhost".try_into().unwrap();
-    let both = tokio::join!(acceptor.accept(there), connector.connect(name, Raw::new(socket)));
+    let both =
+        tokio::join!(acceptor.accept(there), connector.connect(name, CountingSocket::new(socket)));
     *limit.lock().unwrap() = Some(takes);
     // The server's side is needed no more.
-    Witnessed::new(Stream::Tls(Box::new(both.1.unwrap())), false)
+    ObservedStream::new(Transport::Tls(Box::new(both.1.unwrap())), false)
 }
 
 /// A record that left may have been read, whatever became of the write that it was part of.
@@ -99,10 +100,10 @@ async fn shaken_over_one_that_takes(takes: usize) -> Witnessed<Closing> {
 async fn what_tls_sent_of_a_write_that_failed_counts_as_written() {
     for (takes, written) in [(0, false), (1, true), (1000, true), (17_000, true)] {
         let mut stream = shaken_over_one_that_takes(takes).await;
-        let witness = stream.witness();
+        let observations = stream.observations();
         stream.write_all(&vec![b'x'; 40_000]).await.unwrap();
-        assert!(witness.write_failed(), "{takes}");
-        assert_eq!(witness.written() > 0, written, "{takes}");
+        assert!(observations.write_failed(), "{takes}");
+        assert_eq!(observations.bytes_written() > 0, written, "{takes}");
     }
 }
 
@@ -112,10 +113,10 @@ async fn an_end_behind_a_write_that_failed_is_a_reset() {
     let (here, there) = duplex(1024);
     drop(there);
     let socket = Closing { stream: here, takes: Arc::new(Mutex::new(Some(0))) };
-    let mut stream = Witnessed::new(Stream::Plain(socket), false);
+    let mut stream = ObservedStream::new(Transport::Plain(socket), false);
     assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0);
     stream.write_all(b"request").await.unwrap();
-    assert_eq!(stream.witness().written(), 0);
+    assert_eq!(stream.observations().bytes_written(), 0);
     let ended = stream.read(&mut [0; 8]).await.unwrap_err();
     assert_eq!(ended.kind(), io::ErrorKind::ConnectionReset);
 }
@@ -143,7 +144,7 @@ async fn only_a_server_with_tls_1_3_that_asked_for_a_certificate_may_still_refus
             tokio_rustls::TlsAcceptor::from(Arc::new(server)).accept(there),
             trust.shake_hands("localhost", Socket::new(here)),
         );
-        let may_refuse = shaken.1.unwrap().may_refuse();
+        let may_refuse = shaken.1.unwrap().may_refuse_certificate();
         assert_eq!(may_refuse, asks && version.version == ProtocolVersion::TLSv1_3, "{version:?}");
     }
 }
@@ -172,9 +173,9 @@ impl AsyncRead for Alerts {
 
 async fn refuses(alert: AlertDescription, asked: bool, before: &'static [u8]) -> bool {
     let socket = join(Alerts { before, alert }, sink());
-    let mut stream = Witnessed::new(Stream::Plain(socket), asked);
+    let mut stream = ObservedStream::new(Transport::Plain(socket), asked);
     stream.read_to_end(&mut Vec::new()).await.unwrap_err();
-    stream.witness().certificate_refused()
+    stream.observations().certificate_refused()
 }
 
 /// RFC 8446, 6.2.

@@ -56,7 +56,7 @@ impl Place {
             Self::Header(name) => header::parts(request.headers, name),
             Self::Json(pointer) => member::parts(request.body, pointer),
             Self::Form(name) if field::is_form(request.headers)? => {
-                field::parts(json::without_mark(request.body), name)
+                field::parts(json::strip_byte_order_mark(request.body), name)
             }
             Self::Form(_) => Err(MissingReason::NotAForm.into()),
             Self::Query(name) => field::parts(request.query.unwrap_or_default().as_bytes(), name),

@@ -1,35 +1,35 @@
-//! What heads may take, and what becomes of those that take more.
+//! Limits the heads of requests, and counts their memory.
 //!
 //! The same limits hold on HTTP/1.1 and HTTP/2: a head counts as many bytes and lines as it would
-//! have on HTTP/1.1. Its memory is counted before anybody looks at it, by what is allocated.
+//! have on HTTP/1.1. Its memory is counted before a service sees it, by what is allocated.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Request, Version, header};
+use parking_lot::Mutex;
 
-use super::refusal::Refusal;
-use super::wire::LINGER_BYTES_MAX;
-use super::{Limits, Resources};
+use super::refusal::EarlyRefusal;
+use super::settings::{LINGER_BYTES_MAX, Limits, Resources};
 use crate::budget::{Budget, Reserved};
 use crate::telemetry::{Disposition, Limit, Metrics, RouteMetrics};
 
-/// What is read into at least for a head, and for what comes behind it.
+/// The smallest buffer for a head, and for the bytes that are read behind it.
 const BUFFER_BYTES: usize = 16 * 1024;
-/// What a `HeaderMap` allocates for a name with a value, and for each further value of that name.
+/// What a `HeaderMap` allocates for a name with one value, and for each further value of the name.
 const FIELD_BYTES: usize = 112;
 const FURTHER_VALUE_BYTES: usize = 144;
-/// What a field counts on HTTP/2 beside its name and value (RFC 9113, 6.5.2).
+/// What a field counts on HTTP/2 in addition to its name and value (RFC 9113, 6.5.2).
 const HTTP2_FIELD_BYTES: usize = 32;
-/// `:method`, `:scheme`, `:authority` and `:path`, with some room for their names.
+/// `:method`, `:scheme`, `:authority` and `:path`; doubled, to make room for their names.
 const PSEUDO_FIELDS: usize = 8;
-/// The metrics' name for requests that no route took.
+/// The route label of requests that no route took.
 const NO_ROUTE: &str = "none";
 
-/// The limits of heads, and who is told when they are passed.
+/// The limits of heads, and the counters of what they refuse.
 #[derive(Debug)]
-pub(super) struct Heads {
+pub(super) struct HeadLimits {
     bytes_max: usize,
     lines_max: usize,
     memory: Budget,
@@ -37,18 +37,19 @@ pub(super) struct Heads {
     counters: RouteMetrics,
 }
 
-/// The memory of a request's head: found in its extensions. Whoever keeps the head takes it.
+/// The memory of a request's head. It is an extension of the request. Code that keeps the head beyond
+/// the request takes it.
 #[derive(Debug, Clone)]
 pub struct HeadMemory(Arc<Mutex<Option<Reserved>>>);
 
 impl HeadMemory {
-    /// It, for the first one who asks.
+    /// The reservation, for the first caller. None for later ones.
     pub fn take(&self) -> Option<Reserved> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 }
 
-impl Heads {
+impl HeadLimits {
     pub(super) fn new(limits: &Limits, resources: &Resources) -> Self {
         let Resources { memory, metrics } = resources;
         Self {
@@ -60,64 +61,76 @@ impl Heads {
         }
     }
 
-    /// What is taken of a head on HTTP/2, and what h2 is to decode of it. A larger one h2 refuses by
-    /// itself, without a body. So as much is let through as is read behind a refusal on HTTP/1, to get
-    /// an answer that says why.
+    /// How much of a head h2 may decode on HTTP/2, by its own way of counting.
+    ///
+    /// h2 refuses a larger head itself, without a body. So it gets a limit above ours: a head in
+    /// between reaches [`HeadLimits::admit`], and its sender gets an answer that says why. The margin is
+    /// what is read behind a refusal on HTTP/1.
     pub(super) const fn list_bytes_max(&self) -> usize {
         let fields = self.lines_max.saturating_add(PSEUDO_FIELDS);
         let beyond = LINGER_BYTES_MAX.saturating_add(fields.saturating_mul(HTTP2_FIELD_BYTES));
         self.bytes_max.saturating_add(beyond)
     }
 
-    /// What is in memory of a head of which so many bytes have come.
-    pub(super) const fn of_partial(bytes: usize) -> usize {
+    /// How many bytes are in memory for a head of which `bytes` bytes have arrived: the buffer that it
+    /// is read into, and what is parsed from it.
+    pub(super) const fn memory_of_partial(bytes: usize) -> usize {
         BUFFER_BYTES.saturating_add(bytes.saturating_mul(2))
     }
 
-    /// Takes the memory for more of a head that is still coming. A small one is let go on even if
-    /// there is none left, so that its sender can be told.
-    pub(super) fn hold(&self, memory: &mut Option<Reserved>, bytes: usize) -> std::io::Result<()> {
+    /// Reserves the memory for a head that is still arriving; `bytes` is what it takes in all.
+    ///
+    /// A small head is let through even if no memory is left. Otherwise a full budget would close
+    /// connections, and the sender would not get the 503 that tells it to send again.
+    pub(super) fn reserve_partial(
+        &self,
+        memory: &mut Option<Reserved>,
+        bytes: usize,
+    ) -> std::io::Result<()> {
         if bytes == 0 {
             *memory = None;
             return Ok(());
         }
-        let held = memory.get_or_insert_with(|| self.memory.reserve_none());
-        let more = bytes.saturating_sub(held.bytes());
-        if bytes <= Self::of_partial(BUFFER_BYTES) {
-            held.take_over(more);
+        let reserved = memory.get_or_insert_with(|| self.memory.reserve_none());
+        let more = bytes.saturating_sub(reserved.bytes());
+        if bytes <= Self::memory_of_partial(BUFFER_BYTES) {
+            reserved.grow_past_limit(more);
             return Ok(());
         }
-        held.grow(more).map_err(|error| std::io::Error::new(std::io::ErrorKind::OutOfMemory, error))
+        reserved
+            .grow(more)
+            .map_err(|error| std::io::Error::new(std::io::ErrorKind::OutOfMemory, error))
     }
 
-    /// Counts the head of a request, and lets it carry its memory. On HTTP/1 hyper has looked at
-    /// its length already.
-    pub(super) fn admit<B>(&self, request: &mut Request<B>) -> Result<(), Refusal> {
+    /// Checks the head of a request, and attaches the reservation of its memory to it.
+    pub(super) fn admit<B>(&self, request: &mut Request<B>) -> Result<(), EarlyRefusal> {
         let bytes = bytes(request);
+        // On HTTP/1 hyper has checked both limits already.
         if request.version() == Version::HTTP_2 {
             if bytes > self.bytes_max {
-                return Err(Refusal::HeadTooLarge(Limit::HeaderBytes));
+                return Err(EarlyRefusal::HeadTooLarge(Limit::HeaderBytes));
             }
             if lines(request) > self.lines_max {
-                return Err(Refusal::HeadTooLarge(Limit::HeaderLines));
+                return Err(EarlyRefusal::HeadTooLarge(Limit::HeaderLines));
             }
         }
-        let fields = fields_bytes(request.headers());
-        let memory = self.memory.reserve(Self::of_partial(bytes).saturating_add(fields));
-        let memory = memory.map_err(|_| Refusal::Overloaded)?;
+        let fields = header_map_bytes(request.headers());
+        let memory = self.memory.reserve(Self::memory_of_partial(bytes).saturating_add(fields));
+        let memory = memory.map_err(|_| EarlyRefusal::Overloaded)?;
         let memory = HeadMemory(Arc::new(Mutex::new(Some(memory))));
         request.extensions_mut().insert(memory);
         Ok(())
     }
 
-    /// The limit that a head on HTTP/1 has passed of which so many bytes have come.
-    pub(super) const fn passed(&self, bytes: usize) -> Limit {
+    /// The limit that a head on HTTP/1 exceeds of which `bytes` bytes have arrived. hyper says only
+    /// that one of them was exceeded.
+    pub(super) const fn exceeded_by(&self, bytes: usize) -> Limit {
         if bytes >= self.bytes_max { Limit::HeaderBytes } else { Limit::HeaderLines }
     }
 
-    /// Notes that a request was refused before anybody saw it.
-    pub(super) fn refused(&self, refusal: Refusal, peer: SocketAddr) {
-        if let Refusal::HeadTooLarge(limit) = refusal {
+    /// Counts and logs that a request was refused before a service saw it.
+    pub(super) fn record_refusal(&self, refusal: EarlyRefusal, peer: SocketAddr) {
+        if let EarlyRefusal::HeadTooLarge(limit) = refusal {
             self.metrics.limit_reached(limit);
         }
         self.counters.request(Disposition::Refused, Duration::ZERO);
@@ -132,13 +145,15 @@ impl Heads {
     }
 }
 
-/// What a map of headers allocates beside its names and values, and what a copy of it would.
-pub fn fields_bytes(headers: &HeaderMap) -> usize {
+/// How many bytes a map of headers allocates in addition to its names and values. A copy of it
+/// allocates as much.
+pub fn header_map_bytes(headers: &HeaderMap) -> usize {
     let further_values = headers.len() - headers.keys_len();
     headers.capacity() * FIELD_BYTES + further_values * FURTHER_VALUE_BYTES
 }
 
-/// As many as on HTTP/1.1: the request line, a line for each value, and an empty one.
+/// The length of a head as it would be on HTTP/1.1: the request line, one line for each value, and an
+/// empty line.
 fn bytes<B>(request: &Request<B>) -> usize {
     let method = request.method().as_str().len();
     let target = request.uri().path_and_query().map_or(1, |target| target.as_str().len());
@@ -150,6 +165,7 @@ fn bytes<B>(request: &Request<B>) -> usize {
     method + target + "  HTTP/1.1\r\n\r\n".len() + host + lines
 }
 
+/// The number of header lines of a head as it would be on HTTP/1.1, where `:authority` is `Host`.
 fn lines<B>(request: &Request<B>) -> usize {
     let headers = request.headers();
     let host = request.uri().authority().is_some() && !headers.contains_key(header::HOST);

@@ -1,13 +1,16 @@
-//! Picks members and items from one level of a JSON text, each as it is written.
+//! Picks members and items from one level of a JSON text, as serde seeds. Each value is picked as it
+//! is written.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::member::ITEMS_MAX;
+/// The most items that `*` may stand for. Each becomes a part of a key, so the number bounds the
+/// length of keys. `SendGrid` sends more than 1,024 events in one request.
+pub(super) const ITEMS_MAX: usize = 8192;
 
-/// Reads one JSON text for what is picked from it.
+/// Reads one JSON text with a seed.
 pub(super) fn parse<'b, S: DeserializeSeed<'b>>(
     text: &'b str,
     seed: S,
@@ -15,55 +18,59 @@ pub(super) fn parse<'b, S: DeserializeSeed<'b>>(
     seed.deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 
-/// What a name stands for in an object.
-pub(super) enum Picked<'b> {
-    None,
+/// The members of one name in an object.
+pub(super) enum MemberMatch<'b> {
+    Absent,
     One(&'b RawValue),
-    Twice,
+    /// More than one.
+    Duplicate,
 }
 
 /// Picks the member of this name from an object.
 pub(super) struct Member<'n>(pub(super) &'n str);
 
 impl<'b> DeserializeSeed<'b> for Member<'_> {
-    type Value = Picked<'b>;
+    type Value = MemberMatch<'b>;
 
-    fn deserialize<D: Deserializer<'b>>(self, from: D) -> Result<Picked<'b>, D::Error> {
+    fn deserialize<D: Deserializer<'b>>(self, from: D) -> Result<MemberMatch<'b>, D::Error> {
         from.deserialize_map(self)
     }
 }
 
 impl<'b> Visitor<'b> for Member<'_> {
-    type Value = Picked<'b>;
+    type Value = MemberMatch<'b>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'b>>(self, mut members: A) -> Result<Picked<'b>, A::Error> {
-        let mut picked = Picked::None;
-        while let Some(is_it) = members.next_key_seed(IsNamed(self.0))? {
-            picked = match (is_it, picked) {
-                (false, picked) => {
+    fn visit_map<A: MapAccess<'b>>(self, mut members: A) -> Result<MemberMatch<'b>, A::Error> {
+        let mut found = MemberMatch::Absent;
+        // The object is read to its end even after the member was found: it may occur again.
+        while let Some(has_name) = members.next_key_seed(NameMatch(self.0))? {
+            found = match (has_name, found) {
+                (false, found) => {
                     members.next_value::<IgnoredAny>()?;
-                    picked
+                    found
                 }
-                (true, Picked::None) => Picked::One(members.next_value()?),
-                (true, Picked::One(_) | Picked::Twice) => {
+                (true, MemberMatch::Absent) => MemberMatch::One(members.next_value()?),
+                (true, MemberMatch::One(_) | MemberMatch::Duplicate) => {
                     members.next_value::<IgnoredAny>()?;
-                    Picked::Twice
+                    MemberMatch::Duplicate
                 }
             };
         }
-        Ok(picked)
+        Ok(found)
     }
 }
 
-/// Compares a member's name, after its escapes are decoded. As bytes: a name that is no text is
-/// none that is looked for, and nothing is wrong with the members beside it.
-struct IsNamed<'n>(&'n str);
+/// Compares a member's name after its escapes are decoded.
+///
+/// It compares bytes. A name with an escape that stands for no character, such as `\ud800`, does not
+/// match, and must not make the other members unreadable.
+struct NameMatch<'n>(&'n str);
 
-impl<'b> DeserializeSeed<'b> for IsNamed<'_> {
+impl<'b> DeserializeSeed<'b> for NameMatch<'_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'b>>(self, from: D) -> Result<bool, D::Error> {
@@ -71,7 +78,7 @@ impl<'b> DeserializeSeed<'b> for IsNamed<'_> {
     }
 }
 
-impl Visitor<'_> for IsNamed<'_> {
+impl Visitor<'_> for NameMatch<'_> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -83,7 +90,7 @@ impl Visitor<'_> for IsNamed<'_> {
     }
 }
 
-/// Picks the item at this index from an array.
+/// Picks the item at an index from an array. `None` is no index: it picks nothing.
 pub(super) struct Item(pub(super) Option<usize>);
 
 impl<'b> DeserializeSeed<'b> for Item {
@@ -102,6 +109,7 @@ impl<'b> Visitor<'b> for Item {
     }
 
     fn visit_seq<A: SeqAccess<'b>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        // How many items come before the one that is picked.
         let mut before = self.0;
         let mut picked = None;
         loop {
@@ -113,12 +121,13 @@ impl<'b> Visitor<'b> for Item {
             } else if items.next_element::<IgnoredAny>()?.is_none() {
                 return Ok(picked);
             }
+            // After the item this becomes `None`, and the rest is skipped.
             before = before.and_then(|before| before.checked_sub(1));
         }
     }
 }
 
-/// All items of an array; `None` if they are more than [`ITEMS_MAX`].
+/// Picks all items of an array; `None` if there are more than [`ITEMS_MAX`].
 pub(super) struct Items;
 
 impl<'b> DeserializeSeed<'b> for Items {
@@ -141,6 +150,7 @@ impl<'b> Visitor<'b> for Items {
         while let Some(item) = items.next_element::<&RawValue>()? {
             all.push(item);
             if all.len() > ITEMS_MAX {
+                // The rest is read as well, because an array that is cut off is not JSON.
                 while items.next_element::<IgnoredAny>()?.is_some() {}
                 return Ok(None);
             }

@@ -2,28 +2,25 @@
 
 use serde_json::value::RawValue;
 
-use super::pick::{Item, Items, Member, Picked, parse};
 use super::pointer::{Pointer, Token};
+use super::seeds::{Item, Items, Member, MemberMatch, parse};
 use super::text;
 
-/// The most items that `*` may stand for. Each becomes a part of a key.
-/// `SendGrid` sends more than 1,024 events in one request.
-pub(crate) const ITEMS_MAX: usize = 8192;
-
-/// What a pointer leads to.
+/// What was found at a pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Found<'b> {
     /// The body is not one JSON text in UTF-8, or it is nested too deeply.
     NotJson,
     /// Nothing.
     Absent,
-    /// Values, as they are written: one, or one of each item of an array.
+    /// The values as they are written: one, or with `*` one from each item of the array.
     Values(Vec<&'b str>),
-    /// Some items of the array have it, some do not.
+    /// Some items of the array have the value, and some do not.
     InSomeItems,
-    /// A member on the way occurs twice, so that readers disagree about what is meant.
+    /// A member on the way occurs twice. RFC 8259, 4 leaves it open which one counts, so the upstream
+    /// may read another one than we do.
     Ambiguous,
-    /// More than [`ITEMS_MAX`] items.
+    /// The array of `*` has too many items.
     TooMany,
 }
 
@@ -35,17 +32,18 @@ pub(crate) fn find<'b>(body: &'b [u8], pointer: &Pointer) -> Found<'b> {
     follow(text, pointer.tokens()).unwrap_or(Found::NotJson)
 }
 
-/// Recurses once for each step of the pointer, whatever the body is.
+/// Recurses once for each step of the pointer. The body does not influence the depth.
 fn follow<'b>(text: &'b str, tokens: &[Token]) -> Result<Found<'b>, serde_json::Error> {
     let Some((token, rest)) = tokens.split_first() else {
         return Ok(Found::Values(vec![text]));
     };
+    // The slice of a value has no whitespace around it; only the whole body may have some.
     let opening = text.bytes().find(|byte| !byte.is_ascii_whitespace());
     match (opening, token) {
         (Some(b'{'), Token::Name(name)) => match parse(text, Member(name))? {
-            Picked::None => Ok(Found::Absent),
-            Picked::One(value) => follow(value.get(), rest),
-            Picked::Twice => Ok(Found::Ambiguous),
+            MemberMatch::Absent => Ok(Found::Absent),
+            MemberMatch::One(value) => follow(value.get(), rest),
+            MemberMatch::Duplicate => Ok(Found::Ambiguous),
         },
         (Some(b'['), Token::Name(name)) => match parse(text, Item(Token::index(name)))? {
             Some(item) => follow(item.get(), rest),
@@ -55,16 +53,19 @@ fn follow<'b>(text: &'b str, tokens: &[Token]) -> Result<Found<'b>, serde_json::
             Some(items) => each(&items, rest)?,
             None => Found::TooMany,
         }),
+        // `*` at an object, or any further step at a text or a number, leads nowhere.
         (Some(_) | None, Token::Name(_) | Token::Each) => Ok(Found::Absent),
     }
 }
 
+/// Follows the rest of the pointer in each item of an array.
 fn each<'b>(items: &[&'b RawValue], rest: &[Token]) -> Result<Found<'b>, serde_json::Error> {
     let mut values = Vec::with_capacity(items.len());
     let mut absent = false;
     for item in items {
         match follow(item.get(), rest)? {
             Found::Values(found) => values.extend(found),
+            // Not an error yet: a pointer that leads to nothing in every item is simply absent.
             Found::Absent => absent = true,
             other @ (Found::NotJson | Found::InSomeItems | Found::Ambiguous | Found::TooMany) => {
                 return Ok(other);
@@ -83,6 +84,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::json::seeds::ITEMS_MAX;
 
     fn at<'b>(pointer: &str, body: &'b [u8]) -> Found<'b> {
         find(body, &pointer.parse().unwrap())

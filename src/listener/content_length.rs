@@ -1,71 +1,76 @@
-//! Finds a `Content-Length` that no body can have.
+//! Finds a `Content-Length` that is larger than hyper can hold.
 //!
-//! hyper refuses such a request by itself: with the status of a head that is too large where the
-//! number is one of the two largest that it can hold, and as malformed where it is larger still.
+//! hyper refuses such a request itself. It answers 431, as for a head that is too large, if the number
+//! is one of the two largest of 64 bits, and 400 if it is larger still. The sender should read that
+//! its body is too large.
 
-/// A line with more than this before its end is none that says the length of a body.
+/// A `Content-Length` line with a valid number is shorter than this.
 const LINE_BYTES_MAX: usize = 64;
 
-/// The largest length that hyper takes (`DecodedLength` in its `src/body/length.rs`).
+/// The largest length that hyper accepts: it uses the two numbers above for other meanings
+/// (`DecodedLength` in its `src/body/length.rs`).
 const LENGTH_MAX: u64 = u64::MAX - 2;
 
-/// Follows what is read on HTTP/1, line by line.
+/// Scans the lines of an HTTP/1 head as they are read.
 #[derive(Debug)]
-pub(super) struct LengthLine {
-    /// The beginning of the line that is still coming.
+pub(super) struct ContentLengthScan {
+    /// The beginning of the line that has not ended.
     line: [u8; LINE_BYTES_MAX],
     length: usize,
-    is_too_great: bool,
+    is_too_large: bool,
 }
 
-impl Default for LengthLine {
+impl Default for ContentLengthScan {
     fn default() -> Self {
-        Self { line: [0; LINE_BYTES_MAX], length: 0, is_too_great: false }
+        Self { line: [0; LINE_BYTES_MAX], length: 0, is_too_large: false }
     }
 }
 
-impl LengthLine {
-    /// Takes in what was read.
+impl ContentLengthScan {
+    /// Scans bytes that were read.
     pub(super) fn follow(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            // A line that is longer than the buffer is cut, and then does not parse as a length.
             let room = self.line.iter_mut().skip(self.length);
             let kept = room.zip(piece).map(|(to, from)| *to = *from).count();
             self.length += kept;
             if piece.ends_with(b"\n") {
-                self.is_too_great |= says_too_much(self.line.get(..self.length).unwrap_or(piece));
+                self.is_too_large |=
+                    is_length_too_large(self.line.get(..self.length).unwrap_or(piece));
                 self.length = 0;
             }
         }
     }
 
-    /// Whether a line said that a body is longer than any can be.
-    pub(super) const fn is_too_great(&self) -> bool {
-        self.is_too_great
+    /// Whether a line had a length that is too large.
+    pub(super) const fn is_too_large(&self) -> bool {
+        self.is_too_large
     }
 }
 
-fn says_too_much(line: &[u8]) -> bool {
+/// Whether a header line is a `Content-Length` that is too large.
+fn is_length_too_large(line: &[u8]) -> bool {
     let Some((name, value)) = std::str::from_utf8(line).ok().and_then(|line| line.split_once(':'))
     else {
         return false;
     };
     let value = value.trim_ascii();
     let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-    // A number that does not parse is beyond what 64 bits hold.
-    let is_too_great = || value.parse().map_or(true, |length: u64| length > LENGTH_MAX);
-    name.eq_ignore_ascii_case("content-length") && is_number && is_too_great()
+    // All digits, and yet it does not parse: it is beyond 64 bits.
+    let is_too_large = || value.parse().map_or(true, |length: u64| length > LENGTH_MAX);
+    name.eq_ignore_ascii_case("content-length") && is_number && is_too_large()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn is_too_great(line: &str) -> bool {
+    fn is_too_large(line: &str) -> bool {
         let whole = format!("POST / HTTP/1.1\r\n{line}\r\nhost: h\r\n\r\n");
         let found = |pieces: &mut dyn Iterator<Item = &[u8]>| {
-            let mut length = LengthLine::default();
+            let mut length = ContentLengthScan::default();
             pieces.for_each(|piece| length.follow(piece));
-            length.is_too_great()
+            length.is_too_large()
         };
         let at_once = found(&mut std::iter::once(whole.as_bytes()));
         assert_eq!(found(&mut whole.as_bytes().chunks(1)), at_once, "{line}");
@@ -73,14 +78,14 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_too_great_where_hyper_cannot_hold_it() {
+    fn a_length_is_too_large_where_hyper_cannot_hold_it() {
         for line in [
             "Content-Length: 18446744073709551615",
             "content-length:18446744073709551614\t",
             "CONTENT-LENGTH: 018446744073709551616",
             "Content-Length: 99999999999999999999999999",
         ] {
-            assert!(is_too_great(line), "{line}");
+            assert!(is_too_large(line), "{line}");
         }
         for line in [
             "Content-Length: 18446744073709551613",
@@ -91,7 +96,7 @@ mod tests {
             "X-Content-Length: 18446744073709551615",
             "Content-Length 18446744073709551615",
         ] {
-            assert!(!is_too_great(line), "{line}");
+            assert!(!is_too_large(line), "{line}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How an upstream's name becomes addresses.
+//! Resolves an upstream's name into addresses.
 
 use std::fmt;
 use std::io;
@@ -7,19 +7,19 @@ use std::net::SocketAddr;
 use async_trait::async_trait;
 use tokio::net::lookup_host;
 
-/// Says which addresses a name has now. It is asked for every new connection.
+/// Resolves names. It is asked for every new connection, so that a name which moves is followed.
 #[async_trait]
-pub trait Names: fmt::Debug + Send + Sync {
+pub trait Resolver: fmt::Debug + Send + Sync {
     /// The addresses, in the order in which they are to be tried.
     async fn addresses(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
 }
 
-/// The machine's own resolver.
+/// The operating system's resolver.
 #[derive(Debug, Clone, Copy)]
-pub struct OfThisMachine;
+pub struct SystemResolver;
 
 #[async_trait]
-impl Names for OfThisMachine {
+impl Resolver for SystemResolver {
     async fn addresses(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         Ok(lookup_host((host, port)).await?.collect())
     }
