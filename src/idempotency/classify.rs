@@ -11,7 +11,7 @@ use super::policy::Policy;
 use super::receiver::Receiver;
 use super::reference::Reference;
 use crate::operation::state::Ending;
-use crate::operation::{AnswerBody as StoredBody, Outcome, Reason, StoredAnswer};
+use crate::operation::{AnswerBody, Outcome, Reason, StoredAnswer};
 use crate::upstream::{OutcomeRule, ResponseBody, stored_headers};
 
 /// The rules by which a receiver's answer is read.
@@ -60,7 +60,7 @@ impl<'a> AnswerRules<'a> {
         match end {
             ExchangeEnd::Answered { status, headers, body, memory } => {
                 let answer = Answer { status, headers: &headers };
-                let ending = self.answered(answer, StoredBody::Kept(body.clone()));
+                let ending = self.answered(answer, AnswerBody::Kept(body.clone()));
                 let body = ResponseBody::accounted(body, memory);
                 AttemptEnd { ending, forwarded: Forwarded::Answered { status, headers, body } }
             }
@@ -72,10 +72,10 @@ impl<'a> AnswerRules<'a> {
     }
 
     /// The end of an attempt with a complete answer.
-    pub(super) fn answered(&self, answer: Answer<'_>, body: StoredBody) -> Ending {
+    pub(super) fn answered(&self, answer: Answer<'_>, body: AnswerBody) -> Ending {
         let kept = match &body {
-            StoredBody::Kept(body) => Some(&**body),
-            StoredBody::Omitted => None,
+            AnswerBody::Kept(body) => Some(&**body),
+            AnswerBody::Omitted => None,
         };
         let reference = self.reference.and_then(|place| place.read(answer.headers, kept));
         match self.outcome(answer.status) {
@@ -90,9 +90,9 @@ impl<'a> AnswerRules<'a> {
     }
 
     /// The answer as it is stored and replayed.
-    pub(super) fn stored(&self, answer: Answer<'_>, body: StoredBody) -> StoredAnswer {
+    pub(super) fn stored(&self, answer: Answer<'_>, body: AnswerBody) -> StoredAnswer {
         let Answer { status, headers } = answer;
-        let has_body = matches!(body, StoredBody::Kept(_));
+        let has_body = matches!(body, AnswerBody::Kept(_));
         StoredAnswer { status, headers: stored_headers(headers, self.drop_headers, has_body), body }
     }
 }

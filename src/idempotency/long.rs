@@ -9,7 +9,7 @@ use super::flow::Flow;
 use super::forward::{Bounds, TooLong};
 use super::record::Recording;
 use crate::operation::state::Ending;
-use crate::operation::{AnswerBody as StoredBody, Outcome};
+use crate::operation::{AnswerBody, Outcome};
 use crate::upstream::ResponseBody;
 
 /// How long, in all, a sender may keep an answer waiting whose end decides the outcome. A sender
@@ -29,7 +29,7 @@ impl LongAnswer<'_> {
     /// when its body has come to its end, because one that breaks off leaves the outcome unknown.
     pub(super) async fn run(self, answer: TooLong) {
         let TooLong { status, headers, begun, rest, memory } = answer;
-        let ending = self.rules.answered(Answer { status, headers: &headers }, StoredBody::Omitted);
+        let ending = self.rules.answered(Answer { status, headers: &headers }, AnswerBody::Omitted);
         let is_success = ending.outcome() == Outcome::Succeeded;
         let (pieces, body) = ResponseBody::streaming();
         let forwarded = Forwarded::Answered { status, headers, body };

@@ -13,7 +13,7 @@ use super::selector::Unread;
 use super::settings::{RefusalBody, RouteSettings};
 use crate::budget::{Budget, Reserved};
 use crate::idempotency::{Disposition, Forwarded};
-use crate::operation::{AnswerBody as StoredBody, OperationId, Reason, StoredAnswer};
+use crate::operation::{AnswerBody, OperationId, Reason, StoredAnswer};
 use crate::provider::signature::Refused;
 use crate::telemetry;
 use crate::upstream::ResponseBody;
@@ -271,8 +271,8 @@ fn replace_final(response: &mut Response<ResponseBody>, route: &RouteSettings) {
 
 fn replayed(answer: &StoredAnswer, operation: OperationId, attempt: u32) -> Answer {
     let body = match &answer.body {
-        StoredBody::Kept(bytes) => bytes.clone(),
-        StoredBody::Omitted => bytes::Bytes::new(),
+        AnswerBody::Kept(bytes) => bytes.clone(),
+        AnswerBody::Omitted => bytes::Bytes::new(),
     };
     let mut response = Response::new(ResponseBody::whole(body));
     *response.status_mut() = answer.status;
@@ -283,7 +283,7 @@ fn replayed(answer: &StoredAnswer, operation: OperationId, attempt: u32) -> Answ
     }
     // The header that Stripe's API sends with a replayed response, which clients may know.
     headers.insert(REPLAYED, HeaderValue::from_static("true"));
-    if answer.body == StoredBody::Omitted {
+    if answer.body == AnswerBody::Omitted {
         headers.insert(BODY, HeaderValue::from_static("omitted"));
     }
     let disposition = telemetry::Disposition::Replayed;

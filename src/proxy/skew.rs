@@ -7,7 +7,9 @@
 //! the body.
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::provider::signature::{Refused, Verified};
 use crate::telemetry::ClockSkew;
@@ -125,7 +127,7 @@ impl SkewWatch {
             }
         };
         // Shown and told before the next one comes, so that the last word is the latest one.
-        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = self.window.lock();
         let now = window.push(signature).unwrap_or(0);
         let before = self.shown.set(now);
         match (before, now) {

@@ -16,7 +16,7 @@ use crate::idempotency::note::{EndNote, note_given_up};
 use crate::idempotency::receiver::StepReceiver;
 use crate::idempotency::request::KeyedRequest;
 use crate::operation::state::Advanced;
-use crate::operation::{AnswerBody as StoredBody, OperationId, Outcome, Reason, StoredAnswer};
+use crate::operation::{AnswerBody, OperationId, Outcome, Reason, StoredAnswer};
 use crate::upstream::{BodyError, Request, ResponseBody};
 
 const STEP: HeaderName = HeaderName::from_static("onceward-step");
@@ -108,8 +108,8 @@ async fn without_body(answer: TooLong, rules: AnswerRules<'_>, bounds: &Bounds<'
             return AttemptEnd::unanswered(reason, Some(status), bounds.left());
         }
     }
-    let ending = rules.answered(Answer { status, headers: &headers }, StoredBody::Omitted);
-    let stored = rules.stored(Answer { status, headers: &headers }, StoredBody::Omitted);
+    let ending = rules.answered(Answer { status, headers: &headers }, AnswerBody::Omitted);
+    let stored = rules.stored(Answer { status, headers: &headers }, AnswerBody::Omitted);
     AttemptEnd { ending, forwarded: of_stored(&stored) }
 }
 
@@ -117,8 +117,8 @@ async fn without_body(answer: TooLong, rules: AnswerRules<'_>, bounds: &Bounds<'
 pub(super) fn of_stored(answer: &StoredAnswer) -> Forwarded {
     let mut headers: HeaderMap = answer.headers.iter().cloned().collect();
     let body = match &answer.body {
-        StoredBody::Kept(body) => body.clone(),
-        StoredBody::Omitted => {
+        AnswerBody::Kept(body) => body.clone(),
+        AnswerBody::Omitted => {
             headers.insert(BODY, HeaderValue::from_static("omitted"));
             bytes::Bytes::new()
         }
