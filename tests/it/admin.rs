@@ -71,6 +71,8 @@ async fn what_became_of_each_request_is_counted() {
     };
     tokio::join!(onceward.sends(told_to("d", "please.wait")), copies).0.is_executed(200);
     receiver.was_called(6);
+    // An attempt counts as in flight until a moment after its sender was answered.
+    onceward.comes_down_to("onceward_in_flight", 0.0).await;
 
     let page = onceward.get_admin("/metrics").await;
     assert_eq!(page.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
@@ -433,6 +435,7 @@ async fn no_secret_and_no_body_is_in_the_log_and_the_key_in_one_place() {
     let mut sender = onceward.connects().await;
     sender.writes(b"POST /hooks HTTP/1.1\r\nhost: h\r\ncanary header\r\n\r\ncanary").await;
     sender.reads_to_the_end().await;
+    onceward.logs("refused before it was read").await;
 
     let log = onceward.log();
     assert!(log.iter().any(|line| line["level"] == "DEBUG" || line["level"] == "TRACE"));

@@ -187,7 +187,7 @@ async fn killed_again_and_again_it_forgets_nothing() {
     let killed = is_killed_under_load(&mut onceward, &receiver, 1).await;
     for millis in (0..60).step_by(3) {
         let mut starting = onceward.another().spawn().unwrap();
-        // Not to wait for anything: the kill comes later and later into the start.
+        // Time itself is what is waited for: the kill comes later and later into the start.
         sleep(Duration::from_millis(millis)).await;
         starting.kill().await.unwrap();
     }
@@ -210,7 +210,7 @@ async fn killed_in_its_first_start_it_starts_the_next_time() {
             std::fs::create_dir(&store).unwrap();
         }
         let mut starting = onceward.another().spawn().unwrap();
-        // Not to wait for anything: the kill comes later and later into the start.
+        // Time itself is what is waited for: the kill comes later and later into the start.
         sleep(Duration::from_millis(millis)).await;
         starting.kill().await.unwrap();
     }
@@ -238,7 +238,7 @@ async fn a_second_process_on_one_directory_does_not_start_and_the_first_goes_on(
     onceward.sends(copy.clone()).await.is_executed(201);
     let began = Instant::now();
     let says = does_not_start(&onceward).await;
-    assert!(began.elapsed() < Duration::from_secs(2), "within about a second");
+    assert!(began.elapsed() < Duration::from_secs(10), "it does not wait for the first one");
     let directory = onceward.directory().join("store").display().to_string();
     assert!(says.contains("another process") && says.contains(&directory), "{says}");
     onceward.sends(copy.clone()).await.is_replayed(201);

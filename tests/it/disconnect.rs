@@ -69,12 +69,7 @@ async fn was_done_once(onceward: &Onceward, copy: Event, receiver: &Receiver, be
 
 /// Whether or not the event was forwarded when its sender had gone, it is done with its next copy.
 async fn is_done_once(onceward: &Onceward, copy: Event, receiver: &Receiver, before: usize) {
-    let next = loop {
-        let next = onceward.sends(copy.clone()).await;
-        if next.disposition() != "in-flight" {
-            break next;
-        }
-    };
+    let next = onceward.sends_until(&copy, |copy| copy.disposition() != "in-flight").await;
     match next.disposition() {
         "executed" => next.is_executed(200),
         _ => next.is_replayed(200),

@@ -85,7 +85,7 @@ fn policy() -> Policy {
     let all = |first| StatusRange { first, last: first + 99 };
     Policy {
         durations: Durations {
-            lease: Duration::from_millis(500),
+            lease: Duration::from_secs(15),
             attempt_timeout: Duration::from_secs(20),
             retention: Duration::from_mins(5),
             hold_for: Duration::from_mins(5),
@@ -176,7 +176,10 @@ async fn a_panic_in_an_attempt_leaves_it_uncertain_and_ends_its_waiters() {
     let store = Memory::new(Clock::system());
     let (panicked, claims) = (AtomicBool::new(false), AtomicUsize::new(usize::MAX));
     let store = Faulty { store, panicked, claims };
-    let Parts { executor, handler, budget, .. } = parts(Arc::new(store), &receiver, policy());
+    // Nobody renews it after the panic: what waits, waits for its end.
+    let mut policy = policy();
+    policy.durations.lease = Duration::from_millis(500);
+    let Parts { executor, handler, budget, .. } = parts(Arc::new(store), &receiver, policy);
     let copy = || executor.execute(keyed(1, &budget), &handler);
 
     let (first, second, third, ()) = tokio::join!(copy(), copy(), copy(), async {

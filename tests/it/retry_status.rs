@@ -54,13 +54,16 @@ async fn a_502_and_a_504_of_onceward_itself_are_replaced_wherever_they_come_from
     .await;
     let nobody =
         format!("[routes.away]\npath = \"/away\"\nupstream = \"http://127.0.0.1:{}\"", free_port());
-    let slow = format!(
-        "[routes.slow]\npath = \"/slow\"\nupstream = \"{}\"\nattempt_timeout = \"300ms\"",
-        receiver.url()
-    );
+    let route = |name: &str, setting: &str| {
+        let url = receiver.url();
+        format!("[routes.{name}]\npath = \"/{name}\"\nupstream = \"{url}\"\n{setting}")
+    };
+    let slow = route("slow", "attempt_timeout = \"1s\"");
+    let patient = route("patient", "answer_within = \"300ms\"");
     let onceward = Onceward::in_front_of(&receiver)
-        .defaults("retry_status = 429\nanswer_within = \"1s\"")
-        .routes(&format!("{nobody}\n{slow}"))
+        .defaults("retry_status = 429")
+        .routes(&format!("{nobody}\n{slow}\n{patient}"))
+        .in_memory()
         .expects_log(HELD)
         .start()
         .await;
@@ -74,7 +77,7 @@ async fn a_502_and_a_504_of_onceward_itself_are_replaced_wherever_they_come_from
         assert_eq!(reply.header(UPSTREAM_STATUS), None);
     }
     // The end of `answer_within`, while the attempt goes on.
-    onceward.sends(event("evt_3").to("/hooks")).await.is_in_flight(429);
+    onceward.sends(event("evt_3").to("/patient")).await.is_in_flight(429);
     gate.opens();
 }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use tokio::join;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
-use crate::support::{Fault, Gate, Onceward, Receiver, event};
+use crate::support::{Fault, Gate, Onceward, Receiver, Reply, event};
 
 const BROKEN: &str = "a write to its disk failed";
 /// The database says it too.
@@ -281,17 +281,12 @@ async fn a_slow_store_forwards_nothing_and_leaves_nothing_held_behind() {
     receiver.was_called(0);
     fault.ends().await;
     let began = Instant::now();
-    let copy = loop {
-        let copy = onceward.sends(event("evt_1")).await;
+    let is_executed = |copy: &Reply| {
         assert_ne!(copy.disposition(), "uncertain", "it is held: {copy:?}");
-        if copy.disposition() == "executed" {
-            break copy;
-        }
-        receiver.was_called(0);
-        assert!(began.elapsed() < Duration::from_secs(14), "before the lease would have ended");
-        // Not to wait for anything: the store needs its time to take the claim back.
-        sleep(Duration::from_millis(50)).await;
+        copy.disposition() == "executed"
     };
+    let copy = onceward.sends_until(&event("evt_1"), is_executed).await;
+    assert!(began.elapsed() < Duration::from_secs(14), "before the lease would have ended");
     copy.is_executed(200);
     receiver.was_called(1);
     let operation = onceward.operation(&copy.operation()).await.unwrap();

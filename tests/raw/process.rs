@@ -62,7 +62,7 @@ impl Onceward {
             if is_ready(admin).await {
                 return true;
             }
-            // There is nothing to wait for but another try.
+            // A look within a bounded wait: there is nothing to wait for but another try.
             sleep(Duration::from_millis(20)).await;
         }
     }

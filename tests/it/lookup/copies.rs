@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use rustix::process::Signal;
 
 use super::Asked;
-use crate::support::{Act, Answer, Gate, event};
+use crate::support::{Act, Answer, Gate, Reply, event};
 
 const CLAIMS: &str = "onceward_store_duration_seconds_count{call=\"claim\"}";
 const ABANDONED: &str = "operations of an earlier process are uncertain now";
@@ -70,8 +70,10 @@ async fn copies_that_wait_make_one_attempt_where_it_was_not_done() {
     )
     .await;
     let defaults = "when_in_flight = \"wait\"\nwaiters_max = 64\nattempt_timeout = \"1s\"";
-    let onceward = asked.with(defaults, "").start().await;
-    onceward.sends(event("evt_1")).await.is_executed_as("upstream-timeout", 504);
+    let onceward = asked.with(defaults, "").in_memory().start().await;
+    let first = onceward.sends(event("evt_1")).await;
+    first.is_executed_as("upstream-timeout", 504);
+    onceward.must_have_ended(&first.operation(), Duration::from_secs(1)).await;
     let replies = onceward.sends_copies(&event("evt_1"), 50).await;
     let executed = replies.iter().filter(|reply| reply.disposition() == "executed").count();
     assert_eq!(executed, 1);
@@ -112,19 +114,14 @@ async fn after_a_crash_in_a_look_up_another_copy_asks_c70() {
     assert!(cut_off.is_err(), "{cut_off:?}");
     onceward.ends().await;
     onceward.starts_again().await;
-    let found = async {
-        loop {
-            let reply = onceward.sends(event("evt_1")).await;
-            match reply.disposition() {
-                "replayed" => break,
-                // the look-up's lease outlives its holder
-                _ => reply.is_in_flight(409),
-            };
-            tokio::time::sleep(Duration::from_millis(100)).await;
+    let is_replayed = |reply: &Reply| {
+        if reply.disposition() != "replayed" {
+            // the look-up's lease outlives its holder
+            reply.is_in_flight(409);
         }
+        reply.disposition() == "replayed"
     };
-    let found = tokio::time::timeout(Duration::from_secs(20), found).await;
-    assert!(found.is_ok(), "nobody asks again");
+    onceward.sends_until(&event("evt_1"), is_replayed).await;
     assert_eq!((asked.attempts(), asked.lookups().len()), (1, 2));
 }
 
@@ -157,10 +154,8 @@ async fn a_late_outcome_counts_while_somebody_asks_c73() {
     let first = onceward.sends(event("evt_1"));
     let meanwhile = async {
         asked.receiver.has_counted(1).await;
-        // stopped past its lease, so that a copy sees it uncertain
-        onceward.signal(Signal::STOP);
-        tokio::time::sleep(Duration::from_millis(900)).await;
-        onceward.signal(Signal::CONT);
+        // past its lease, so that a copy sees it uncertain
+        onceward.stands_still(Duration::from_millis(900), || {}).await;
         let asking = onceward.sends(event("evt_1"));
         let settles = async {
             asked.receiver.has_counted(2).await;

@@ -1,6 +1,8 @@
 //! The training table of the problem: (A) a timeout with an unknown outcome, (B) a refusal before
 //! anything was accepted.
 
+use std::time::Duration;
+
 use tokio::net::TcpSocket;
 
 use super::{Asked, HELD, decision, is_held};
@@ -17,7 +19,7 @@ async fn a_timeout_is_held_and_a_look_up_that_finds_it_records_success_without_s
     )
     .await;
     let lookup = "done_when = { \"json:/status\" = \"processed\" }\nreference = \"json:/id\"";
-    let onceward = asked.with(SHORT, lookup).start().await;
+    let onceward = asked.with(SHORT, lookup).in_memory().start().await;
     let first = onceward.sends(event("evt_72")).await;
     first.is_executed_as("upstream-timeout", 504).comes_back();
     assert_eq!(onceward.state(&first.operation()).await, "uncertain");
@@ -48,8 +50,10 @@ async fn a_timeout_of_which_the_receiver_knows_nothing_is_attempted_again_once()
         |_, _| Answer::new(404, "").into(),
     )
     .await;
-    let onceward = asked.with(SHORT, "").start().await;
-    onceward.sends(event("evt_1")).await.is_executed_as("upstream-timeout", 504);
+    let onceward = asked.with(SHORT, "").in_memory().start().await;
+    let first = onceward.sends(event("evt_1")).await;
+    first.is_executed_as("upstream-timeout", 504);
+    onceward.must_have_ended(&first.operation(), Duration::from_secs(1)).await;
     let copy = onceward.sends(event("evt_1")).await;
     assert_eq!(copy.is_executed(201).text(), "second");
     onceward.sends(event("evt_1")).await.is_replayed(201);
@@ -74,9 +78,11 @@ async fn what_is_not_done_yet_is_not_sent_again_before_its_attempt_must_have_end
 async fn after_so_many_uncertain_attempts_it_is_asked_about_and_not_sent_again() {
     let asked = Asked::that(|_, _| Act::Hang, |_, _| Answer::new(404, "").into()).await;
     let defaults = "attempt_timeout = \"1s\"\nattempts_max = 2";
-    let onceward = asked.with(defaults, "").start().await;
+    let onceward = asked.with(defaults, "").in_memory().start().await;
     for _ in 0..2 {
-        onceward.sends(event("evt_1")).await.is_executed_as("upstream-timeout", 504);
+        let reply = onceward.sends(event("evt_1")).await;
+        reply.is_executed_as("upstream-timeout", 504);
+        onceward.must_have_ended(&reply.operation(), Duration::from_secs(1)).await;
     }
     is_held(&onceward, &onceward.sends(event("evt_1")).await, "not-done: answered 404").await;
     assert_eq!(asked.attempts(), 2);

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{
@@ -266,10 +265,7 @@ async fn a_superseded_holder_changes_nothing_and_its_sender_gets_what_was_decide
         .await;
     let meanwhile = async {
         receiver.has_counted(1).await;
-        onceward.signal(Signal::STOP);
-        // the lease runs out: time itself is what is waited for
-        tokio::time::sleep(Duration::from_millis(900)).await;
-        onceward.signal(Signal::CONT);
+        onceward.stands_still(Duration::from_millis(900), || {}).await;
         let id = onceward.sends(event("e")).await.is_uncertain().operation();
         let body = json!({ "outcome": "succeeded", "reason": "seen", "body": "decided" });
         told(&resolves(&onceward, &id, body).await);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{HELD, calls, forgetful, held, is_problem, told, types};
-use crate::support::{Event, Onceward, Receiver, Reply, event};
+use crate::support::{Event, Onceward, Receiver, Reply, a_later_millisecond, event};
 
 const COUNT: usize = 1050;
 
@@ -54,6 +54,7 @@ async fn pages_over_more_than_a_thousand_operations_join_without_gap_or_double()
     assert_eq!(found.iter().cloned().collect::<HashSet<_>>(), sent);
 
     // what comes in while somebody pages is newer than every page that is left
+    a_later_millisecond().await;
     let first = page(&onceward, "limit=500").await;
     sends_many(&onceward, "later", 20).await;
     let (rest, sizes) = pages(&onceward, 500, first["next"].as_str().unwrap()).await;
@@ -80,6 +81,7 @@ async fn a_list_is_of_one_route_state_and_age() {
     let onceward = Onceward::in_front_of(&receiver).routes(&other).expects_log(HELD).start().await;
     let uncertain = held(&onceward, "u").await;
     let elsewhere = onceward.sends(event("o").to("/other")).await.operation();
+    a_later_millisecond().await;
     let done = onceward.sends(event("fine")).await.is_executed(200).operation();
 
     for (query, expected) in [

@@ -13,7 +13,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::support::{Act, Answer, Event, Onceward, Receiver, Reply, event};
+use crate::support::{Act, Answer, Event, Onceward, Receiver, Reply, a_later_millisecond, event};
 
 /// What the log says of an operation that became uncertain.
 const HELD: &str = "nobody knows whether it was done";
@@ -28,9 +28,11 @@ async fn forgetful() -> Receiver {
     .await
 }
 
-/// An event that has become uncertain: its operation.
+/// An event that has become uncertain: its operation, which is older than what is sent after it.
 async fn held(onceward: &Onceward, id: &str) -> String {
-    onceward.sends(event(id)).await.is_executed_as("upstream-broken", 502).operation()
+    let held = onceward.sends(event(id)).await.is_executed_as("upstream-broken", 502).operation();
+    a_later_millisecond().await;
+    held
 }
 
 /// Calls the admin listener.

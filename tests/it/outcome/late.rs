@@ -3,20 +3,13 @@
 
 use std::time::Duration;
 
-use rustix::process::Signal;
-
 use super::{answered, standing};
 use crate::support::{Act, Answer, Gate, Onceward, Receiver, event};
 
 const LEASE: &str = "lease = \"300ms\"";
 
-/// Stops the process for far longer than the lease. Time itself is what is waited for.
-async fn is_stopped(onceward: &Onceward, meanwhile: impl FnOnce()) {
-    onceward.signal(Signal::STOP);
-    meanwhile();
-    tokio::time::sleep(Duration::from_millis(900)).await;
-    onceward.signal(Signal::CONT);
-}
+/// Far longer than the lease.
+const LONG: Duration = Duration::from_millis(900);
 
 #[tokio::test]
 async fn a_late_settle_counts_after_a_copy_has_seen_it_uncertain() {
@@ -35,7 +28,7 @@ async fn a_late_settle_counts_after_a_copy_has_seen_it_uncertain() {
     };
     let meanwhile = async {
         receiver.has_counted(1).await;
-        is_stopped(&onceward, || {}).await;
+        onceward.stands_still(LONG, || {}).await;
         let copy = onceward.sends(event("evt_1")).await;
         copy.is_uncertain();
         assert_eq!(onceward.state(&copy.operation()).await, "uncertain");
@@ -62,7 +55,7 @@ async fn an_answer_that_came_while_the_process_was_stopped_counts() {
         let onceward = Onceward::in_front_of(&receiver).defaults(LEASE).start().await;
         let stopped = async {
             receiver.has_counted(1).await;
-            is_stopped(&onceward, || gate.opens()).await;
+            onceward.stands_still(LONG, || gate.opens()).await;
         };
         let (first, ()) = tokio::join!(onceward.sends(event("evt_1")), stopped);
         first.is_executed(status);

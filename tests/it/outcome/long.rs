@@ -1,6 +1,6 @@
 //! Answers longer than `replay.body_bytes_max`.
 
-use super::{HELD, answered, is_held, standing, uncertain};
+use super::{HELD, SHORT, answered, is_held, standing, uncertain};
 use crate::support::{Act, Answer, Bare, BareReceiver, Gate, Onceward, Receiver, event};
 
 const LIMIT: &str = "[defaults.replay]\nbody_bytes_max = \"1KiB\"";
@@ -143,7 +143,8 @@ async fn a_long_failure_that_breaks_off_is_uncertain() {
 async fn a_long_failure_that_never_ends_is_uncertain() {
     let (receiver, _closed) = receiver_that_begins(500, false).await;
     let onceward = Onceward::in_front_of_url(&receiver.url())
-        .defaults(&format!("attempt_timeout = \"400ms\"\n{LIMIT}"))
+        .defaults(&format!("{SHORT}\n{LIMIT}"))
+        .in_memory()
         .expects_log(HELD)
         .start()
         .await;

@@ -16,6 +16,9 @@ use crate::support::{Event, Onceward, Reply};
 /// The text of the warning that an uncertain outcome leaves in the log.
 const HELD: &str = "nobody knows whether it was done";
 
+/// For attempts that end with their time. It is long beside what a busy machine needs to send one.
+const SHORT: &str = "attempt_timeout = \"1s\"";
+
 /// How the operation of an answer stands: its state, and how its latest attempt ended.
 async fn standing(onceward: &Onceward, reply: &Reply) -> Value {
     let operation = onceward.operation(&reply.operation()).await.expect("it is remembered");

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket};
 
-use super::{HELD, answered, never_sent, standing, uncertain};
+use super::{HELD, SHORT, answered, never_sent, standing, uncertain};
 use crate::support::{Answer, BareReceiver, Gate, Onceward, Receiver, event};
 
 #[tokio::test]
@@ -63,8 +63,7 @@ async fn a_connection_that_takes_too_long_is_a_failure() {
 async fn an_attempt_that_ends_before_it_is_connected_is_a_failure() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
-    let onceward =
-        Onceward::in_front_of_url(&url).defaults("attempt_timeout = \"200ms\"").start().await;
+    let onceward = Onceward::in_front_of_url(&url).defaults(SHORT).in_memory().start().await;
     let reply = onceward.sends(event("evt_1")).await;
     reply.is_executed_as("upstream-unreachable", 502);
     assert_eq!(standing(&onceward, &reply).await, never_sent(1, "timed-out"));

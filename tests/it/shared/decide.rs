@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 use super::server::Server;
 use super::{on_every_server, two_patient_proxies};
-use crate::support::{Act, Answer, Onceward, Receiver, event};
+use crate::support::{Act, Answer, Onceward, Receiver, a_later_millisecond, event};
 
 on_every_server! {
     what_is_held_is_listed_and_decided_by_api_and_by_command
@@ -33,7 +33,7 @@ async fn what_is_held_is_listed_and_decided_by_api_and_by_command<S: Server>() {
         let reply = a.sends(event(id)).await;
         held.push(reply.is_executed_as("upstream-broken", 502).operation());
         // newest first, to the millisecond
-        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        a_later_millisecond().await;
     }
     assert_eq!(listed(&b).await, [held[1].clone(), held[0].clone()]);
 

@@ -1,14 +1,12 @@
 //! The server came back without what it was told.
 
 use std::process::Stdio;
-use std::time::Duration;
 
 use tokio::process::Command;
-use tokio::time::timeout;
 
 use super::on_every_server;
 use super::server::Server;
-use crate::support::{Builder, Onceward, PostgresServer, Receiver, Reply, event};
+use crate::support::{Builder, Onceward, PostgresServer, Receiver, Reply, event, until};
 
 on_every_server! {
     an_emptied_store_takes_nothing_new_until_that_is_acknowledged_where_it_shall_stop
@@ -43,35 +41,23 @@ async fn acknowledged(onceward: &Onceward) -> String {
 /// The first answer but 503: the tables may have to be made anew, which takes a busy server longer
 /// than one call.
 async fn is_answered(onceward: &Onceward, name: &str) -> Reply {
-    let answered = async {
-        loop {
-            let reply = onceward.sends(event(name)).await;
-            if reply.status != 503 {
-                return reply;
-            }
-        }
-    };
-    timeout(Duration::from_secs(100), answered).await.expect("it goes on")
+    onceward.sends_until(&event(name), |reply| reply.status != 503).await
 }
 
 /// It has looked: what is so of no store is 0 from then on, and not absent.
 async fn says_that_all_is_well(onceward: &Onceward) {
     let line = "\nonceward_store_concerns{concern=\"epoch-changed\"} 0\n";
-    let says_so = async { while !onceward.get_admin("/metrics").await.text().contains(line) {} };
-    timeout(Duration::from_secs(100), says_so).await.expect("it has looked");
+    let has_line = async || onceward.get_admin("/metrics").await.text().contains(line);
+    until("it has looked", has_line).await;
 }
 
 /// It has looked and says so.
 async fn is_stopped(onceward: &Onceward) {
-    let says_so = async {
-        loop {
-            let ready = onceward.get_admin("/readyz").await;
-            if ready.status == 503 && ready.text() == EMPTY {
-                return;
-            }
-        }
+    let says_so = async || {
+        let ready = onceward.get_admin("/readyz").await;
+        ready.status == 503 && ready.text() == EMPTY
     };
-    timeout(Duration::from_secs(100), says_so).await.expect("it has stopped");
+    until("it has stopped", says_so).await;
     onceward.logs(LOST).await;
 }
 
@@ -81,6 +67,9 @@ async fn an_emptied_store_takes_nothing_new_until_that_is_acknowledged_where_it_
     let (server, receiver) = (S::start().await, Receiver::that_answers(200, "done\n").await);
     let builder = on(&server, &receiver, "stop");
     let (a, b) = (builder.clone().start().await, builder.clone().start().await);
+    for onceward in [&a, &b] {
+        onceward.becomes_ready().await;
+    }
     assert_eq!(acknowledged(&a).await, NOTHING);
     a.sends(event("evt_1")).await.is_executed(200);
     b.sends(event("evt_1")).await.is_replayed(200);
@@ -117,6 +106,7 @@ async fn a_database_that_was_truncated_goes_on_once_that_is_acknowledged() {
     let receiver = Receiver::that_answers(200, "done\n").await;
     let builder = on(&server, &receiver, "stop");
     let a = builder.clone().start().await;
+    a.becomes_ready().await;
     a.sends(event("evt_1")).await.is_executed(200);
     server.execute("TRUNCATE onceward.operations, onceward.epoch").await;
     let b = builder.start().await;
@@ -133,6 +123,7 @@ async fn a_database_that_was_truncated_goes_on_once_that_is_acknowledged() {
 async fn an_emptied_store_is_an_error_in_the_log_where_it_shall_go_on<S: Server>() {
     let (server, receiver) = (S::start().await, Receiver::that_answers(200, "done\n").await);
     let onceward = on(&server, &receiver, "continue").start().await;
+    onceward.becomes_ready().await;
     onceward.sends(event("evt_1")).await.is_executed(200);
     // for that it looks at what the store has
     assert_eq!(acknowledged(&onceward).await, NOTHING);
@@ -142,10 +133,9 @@ async fn an_emptied_store_is_an_error_in_the_log_where_it_shall_go_on<S: Server>
     let log = onceward.log();
     let line = log.iter().find(|line| line.to_string().contains(LOST)).unwrap();
     assert_eq!(line["level"], "ERROR");
-    let warned = async {
-        while !onceward.get_admin("/readyz").await.text().contains("warning: epoch-changed") {}
-    };
-    timeout(Duration::from_secs(100), warned).await.expect("it warns");
+    let warns =
+        async || onceward.get_admin("/readyz").await.text().contains("warning: epoch-changed");
+    until("it warns", warns).await;
     assert_eq!(acknowledged(&onceward).await, "acknowledged: claims are granted again\n");
     receiver.was_called(2);
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::join;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::Instant;
 
 use super::server::Server;
-use super::{on_every_server, two_patient_proxies, two_proxies};
-use crate::support::{Answer, Gate, Onceward, Receiver, event};
+use super::{on_every_server, two_patient_proxies, two_proxies, two_unready_proxies};
+use crate::support::{Answer, Gate, Onceward, Receiver, event, until};
 
 on_every_server! {
     without_its_server_it_starts_unready_and_recovers_by_itself
@@ -22,31 +22,17 @@ on_every_server! {
 }
 
 const CLAIMS: &str = "onceward_store_duration_seconds_count{call=\"claim\"}";
-
-async fn becomes_ready(onceward: &Onceward) {
-    let ready = async {
-        while onceward.get_admin("/readyz").await.status != 200 {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(Duration::from_secs(20), ready).await.expect("it becomes ready");
-}
+const RENEWALS: &str = "onceward_store_duration_seconds_count{call=\"renew\"}";
 
 /// What a sender does that tries again until it is answered with a success.
 async fn sent_until_done(onceward: &Onceward, id: &str) {
-    let done = async {
-        loop {
-            // a connection that breaks is a reason to come again too
-            if let Ok(reply) = onceward.try_sends(event(id)).await {
-                if reply.status == 200 {
-                    return;
-                }
-                assert!([409, 503].contains(&reply.status), "{reply:?}");
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
+    let is_done = async || {
+        // a connection that breaks is a reason to come again too
+        let Ok(reply) = onceward.try_sends(event(id)).await else { return false };
+        assert!([200, 409, 503].contains(&reply.status), "{reply:?}");
+        reply.status == 200
     };
-    timeout(Duration::from_secs(40), done).await.unwrap_or_else(|_| panic!("{id} is never done"));
+    until(&format!("{id} is done"), is_done).await;
 }
 
 /// How often each event came.
@@ -60,7 +46,7 @@ fn counts(receiver: &Receiver) -> HashMap<Vec<u8>, usize> {
 async fn without_its_server_it_starts_unready_and_recovers_by_itself<S: Server>() {
     let (mut server, receiver) = (S::start().await, Receiver::that_answers(200, "done\n").await);
     server.is_killed().await;
-    let (a, b) = two_proxies(&server, &receiver, "").await;
+    let (a, b) = two_unready_proxies(&server.toml(), &receiver, "").await;
     for onceward in [&a, &b] {
         assert_eq!(onceward.get_admin("/readyz").await.status, 503);
         assert_eq!(onceward.get_admin("/livez").await.status, 200);
@@ -69,8 +55,8 @@ async fn without_its_server_it_starts_unready_and_recovers_by_itself<S: Server>(
     }
     receiver.was_called(0);
     server.starts_again().await;
-    becomes_ready(&a).await;
-    becomes_ready(&b).await;
+    a.becomes_ready().await;
+    b.becomes_ready().await;
     a.sends(event("evt_1")).await.is_executed(200);
     b.sends(event("evt_1")).await.is_replayed(200);
     receiver.was_called(1);
@@ -92,7 +78,7 @@ async fn a_server_that_is_away_refuses_what_is_new_within_its_timeout<S: Server>
     assert!(a.metric("onceward_uncertain").await.is_nan(), "nobody knows how many are held");
     receiver.was_called(1);
     server.goes_on();
-    becomes_ready(&a).await;
+    a.becomes_ready().await;
     b.sends(event("evt_old")).await.is_replayed(200);
     for number in 0..50 {
         sent_until_done(&b, &format!("evt_{number}")).await;
@@ -122,7 +108,7 @@ async fn a_server_that_is_killed_under_load_loses_nothing_and_repeats_nothing<S:
     assert_eq!(counts.len(), 200);
     assert!(counts.values().all(|count| *count == 1), "{counts:?}");
     for onceward in [&a, &b] {
-        becomes_ready(onceward).await;
+        onceward.becomes_ready().await;
         assert_eq!(onceward.metric("onceward_uncertain").await, 0.0);
     }
     for id in &ids {
@@ -161,8 +147,8 @@ async fn an_upstream_that_is_slow_holds_no_connection_to_the_server<S: Server>()
     };
     let (executed, waited, ()) = join!(all(&a), all(&b), async {
         receiver.has_counted(20).await;
-        // longer than a lease: the renewals come through as well
-        sleep(Duration::from_secs(6)).await;
+        // longer than a lease: the renewals, three in each, come through as well
+        a.comes_to_count(RENEWALS, 20.0 * 4.0).await;
         gate.opens();
     });
     for reply in executed.iter().chain(&waited) {

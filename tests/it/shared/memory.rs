@@ -6,7 +6,7 @@ use futures_util::{StreamExt as _, stream};
 use super::server::Server;
 use super::{on_every_server, patient};
 use crate::support::http2::{Http2Sender, field, post};
-use crate::support::{Answer, Event, Onceward, Receiver, event};
+use crate::support::{Answer, Event, Onceward, Receiver, event, until};
 
 on_every_server! {
     replays_that_nobody_reads_stay_within_the_memory
@@ -47,9 +47,10 @@ async fn replays_that_nobody_reads_stay_within_the_memory<S: Server>() {
         .await;
     let asked = "onceward_requests_total{route=\"hooks\",disposition=\"replayed\"}";
     let refused = "onceward_requests_total{route=\"hooks\",disposition=\"refused\"}";
-    while onceward.metric(asked).await + onceward.metric(refused).await < 2_000.0 {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    until("all are answered", async || {
+        onceward.metric(asked).await + onceward.metric(refused).await >= 2_000.0
+    })
+    .await;
     let peak = onceward.peak_bytes();
     assert!(peak < BUDGET + BESIDE, "{} MiB", peak / MIB);
     drop(senders);

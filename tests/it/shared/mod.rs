@@ -12,7 +12,7 @@ mod unknown;
 mod unreadable;
 mod waiting;
 
-use crate::support::{Onceward, Receiver};
+use crate::support::{Builder, Onceward, Receiver};
 use server::Server;
 
 /// Makes a test of each promise, for each shared store.
@@ -61,22 +61,42 @@ async fn two_patient_proxies<S: Server>(
     receiver: &Receiver,
     defaults: &str,
 ) -> (Onceward, Onceward) {
-    two_proxies_on(&patient(server), receiver, defaults).await
+    two_ready_proxies(&patient(server), receiver, defaults).await
 }
 
-/// Two proxies in front of one receiver, on one store.
+/// Two proxies in front of one receiver, on one store that is there at first.
 async fn two_proxies<S: Server>(
     server: &S,
     receiver: &Receiver,
     defaults: &str,
 ) -> (Onceward, Onceward) {
-    two_proxies_on(&server.toml(), receiver, defaults).await
+    two_ready_proxies(&server.toml(), receiver, defaults).await
 }
 
-async fn two_proxies_on(store: &str, receiver: &Receiver, defaults: &str) -> (Onceward, Onceward) {
-    let mut builder = Onceward::in_front_of(receiver).store(store).defaults(defaults);
-    for text in EXPECTED {
-        builder = builder.expects_log(text);
-    }
+/// The store has been used by both: what it makes at first takes a busy server longer than one call.
+async fn two_ready_proxies(
+    store: &str,
+    receiver: &Receiver,
+    defaults: &str,
+) -> (Onceward, Onceward) {
+    let (one, other) = two_unready_proxies(store, receiver, defaults).await;
+    one.becomes_ready().await;
+    other.becomes_ready().await;
+    (one, other)
+}
+
+/// The same, whether or not their store is there.
+async fn two_unready_proxies(
+    store: &str,
+    receiver: &Receiver,
+    defaults: &str,
+) -> (Onceward, Onceward) {
+    let builder = expecting_trouble(Onceward::in_front_of(receiver).store(store));
+    let builder = builder.defaults(defaults);
     (builder.clone().start().await, builder.start().await)
+}
+
+/// A proxy that may say what comes of a store's trouble.
+fn expecting_trouble(builder: Builder) -> Builder {
+    EXPECTED.into_iter().fold(builder, Builder::expects_log)
 }

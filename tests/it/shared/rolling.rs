@@ -12,13 +12,13 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tokio::join;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
-use super::EXPECTED;
+use super::expecting_trouble;
 use super::server::Server as _;
 use crate::support::{
     Act, Answer, Event, Gate, Onceward, Receiver, RedisServer, Reply, Seen, client, event,
-    free_port, send,
+    free_port, send, until,
 };
 use crate::upstreams::server::Server;
 
@@ -35,13 +35,12 @@ const NO_STORE: &str = "onceward_refusals_total{route=\"hooks\",code=\"store-una
 /// A process on a port that it gets again after a restart.
 async fn proxy(redis: &RedisServer, receiver: &Receiver) -> Onceward {
     let listen = format!("127.0.0.1:{}", free_port());
-    let mut builder = Onceward::in_front_of(receiver)
+    let builder = Onceward::in_front_of(receiver)
         .variable("ONCEWARD_SERVER__LISTEN", &listen)
         .store(&redis.toml());
-    for text in EXPECTED {
-        builder = builder.expects_log(text);
-    }
-    builder.start().await
+    let onceward = expecting_trouble(builder).start().await;
+    onceward.becomes_ready().await;
+    onceward
 }
 
 /// The configuration that is shipped, on this port and in front of these servers.
@@ -108,21 +107,7 @@ fn counts(receiver: &Receiver) -> HashMap<String, usize> {
 
 /// Waits until the receiver has got an event.
 async fn has_come(receiver: &Receiver, id: &str) {
-    let come = async {
-        while !counts(receiver).contains_key(id) {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(Duration::from_secs(20), come).await.expect("the receiver gets it");
-}
-
-async fn is_ready(onceward: &Onceward) {
-    let ready = async {
-        while onceward.get_admin("/readyz").await.status != 200 {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(Duration::from_secs(20), ready).await.expect("it becomes ready");
+    until("the receiver gets it", async || counts(receiver).contains_key(id)).await;
 }
 
 /// Ends a process and starts it again, while others send. An event that it has in flight keeps it
@@ -139,7 +124,7 @@ async fn restarts(onceward: &mut Onceward, receiver: &Receiver, gate: &Gate, rou
     assert_eq!(onceward.ends().await.code(), Some(0));
     receiver.has_counted(receiver.count() + MORE_EVENTS).await;
     onceward.starts_again().await;
-    is_ready(onceward).await;
+    onceward.becomes_ready().await;
     let executed = "onceward_requests_total{route=\"hooks\",disposition=\"executed\"}";
     onceward.comes_to_count(executed, 10.0).await;
 }
@@ -200,8 +185,8 @@ async fn while_the_store_is_away_nginx_passes_the_503_on_and_leaves_no_process_o
     }
 
     redis.starts_again().await;
-    is_ready(&first).await;
-    is_ready(&second).await;
+    first.becomes_ready().await;
+    second.becomes_ready().await;
     for number in 0..4 {
         entry.sends(event(&format!("evt_{number}"))).await.is_executed(200);
     }

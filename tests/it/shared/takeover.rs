@@ -4,11 +4,10 @@
 use std::time::Duration;
 
 use rustix::process::Signal;
-use tokio::time::{sleep, timeout};
 
 use super::server::Server;
 use super::{on_every_server, two_proxies};
-use crate::support::{Act, Answer, Event, Gate, Onceward, RawSender, Receiver, Reply, event};
+use crate::support::{Act, Answer, Event, Gate, Onceward, RawSender, Receiver, event};
 
 on_every_server! {
     under_retry_another_process_takes_over_and_the_first_one_changes_nothing
@@ -35,31 +34,20 @@ async fn sent_and_stopped(onceward: &Onceward, receiver: &Receiver, copy: &Event
     sender
 }
 
-/// Sends copies until one is answered like this.
-async fn until(onceward: &Onceward, copy: &Event, disposition: &str) -> Reply {
-    let found = async {
-        loop {
-            let reply = onceward.sends(copy.clone()).await;
-            if reply.disposition() == disposition {
-                return reply;
-            }
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(Duration::from_secs(20), found).await.expect("it comes to that")
-}
+/// The lease runs out long before the upstream cannot be at it any more, so that it is seen held
+/// meanwhile.
+const RETRIES: &str = "lease = \"1s\"\nattempt_timeout = \"6s\"\nwhen_uncertain = \"retry\"";
 
 /// C73, C74, trap 7.
 async fn under_retry_another_process_takes_over_and_the_first_one_changes_nothing<S: Server>() {
     let (server, gate) = (S::start().await, Gate::default());
     let receiver = receiver_that_is_slow_at_first(&gate).await;
-    let settings = "lease = \"1s\"\nattempt_timeout = \"2s\"\nwhen_uncertain = \"retry\"";
-    let (a, b) = two_proxies(&server, &receiver, settings).await;
+    let (a, b) = two_proxies(&server, &receiver, RETRIES).await;
     let copy = event("evt_1");
     let mut first_sender = sent_and_stopped(&a, &receiver, &copy).await;
-    let held = until(&b, &copy, "uncertain").await;
+    let held = b.sends_until_it_is(&copy, "uncertain").await;
     receiver.was_called(1);
-    until(&b, &copy, "executed").await.is_executed(200);
+    b.sends_until_it_is(&copy, "executed").await.is_executed(200);
     receiver.was_called(2);
     let taken_over = b.operation(&held.operation()).await.unwrap();
 
@@ -87,16 +75,12 @@ async fn under_retry_another_process_takes_over_and_the_first_one_changes_nothin
 async fn of_fifty_racers_on_an_expired_lease_one_makes_the_next_attempt<S: Server>() {
     let (server, gate) = (S::start().await, Gate::default());
     let receiver = receiver_that_is_slow_at_first(&gate).await;
-    let settings = "lease = \"1s\"\nattempt_timeout = \"2s\"\nwhen_uncertain = \"retry\"";
-    let (a, b) = two_proxies(&server, &receiver, settings).await;
+    let (a, b) = two_proxies(&server, &receiver, RETRIES).await;
+    let (c, _) = two_proxies(&server, &receiver, &format!("{RETRIES}\nhold_for = \"1h\"")).await;
     let copy = event("evt_1");
     let _sender = sent_and_stopped(&a, &receiver, &copy).await;
-    let settings = format!("{settings}\nhold_for = \"1h\"");
-    let (c, _) = two_proxies(&server, &receiver, &settings).await;
-    let id = until(&b, &copy, "uncertain").await.operation();
-    // until the upstream cannot be at it any more
-    let ends_in = b.sends(copy.clone()).await.retry_after();
-    sleep(Duration::from_secs(ends_in)).await;
+    let id = b.sends_until_it_is(&copy, "uncertain").await.operation();
+    b.must_have_ended(&id, Duration::from_secs(6)).await;
     let (one, other) = tokio::join!(b.sends_copies(&copy, 25), c.sends_copies(&copy, 25));
     let executed =
         one.iter().chain(&other).filter(|reply| reply.disposition() == "executed").count();
@@ -114,7 +98,7 @@ async fn under_hold_a_late_outcome_counts_and_is_replayed_elsewhere<S: Server>()
     let (a, b) = two_proxies(&server, &receiver, "lease = \"1s\"").await;
     let copy = event("evt_1");
     let _sender = sent_and_stopped(&a, &receiver, &copy).await;
-    let id = until(&b, &copy, "uncertain").await.operation();
+    let id = b.sends_until_it_is(&copy, "uncertain").await.operation();
     gate.opens();
     a.signal(Signal::CONT);
     b.comes_to_be(&id, "succeeded").await;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::server::Server;
-use super::{EXPECTED, on_every_server, two_patient_proxies};
-use crate::support::{Act, Answer, Builder, Gate, Onceward, Receiver, RedisServer, event};
+use super::{expecting_trouble, on_every_server, two_patient_proxies};
+use crate::support::{Act, Answer, Builder, Gate, Onceward, Receiver, RedisServer, Reply, event};
 
 on_every_server! {
     a_timeout_is_held_and_a_look_up_that_finds_it_does_not_send_again
@@ -98,10 +98,8 @@ async fn a_look_up_whose_finding_could_not_be_recorded_does_not_keep_others_from
     .await;
     let server = RedisServer::start().await;
     let lasting = asking(&receiver).replace("\"20s\"", "\"1m\"");
-    let mut builder = Onceward::in_front_of(&receiver).store(&server.toml()).defaults(&lasting);
-    for text in EXPECTED {
-        builder = builder.expects_log(text);
-    }
+    let builder = Onceward::in_front_of(&receiver).store(&server.toml()).defaults(&lasting);
+    let builder = expecting_trouble(builder);
     let lost = "what a look-up has found could not be recorded";
     let onceward = builder.expects_log(lost).start().await;
     onceward.sends(event("evt_1")).await.is_executed_as("upstream-timeout", 504);
@@ -114,16 +112,15 @@ async fn a_look_up_whose_finding_could_not_be_recorded_does_not_keep_others_from
     reply.is_uncertain();
     onceward.logs(lost).await;
     server.does("CONFIG SET maxmemory 0").await;
-    let replayed = async {
-        loop {
-            let reply = onceward.sends(event("evt_1")).await;
-            if reply.status == 200 {
-                return reply;
-            }
+    let is_done = |reply: &Reply| {
+        if reply.status != 200 {
             reply.is_in_flight(409);
         }
+        reply.status == 200
     };
-    timeout(Duration::from_secs(40), replayed).await.unwrap().is_replayed(200);
+    let copy = event("evt_1");
+    let waits = timeout(Duration::from_secs(40), onceward.sends_until(&copy, is_done));
+    waits.await.expect("before the look-up's lease ends").is_replayed(200);
     assert_eq!((receiver.count(), asked(&receiver)), (3, 2));
 }
 
@@ -146,22 +143,16 @@ async fn the_steps_that_have_succeeded_are_not_run_again_by_another_process<S: S
             .expects_log("the store is not safe")
             .expects_log(HELD);
     let (mut a, b) = (builder.clone().start().await, builder.start().await);
+    for onceward in [&a, &b] {
+        onceward.becomes_ready().await;
+    }
     let (cut_off, ()) = tokio::join!(a.try_sends(event("evt_1")), async {
         mail.has_counted(1).await;
         a.signal(rustix::process::Signal::KILL);
     });
     assert!(cut_off.is_err(), "{cut_off:?}");
     a.ends().await;
-    let goes_on = async {
-        loop {
-            let reply = b.sends(event("evt_1")).await;
-            if reply.disposition() == "executed" {
-                break reply;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-    };
-    let reply = tokio::time::timeout(std::time::Duration::from_secs(20), goes_on).await.unwrap();
+    let reply = b.sends_until_it_is(&event("evt_1"), "executed").await;
     assert_eq!(reply.is_executed(200).text(), "mail");
     assert_eq!((charge.count(), mail.count()), (1, 2));
 }

@@ -1,11 +1,8 @@
 //! The record of an operation is damaged while its attempt runs.
 
-use std::time::Duration;
-
 use tokio::join;
-use tokio::time::timeout;
 
-use super::EXPECTED;
+use super::expecting_trouble;
 use crate::support::{Gate, Onceward, Receiver, RedisServer, event};
 
 const GIVEN_UP: &str = "an outcome is given up";
@@ -58,8 +55,7 @@ async fn ends_and_frees_its_place(steps: bool) {
     }
     onceward.logs(GIVEN_UP).await;
     assert_eq!(onceward.metric("onceward_unrecorded_total").await, 1.0);
-    let other = async { while onceward.sends(event("evt_2")).await.status == 503 {} };
-    timeout(Duration::from_secs(20), other).await.expect("its place is free");
+    onceward.sends_until(&event("evt_2"), |reply| reply.status != 503).await;
     let copy = onceward.sends(event("evt_1")).await;
     copy.is_refused(503, "store-unavailable").comes_back();
     receiver.was_called(2);
@@ -81,14 +77,11 @@ async fn a_claim_without_a_reply_is_not_withdrawn_for_ever_from_a_record_that_ca
     const ENDED: &str = "a claim without a reply is not withdrawn";
     let server = RedisServer::start().await;
     let receiver = Receiver::that_answers(500, "no\n").await;
-    let mut builder = Onceward::in_front_of(&receiver)
+    let builder = Onceward::in_front_of(&receiver)
         .store(&format!("[store.redis]\nurls = [\"{}\"]", server.url()))
         .defaults("lease = \"1s\"")
         .expects_log(ENDED);
-    for text in EXPECTED {
-        builder = builder.expects_log(text);
-    }
-    let onceward = builder.start().await;
+    let onceward = expecting_trouble(builder).start().await;
     let operation = onceward.sends(event("evt_1")).await.is_executed(500).operation();
     is_damaged(&server, &operation).await;
     server.pauses();

@@ -225,11 +225,8 @@ async fn a_sender_without_ids_has_an_uncertain_change_held_until_it_must_have_en
     let first = onceward.sends(change("/short", "tr_2")).await;
     first.is_executed_as("upstream-broken", 502);
     // It is told when to come back.
-    let mut copy = onceward.sends(change("/short", "tr_2")).await;
-    while copy.disposition() == "uncertain" {
-        copy = onceward.sends(change("/short", "tr_2")).await;
-    }
-    copy.is_executed(200);
+    let is_told = |copy: &Reply| copy.disposition() != "uncertain";
+    onceward.sends_until(&change("/short", "tr_2"), is_told).await.is_executed(200);
     assert_eq!(receiver.seen().pop().unwrap().header("onceward-attempt"), Some("2"));
     receiver.was_called(3);
 }

@@ -1,7 +1,7 @@
 //! All at the same time.
 
 use super::{HELD, NAMES, Three, standing};
-use crate::support::{Act, Answer, Gate, event};
+use crate::support::{Act, Answer, Gate, event, until};
 
 const AT_ONCE: &str = "steps_at_once = true";
 
@@ -25,12 +25,8 @@ async fn all_run_at_the_same_time_and_the_sender_waits_for_all() {
         for (index, gate) in gates.iter().enumerate().rev() {
             gate.opens();
             if index > 0 {
-                let is_done = async {
-                    while standing(&onceward, &id).await[index] != "succeeded" {
-                        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-                    }
-                };
-                tokio::time::timeout(std::time::Duration::from_secs(20), is_done).await.unwrap();
+                let is_done = async || standing(&onceward, &id).await[index] == "succeeded";
+                until("the step is done", is_done).await;
             }
         }
     };

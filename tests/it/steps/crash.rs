@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use tokio::time::sleep;
 
 use super::{ABANDONED, HELD, NAMES, Three, standing};
-use crate::support::{Act, Onceward, event};
+use crate::support::{Act, Onceward, Reply, event, until};
 
 /// Sends an event and kills the process as soon as the receiver of a step has read it.
 async fn is_killed_in(onceward: &mut Onceward, three: &Three, place: usize) {
@@ -36,15 +36,11 @@ async fn after_a_crash_in_a_step_it_is_uncertain_and_no_other_step_is_run_c70() 
                 let (cut_off, ()) = tokio::join!(onceward.try_sends(event("evt_1")), async {
                     three.receivers[place].has_counted(1).await;
                     let id = onceward.sends(event("evt_1")).await.operation();
-                    let done = async {
-                        let others = |states: &[String; 3]| {
-                            states.iter().filter(|state| *state == "succeeded").count() == 2
-                        };
-                        while !others(&standing(&onceward, &id).await) {
-                            sleep(Duration::from_millis(5)).await;
-                        }
-                    };
-                    tokio::time::timeout(Duration::from_secs(20), done).await.unwrap();
+                    until("the others are done", async || {
+                        let states = standing(&onceward, &id).await;
+                        states.iter().filter(|state| *state == "succeeded").count() == 2
+                    })
+                    .await;
                     onceward.signal(Signal::KILL);
                 });
                 assert!(cut_off.is_err(), "{cut_off:?}");
@@ -74,17 +70,13 @@ async fn after_a_crash_the_sequence_goes_on_where_it_was_cut_off_c125() {
         let builder = three.with("when_uncertain = \"retry\"\nattempt_timeout = \"1s\"");
         let mut onceward = builder.expects_log(ABANDONED).expects_log(HELD).start().await;
         is_killed_in(&mut onceward, &three, place).await;
-        let goes_on = async {
-            loop {
-                let reply = onceward.sends(event("evt_1")).await;
-                if reply.disposition() == "executed" {
-                    break reply;
-                }
+        let goes_on = |reply: &Reply| {
+            if reply.disposition() != "executed" {
                 reply.is_uncertain();
-                sleep(Duration::from_millis(50)).await;
             }
+            reply.disposition() == "executed"
         };
-        let reply = tokio::time::timeout(Duration::from_secs(20), goes_on).await.unwrap();
+        let reply = onceward.sends_until(&event("evt_1"), goes_on).await;
         assert_eq!(reply.is_executed(200).text(), "mail");
         let expected = [0, 1, 2].map(|index| if index == place { 2 } else { 1 });
         assert_eq!(three.counts(), expected, "{slow}");
@@ -107,7 +99,7 @@ async fn no_step_runs_twice_however_often_the_process_is_killed_c70() {
     for round in 0..rounds() {
         let sent = event(&format!("evt_{round}"));
         let (_cut_off, ()) = tokio::join!(onceward.try_sends(sent.clone()), async {
-            // a random moment is what is wanted here
+            // time itself is what is waited for: the kill comes at another moment in each round
             sleep(Duration::from_micros(round * 700 % 9_000)).await;
             onceward.signal(Signal::KILL);
         });

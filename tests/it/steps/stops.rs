@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rustix::process::Signal;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::{HELD, NAMES, Three, standing};
 use crate::support::{Act, Answer, Gate, event};
@@ -55,9 +55,7 @@ async fn a_late_outcome_of_a_step_counts_and_the_next_ones_run_c73() {
     let onceward = three.with("").defaults("lease = \"300ms\"").start().await;
     let meanwhile = async {
         three.receivers[1].has_counted(1).await;
-        onceward.signal(Signal::STOP);
-        sleep(Duration::from_millis(900)).await;
-        onceward.signal(Signal::CONT);
+        onceward.stands_still(Duration::from_millis(900), || {}).await;
         let id = onceward.sends(event("evt_1")).await.is_uncertain().operation();
         assert_eq!(standing(&onceward, &id).await, ["succeeded", "uncertain", "waiting"]);
         gate.opens();

@@ -1,5 +1,7 @@
 //! An uncertain step goes by its own policy.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::{HELD, Three, standing};
@@ -81,7 +83,9 @@ async fn a_step_that_may_be_sent_again_is_while_another_would_be_held() {
     .expects_log(HELD)
     .start()
     .await;
-    onceward.sends(event("evt_1")).await.is_executed_as("upstream-timeout", 504);
+    let first = onceward.sends(event("evt_1")).await;
+    first.is_executed_as("upstream-timeout", 504);
+    onceward.must_have_ended(&first.operation(), Duration::from_secs(1)).await;
     onceward.sends(event("evt_1")).await.is_executed_as("upstream-broken", 502);
     onceward.sends(event("evt_1")).await.is_uncertain();
     assert_eq!(three.counts(), [1, 2, 1]);

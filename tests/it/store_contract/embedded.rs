@@ -99,7 +99,7 @@ async fn s11_a_second_opening_is_refused_and_names_the_directory() {
     let one = OnDisk::start().await;
     let began = Clock::system().moment();
     let refused = open(one.directory.path(), &one.clock).unwrap_err();
-    assert!(began.until(Clock::system().moment()) < Duration::from_secs(1));
+    assert!(began.until(Clock::system().moment()) < Duration::from_secs(10));
     assert!(matches!(refused, OpenError::InUse { .. }), "{refused:?}");
     assert!(refused.to_string().contains(one.directory.path().to_str().unwrap()), "{refused}");
     // and does the first no harm

@@ -2,6 +2,7 @@
 //! the call may have taken effect, never a free key; and all is well when the server is.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use onceward::clock::Clock;
@@ -18,10 +19,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::listing::ALL;
 use super::redis::{listens, that_waits};
 use super::support::{RETENTION, answer, attempted, claim_on, copy_of, end_of, granted, order};
-use crate::support::{RedisServer, settings};
-
-/// Longer than it takes to connect anew.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::support::{PATIENCE, RedisServer, settings, until};
 
 fn store_with(settings: &Settings) -> Arc<dyn Store> {
     open(settings, Clock::system()).unwrap()
@@ -45,19 +43,15 @@ pub(super) async fn is_turned_away(store: &dyn Store, key: &str) -> &'static str
 
 /// Claims and settles new operations until the store works.
 pub(super) async fn works_again(store: &dyn Store) {
-    let works = async {
-        for n in 0.. {
-            let order = order(&format!("again {n}"));
-            let request = claim_on(&order);
-            if let Ok(Claimed::Granted(Grant { attempt, .. })) = store.apply(request.clone()).await
-                && store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.is_ok()
-            {
-                return;
-            }
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(PATIENCE, works).await.expect("the store works again by itself");
+    let tries = AtomicUsize::new(0);
+    until("the store works again by itself", async || {
+        let order = order(&format!("again {}", tries.fetch_add(1, Ordering::Relaxed)));
+        let request = claim_on(&order);
+        let claimed = store.apply(request.clone()).await;
+        let Ok(Claimed::Granted(Grant { attempt, .. })) = claimed else { return false };
+        store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.is_ok()
+    })
+    .await;
 }
 
 fn record(id: OperationId) -> String {
@@ -462,6 +456,7 @@ async fn far_away(server: &RedisServer, delay: Duration) -> String {
             tokio::spawn(async move {
                 let mut reply = vec![0; 65_536];
                 while let Ok(length @ 1..) = replies.read(&mut reply).await {
+                    // A server that is far away: that is what is tested.
                     sleep(delay).await;
                     if told.write_all(&reply[..length]).await.is_err() {
                         break;

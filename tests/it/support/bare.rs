@@ -100,10 +100,21 @@ impl Bare {
 
     /// Writes byte after byte, with a pause after each, until the proxy closes the connection.
     pub async fn drips(&mut self, bytes: &[u8], pause: Duration) {
-        for byte in bytes.iter().cycle() {
-            if !self.writes(&[*byte]).await {
+        self.writes_slowly(bytes.chunks(1).cycle(), pause).await;
+    }
+
+    /// Writes the same piece again and again, with a pause after each, until the proxy closes the
+    /// connection.
+    pub async fn repeats(&mut self, piece: &[u8], pause: Duration) {
+        self.writes_slowly(std::iter::repeat(piece), pause).await;
+    }
+
+    async fn writes_slowly<'b>(&mut self, pieces: impl Iterator<Item = &'b [u8]>, pause: Duration) {
+        for piece in pieces {
+            if !self.writes(piece).await {
                 return;
             }
+            // It is slow: that is what is tested.
             tokio::time::sleep(pause).await;
         }
     }

@@ -17,7 +17,8 @@ use onceward::upstream::{TrustStore, TrustedProxies};
 use rustls::RootCertStore;
 use tokio::task::JoinHandle;
 
-use super::onceward::{client, metric, send};
+use super::onceward::{client, send};
+use super::scraper::metric;
 use super::{Event, Reply};
 
 /// A proxy on a socket of its own.

@@ -14,6 +14,7 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::scraper::{Scraper, metric};
 use super::{Event, RawSender, Receiver, Reply};
 
 /// What a process is started with.
@@ -52,6 +53,12 @@ impl Builder {
     pub fn store(mut self, toml: &str) -> Self {
         self.store = Some(toml.to_owned());
         self
+    }
+
+    /// A store in memory: a short attempt, whose time counts from its claim, loses none of it to a disk
+    /// that is busy.
+    pub fn in_memory(self) -> Self {
+        self.store("[store.memory]").expects_log("the store is in memory")
     }
 
     /// A variable of the process's environment.
@@ -104,8 +111,10 @@ impl Builder {
             spawn(serve(&file), &self.variables, Arc::clone(&log)).await;
         let [address, admin] = listening;
         let client = client();
-        let (builder, directory) = (self, Some(directory));
-        Onceward { builder, directory, child, address, admin, log, reading, client }
+        let builder = self;
+        let directory = Some(directory);
+        let scraper = Scraper::default();
+        Onceward { builder, directory, child, address, admin, log, reading, client, scraper }
     }
 }
 
@@ -120,6 +129,7 @@ pub struct Onceward {
     log: Arc<Mutex<Vec<Value>>>,
     reading: JoinHandle<()>,
     client: reqwest::Client,
+    scraper: Scraper,
 }
 
 impl Onceward {
@@ -190,58 +200,9 @@ impl Onceward {
         operation["state"].as_str().unwrap().to_owned()
     }
 
-    /// Waits until an operation is in this state.
-    pub async fn comes_to_be(&self, id: &str, state: &str) {
-        let found = async {
-            while self.operation(id).await.is_none_or(|found| found["state"] != state) {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let waited = timeout(Duration::from_secs(20), found).await;
-        assert!(
-            waited.is_ok(),
-            "`{id}` does not come to be {state}: {:?}",
-            self.operation(id).await
-        );
-    }
-
-    /// Waits until nothing is remembered of an operation.
-    pub async fn forgets(&self, id: &str) {
-        let gone = async {
-            while self.operation(id).await.is_some() {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        timeout(Duration::from_secs(20), gone).await.expect("it is forgotten");
-    }
-
     /// A line of the metrics, such as `onceward_superseded_total` with its labels; 0 if absent.
     pub async fn metric(&self, line: &str) -> f64 {
-        let url = format!("http://{}/metrics", self.admin);
-        let page = self.client.get(url).send().await.unwrap().text().await.unwrap();
-        metric(&page, line)
-    }
-
-    /// Waits until a line of the metrics has come to this value, or beyond it.
-    pub async fn comes_to_count(&self, line: &str, value: f64) {
-        let found = async {
-            while self.metric(line).await < value {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let waited = timeout(Duration::from_secs(20), found).await;
-        assert!(waited.is_ok(), "`{line}` is {} instead of {value}", self.metric(line).await);
-    }
-
-    /// Waits until a line of the metrics has come down to this value, or below it.
-    pub async fn comes_down_to(&self, line: &str, value: f64) {
-        let found = async {
-            while self.metric(line).await > value {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let waited = timeout(Duration::from_mins(1), found).await;
-        assert!(waited.is_ok(), "`{line}` is {} instead of {value}", self.metric(line).await);
+        metric(&self.scraper.page(self.admin).await, line)
     }
 
     /// The most memory that the process has had in use so far.
@@ -267,17 +228,6 @@ impl Onceward {
 
     pub fn log(&self) -> Vec<Value> {
         self.log.lock().unwrap().clone()
-    }
-
-    /// Waits until a line of the log holds this text.
-    pub async fn logs(&self, text: &str) {
-        let found = async {
-            while !self.log().iter().any(|line| line.to_string().contains(text)) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let waited = timeout(Duration::from_secs(20), found).await;
-        assert!(waited.is_ok(), "no `{text}` in {:#?}", self.log());
     }
 
     pub fn directory(&self) -> PathBuf {
@@ -325,6 +275,7 @@ impl Onceward {
         let (child, [address, admin], reading) =
             spawn(command, &self.builder.variables, Arc::clone(&self.log)).await;
         (self.child, self.address, self.admin, self.reading) = (child, address, admin, reading);
+        self.scraper = Scraper::default();
     }
 
     fn unexpected(&self) -> Vec<Value> {
@@ -374,12 +325,6 @@ pub async fn send(
         request = request.header(name, value);
     }
     Ok(Reply::of(request.send().await?).await)
-}
-
-/// The value of a line of the metrics; 0 if there is none.
-pub(super) fn metric(page: &str, line: &str) -> f64 {
-    let found = page.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(' '));
-    found.map_or(0.0, |value| value.parse().unwrap())
 }
 
 fn serve(file: &Path) -> Command {

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, getuid, kill_process};
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls, Row};
 
-use super::{ServerClock, free_port};
+use super::{ServerClock, free_port, until};
 
 /// The password of the server's user; nothing may ever show it.
 pub const PASSWORD: &str = "hunter2-of-the-database";
@@ -73,7 +73,10 @@ impl PostgresServer {
         let standby = Self::on_free_port(directory, self.options.clone(), None);
         let client = self.client().await;
         let streams = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'";
-        while client.query_one(streams, &[]).await.unwrap().get::<_, i64>(0) == 0 {}
+        until("the standby streams", async || {
+            client.query_one(streams, &[]).await.unwrap().get::<_, i64>(0) > 0
+        })
+        .await;
         standby
     }
 
@@ -265,6 +268,7 @@ impl Drop for Process {
             if self.child.try_wait().is_ok_and(|ended| ended.is_some()) {
                 return;
             }
+            // What is dropped cannot await: it looks again and again, with an end.
             #[expect(clippy::disallowed_methods, reason = "it is given time to end its sessions")]
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -251,6 +251,7 @@ async fn serve(mut stream: TcpStream, connection: usize, shared: Arc<Shared>) {
         match end {
             End::Stay => {}
             End::Close => return,
+            // The server closes after a while: that is what is tested.
             End::CloseAfter(pause) => return tokio::time::sleep(pause).await,
             End::Hang => {
                 let mut rest = [0; 64];
@@ -266,6 +267,7 @@ async fn in_its_time(mut act: Act) -> Act {
     loop {
         act = match act {
             Act::After(pause, then) => {
+                // The upstream is slow: that is what is tested.
                 tokio::time::sleep(pause).await;
                 *then
             }

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
@@ -13,15 +14,14 @@ use redis::Value;
 use redis::aio::MultiplexedConnection;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
-use super::ServerClock;
+use super::{PATIENCE, ServerClock, until};
 
-/// Longer than a server needs to start.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// Between two looks at a server that is about to do something.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Somebody else may take a port between the look at it and the start of a server.
+const STARTS_MAX: usize = 20;
 
 /// A server. It is killed when it is dropped.
 #[derive(Debug)]
@@ -60,7 +60,13 @@ impl RedisServer {
 
     /// One with further arguments.
     pub async fn start_with(arguments: &[&str]) -> Self {
-        Self::launch("redis-server", free_port(), arguments, None).await
+        for _ in 0..STARTS_MAX {
+            let started = Self::try_launch("redis-server", free_port(), arguments, None);
+            if let Some(server) = started.await {
+                return server;
+            }
+        }
+        panic!("no server starts with {arguments:?}");
     }
 
     /// Another program, on a port, with the arguments of a server.
@@ -70,6 +76,16 @@ impl RedisServer {
         arguments: &[&str],
         clock: Option<ServerClock>,
     ) -> Self {
+        let started = Self::try_launch(program, port, arguments, clock).await;
+        started.expect("it starts, and does not end")
+    }
+
+    async fn try_launch(
+        program: &'static str,
+        port: u16,
+        arguments: &[&str],
+        clock: Option<ServerClock>,
+    ) -> Option<Self> {
         let directory = TempDir::new().unwrap();
         let mut all: Vec<String> = arguments.iter().map(|&argument| argument.into()).collect();
         if !arguments.contains(&"--port") {
@@ -80,8 +96,7 @@ impl RedisServer {
         }
         let process = run(program, directory.path(), &all, clock.as_ref());
         let mut server = Self { port, program, directory, arguments: all, clock, process };
-        server.is_up().await;
-        server
+        server.is_up().await.then_some(server)
     }
 
     /// Its clock.
@@ -98,22 +113,16 @@ impl RedisServer {
         settings(&[&self.url()])
     }
 
-    async fn is_up(&mut self) {
-        let up = async {
-            while !self.accepts().await {
-                assert_eq!(self.process.try_wait().unwrap(), None, "it ended; see its log");
-                sleep(LOOK_EVERY).await;
-            }
-        };
-        timeout(PATIENCE, up).await.expect("the server starts");
-    }
-
-    async fn accepts(&self) -> bool {
-        let Ok(stream) = tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await else {
-            return false;
-        };
-        drop(stream);
-        true
+    /// Waits until it accepts connections. Whether it does; else it has ended.
+    async fn is_up(&mut self) -> bool {
+        let address = ("127.0.0.1", self.port);
+        let process = Mutex::new(&mut self.process);
+        let has_ended = || process.lock().unwrap().try_wait().unwrap().is_some();
+        until("the server is up", async || {
+            has_ended() || TcpStream::connect(address).await.is_ok()
+        })
+        .await;
+        !has_ended()
     }
 
     /// A connection of the test's own.
@@ -179,7 +188,7 @@ impl RedisServer {
     pub async fn comes_back(&mut self) {
         let (program, directory) = (self.program, self.directory.path());
         self.process = run(program, directory, &self.arguments, self.clock.as_ref());
-        self.is_up().await;
+        assert!(self.is_up().await, "it ended; see its log");
     }
 }
 

@@ -1,17 +1,14 @@
 //! Redis servers that belong together: a master with replicas and sentinels, a cluster.
 
 use std::process::Stdio;
-use std::time::Duration;
 
 use onceward::store::redis::{Mode, Settings};
 use tempfile::TempDir;
 use tokio::process::Command;
-use tokio::time::{sleep, timeout};
 
 use super::redis::{RedisServer, free_port, settings};
+use super::until;
 
-const PATIENCE: Duration = Duration::from_secs(30);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// What sentinels and nodes take for death.
 const SILENCE_MILLIS: &str = "2000";
 
@@ -34,16 +31,6 @@ pub struct Guarded {
 #[derive(Debug)]
 pub struct RedisCluster {
     pub nodes: Vec<RedisServer>,
-}
-
-/// Waits until something is so.
-pub async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
-    let looks = async {
-        while !is_so().await {
-            sleep(LOOK_EVERY).await;
-        }
-    };
-    timeout(PATIENCE, looks).await.unwrap_or_else(|_| panic!("not yet: {what}"));
 }
 
 impl Replicated {

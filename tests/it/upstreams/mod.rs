@@ -11,13 +11,12 @@ use futures_util::future::join_all;
 
 use crate::support::{Builder, Onceward, event};
 
-/// The warning of the store that these tests take: it is not what is tested.
-const IN_MEMORY: &str = "the store is in memory";
 /// The text of the warning that an uncertain outcome leaves in the log.
 const HELD: &str = "nobody knows whether it was done";
 
+/// The store is not what is tested.
 fn in_front_of(url: &str) -> Builder {
-    Onceward::in_front_of_url(url).store("[store.memory]").expects_log(IN_MEMORY)
+    Onceward::in_front_of_url(url).in_memory()
 }
 
 /// Sends so many events from so many senders at a time. Gives how many were not executed with 200.

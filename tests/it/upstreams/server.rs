@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustls::ServerConfig;
@@ -14,11 +13,10 @@ use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy, split};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
-use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::install;
-use crate::support::{Authority, free_port};
+use crate::support::{Authority, free_port, until};
 
 /// A server as a process, with its children.
 #[derive(Debug)]
@@ -132,13 +130,8 @@ impl Server {
         command.kill_on_drop(true);
         let process = command.spawn().expect("the server is installed");
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let listens = async {
-            while TcpStream::connect(address).await.is_err() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        let started = timeout(Duration::from_mins(1), listens).await;
-        assert!(started.is_ok(), "it does not listen: {command:?}");
+        let listens = async || TcpStream::connect(address).await.is_ok();
+        until(&format!("it listens: {command:?}"), listens).await;
         Self { address, process, _files: files }
     }
 }

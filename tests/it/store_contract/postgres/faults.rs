@@ -9,19 +9,16 @@ use onceward::operation::state::{Claimed, OperationState, Renewal, Renewed, Sett
 use onceward::store::postgres::Settings;
 use onceward::store::{Error, Store, StoreExt as _};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::{Served, open, settings};
 use crate::store_contract::support::{
     LEASE, RETENTION, attempted, claim_on, copy_of, end_of, granted, order,
 };
-use crate::support::PostgresServer;
+use crate::support::{PostgresServer, until};
 
 /// A call's time in these tests.
 const TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Longer than any call takes, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A store that gives up soon.
 fn impatient(server: &PostgresServer) -> Arc<dyn Store> {
@@ -30,12 +27,9 @@ fn impatient(server: &PostgresServer) -> Arc<dyn Store> {
 
 /// Tries until the server is there again.
 async fn granted_again(store: &dyn Store, key: &str) {
-    let tries = async {
-        while !matches!(store.apply(claim_on(&order(key))).await, Ok(Claimed::Granted(_))) {
-            tokio::task::yield_now().await;
-        }
-    };
-    timeout(PATIENCE, tries).await.unwrap();
+    let is_granted =
+        async || matches!(store.apply(claim_on(&order(key))).await, Ok(Claimed::Granted(_)));
+    until("a claim is granted again", is_granted).await;
 }
 
 #[tokio::test]
@@ -99,7 +93,7 @@ async fn a_claim_that_was_given_up_on_leaves_nothing_behind_when_the_server_goes
         assert!(matches!(error, Error::NoReply(_) | Error::Unavailable(_)), "{error:?}");
         assert!(start.elapsed() < 10 * TIMEOUT, "{:?}", start.elapsed());
     }
-    // until all that was sent is too late
+    // Until all that was sent is too late: time itself is what is waited for.
     tokio::time::sleep(TIMEOUT).await;
     server.goes_on();
     granted_again(&*store, "3").await;
@@ -124,9 +118,10 @@ async fn a_claim_whose_commit_is_held_up_is_withdrawn_when_it_is_over() {
         client.batch_execute("SELECT pg_reload_conf()").await.unwrap();
         let shown = "SHOW synchronous_standby_names";
         // a session takes over what was reloaded between two statements
-        while server.row(shown).await.get::<_, String>(0) != names {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until("the server has taken it over", async || {
+            server.row(shown).await.get::<_, String>(0) == names
+        })
+        .await;
     };
     standby("nobody").await;
     let claims = [claim_on(&failed), claim_on(&new)];
@@ -146,20 +141,15 @@ async fn a_claim_whose_commit_is_held_up_is_withdrawn_when_it_is_over() {
     }
     standby("").await;
     for claim in &claims {
-        let withdrawn = async {
-            while store
-                .apply(Withdrawal {
-                    operation: claim.asked.id,
-                    claim_id: claim.claim_id,
-                    retention: RETENTION,
-                })
-                .await
-                .is_err()
-            {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        timeout(Duration::from_secs(20), withdrawn).await.unwrap();
+        until("it is withdrawn", async || {
+            let withdrawal = Withdrawal {
+                operation: claim.asked.id,
+                claim_id: claim.claim_id,
+                retention: RETENTION,
+            };
+            store.apply(withdrawal).await.is_ok()
+        })
+        .await;
         let found = store.get(claim.asked.id).await.unwrap();
         let state = found.as_ref().map(|found| found.state.as_str());
         assert!(matches!(state, None | Some("failed")), "{found:?}");
@@ -179,6 +169,7 @@ async fn sessions_that_are_terminated_under_load_cost_no_operation_its_uniquenes
         let mut killed = 0;
         while !ends.load(Ordering::SeqCst) {
             killed += client.query_one(kill, &[]).await.unwrap().get::<_, i64>(0);
+            // Between two of them the senders get on: time itself is what is waited for.
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         killed
@@ -259,7 +250,7 @@ async fn a_renewal_does_not_wait_behind_claims_that_have_every_other_connection(
         claims.spawn(async move { store.apply(claim_on(&locked)).await });
     }
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
-    while server.row(waiting).await.get::<_, i64>(0) < 3 {}
+    until("the claims wait", async || server.row(waiting).await.get::<_, i64>(0) >= 3).await;
     let start = Instant::now();
     let renewed = store
         .apply(Renewal { operation: request.asked.id, claim_id: request.claim_id, lease: LEASE })

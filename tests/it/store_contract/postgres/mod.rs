@@ -18,7 +18,7 @@ use onceward::store::{Certificates, Store, WhenEmptied};
 
 use super::Harness;
 use super::support::{granted, order};
-use crate::support::PostgresServer;
+use crate::support::{PostgresServer, until};
 
 pub(super) struct OnPostgres {
     server: PostgresServer,
@@ -104,7 +104,10 @@ pub(super) async fn is_listening(server: &PostgresServer, store: &dyn Store) {
     let client = server.client().await;
     let listens = "SELECT count(*) FROM pg_stat_activity \
         WHERE query = 'LISTEN onceward_ended' AND state = 'idle'";
-    while client.query_one(listens, &[]).await.unwrap().get::<_, i64>(0) == 0 {}
+    until("the store listens", async || {
+        client.query_one(listens, &[]).await.unwrap().get::<_, i64>(0) > 0
+    })
+    .await;
     for _ in 0..3 {
         client.execute("SELECT pg_notify('onceward_ended', $1)", &[&id.to_string()]).await.unwrap();
         watch.ended().await;

@@ -15,6 +15,7 @@ use super::{Served, is_listening};
 use crate::store_contract::support::{
     LEASE, answer, attempted, claim_on, copy_of, end_of, granted, order,
 };
+use crate::support::until;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -153,12 +154,7 @@ async fn lists_counts_and_expiry_use_indexes() {
     copy_of(&*another, &order("new")).await;
     // what is logged later shows that all of it is read
     served.server.execute("SELECT 'the end' FROM onceward.epoch").await;
-    let read = async {
-        while served.server.logged("the end") == 0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    timeout(PATIENCE, read).await.unwrap();
+    until("the log is read", async || served.server.logged("the end") > 0).await;
     assert_eq!(served.server.logged("Seq Scan on operations"), 0);
     for index in ["by_creation", "by_route", "by_state", "open", "settled", "pkey"] {
         assert!(served.server.logged(&format!("operations_{index}")) > 0, "{index}");

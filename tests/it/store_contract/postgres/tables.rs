@@ -8,11 +8,11 @@ use onceward::operation::{Key, KeyKind, OperationRequest, Outcome};
 use onceward::store::postgres::Settings;
 use onceward::store::{Error, ListQuery, StoreExt as _};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::{Served, open, settings};
 use crate::store_contract::support::{attempted, copy_of, granted, order};
-use crate::support::PostgresServer;
+use crate::support::{PostgresServer, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn several_processes_may_make_the_tables_at_once() {
@@ -43,8 +43,7 @@ async fn a_change_of_the_tables_may_take_longer_than_a_call() {
     let asked = Instant::now();
     store.get(order("1").id).await.unwrap_err();
     assert!(asked.elapsed() < limit * 10, "{:?}", asked.elapsed());
-    let used = async { while store.get(order("1").id).await.is_err() {} };
-    timeout(Duration::from_mins(2), used).await.expect("the tables are made");
+    until("the tables are made", async || store.get(order("1").id).await.is_ok()).await;
     granted(&*store, &order("1")).await;
 }
 
