@@ -67,7 +67,6 @@ fn serve_on_a_port_that_is_taken_names_the_setting() {
     }
 }
 
-/// S11
 #[test]
 fn a_second_process_on_one_directory_refuses_to_start_and_names_it() {
     let shell = Shell::with("onceward.toml", ROUTE).anywhere();

@@ -161,7 +161,7 @@ async fn a_call_that_there_is_not_names_those_that_there_are() {
     }
 }
 
-/// C04
+/// A sender that does not try again has lost the event: somebody must see it.
 #[tokio::test]
 async fn a_copy_that_was_refused_before_its_attempt_failed_is_counted_and_logged() {
     let gate = Gate::default();

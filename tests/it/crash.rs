@@ -1,5 +1,5 @@
 //! `kill -9` at any moment: what was answered is replayed, what was in flight is held, nothing runs
-//! twice (C70, C91).
+//! twice.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -160,8 +160,7 @@ async fn nothing_is_lost_and_nothing_runs_twice(
     }
 }
 
-/// C70, C91.
-/// Traps 4 and 21: a crash leaves no lock behind, and an answer that was given is remembered.
+/// A crash leaves no lock behind, and an answer that was given is remembered.
 #[tokio::test]
 async fn killed_under_load_it_replays_what_was_answered_and_holds_what_was_in_flight() {
     let receiver = receiver().await;
@@ -229,7 +228,6 @@ async fn does_not_start(onceward: &Onceward) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// C91, S11.
 #[tokio::test]
 async fn a_second_process_on_one_directory_does_not_start_and_the_first_goes_on() {
     let receiver = receiver().await;
@@ -245,7 +243,7 @@ async fn a_second_process_on_one_directory_does_not_start_and_the_first_goes_on(
     onceward.sends(planned("answers", 1, 1).remove(0)).await.is_executed(201);
 }
 
-/// F34: an empty store in place of one that remembered would forward everything again.
+/// An empty store in place of one that remembered would forward everything again.
 #[tokio::test]
 async fn without_the_records_that_it_had_it_does_not_start() {
     let receiver = receiver().await;

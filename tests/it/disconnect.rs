@@ -1,4 +1,4 @@
-//! The sender's connection does not own the work (C118, trap 16).
+//! The sender's connection does not own the work.
 //!
 //! Before its request is complete, nothing is claimed. After that the sender may be gone: the
 //! attempt is made once, recorded, and the next copy gets its answer.
@@ -163,7 +163,7 @@ async fn a_sender_that_resets_with_the_last_byte_of_its_request_is_served_once_o
     }
 }
 
-/// C118: "half-close as variant".
+/// It closes its half of the connection, as some clients do behind a request.
 #[tokio::test]
 async fn a_sender_that_only_says_that_it_sends_no_more_gets_its_answer() {
     let gate = Gate::default();
@@ -390,7 +390,7 @@ async fn asks_with(onceward: &Onceward, copy: &Event, behind: &[u8]) -> Http2Sen
     sender
 }
 
-/// Promise 5 on HTTP/2: the whole request, and with it the end of the connection.
+/// On HTTP/2 the whole request comes, and with it the end of the connection.
 #[tokio::test]
 async fn a_connection_that_ends_with_its_request_is_served_all_the_same() {
     let receiver = Receiver::that_answers(200, "done\n").await;

@@ -168,7 +168,7 @@ fn parts(store: Arc<dyn Store>, receiver: &Receiver, policy: Policy) -> Parts {
     Parts { executor, handler, budget, metrics }
 }
 
-/// Trap 12: waiters do not hang, nothing is forwarded again, and the place is free for the next.
+/// Waiters do not hang, nothing is forwarded again, and the place is free for the next.
 #[tokio::test]
 async fn a_panic_in_an_attempt_leaves_it_uncertain_and_ends_its_waiters() {
     let gate = Gate::default();
@@ -195,8 +195,8 @@ async fn a_panic_in_an_attempt_leaves_it_uncertain_and_ends_its_waiters() {
     receiver.was_called(2);
 }
 
-/// Trap 7, C73: the lease runs out on the store's clock while the receiver works, and a person
-/// decides. Whatever the attempt brings then changes nothing, and its sender gets what was decided.
+/// The lease runs out on the store's clock while the receiver works, and a person decides. Whatever the
+/// attempt brings then changes nothing, and its sender gets what was decided.
 #[tokio::test]
 async fn a_superseded_settle_changes_nothing_and_its_sender_gets_what_a_copy_gets() {
     let gate = Gate::default();

@@ -36,8 +36,6 @@ async fn sent_by(onceward: &Onceward, event: &Event) -> RawSender {
     sender
 }
 
-/// C01.
-/// Trap 1.
 #[tokio::test]
 async fn of_fifty_copies_at_once_one_is_forwarded_and_the_others_are_refused() {
     let gate = Gate::default();
@@ -61,7 +59,6 @@ async fn of_fifty_copies_at_once_one_is_forwarded_and_the_others_are_refused() {
     receiver.was_called(1);
 }
 
-/// C01.
 #[tokio::test]
 async fn fifty_copies_that_wait_get_one_answer() {
     let gate = Gate::default();
@@ -87,7 +84,6 @@ async fn fifty_copies_that_wait_get_one_answer() {
     );
 }
 
-/// C01, a hundred times.
 #[tokio::test]
 async fn a_hundred_bursts_of_eight_copies_are_a_hundred_forwarded_requests() {
     let receiver = Receiver::that_answers(200, "done\n").await;
@@ -107,7 +103,7 @@ async fn a_hundred_bursts_of_eight_copies_are_a_hundred_forwarded_requests() {
     }
 }
 
-/// C04: a status that the sender tries again after, on each route its own.
+/// Each route has the status after which its sender tries again.
 #[tokio::test]
 async fn a_copy_is_refused_with_the_status_of_its_route_for_the_rest_of_the_lease() {
     let gate = Gate::default();
@@ -135,7 +131,7 @@ async fn a_copy_is_refused_with_the_status_of_its_route_for_the_rest_of_the_leas
     receiver.was_called(4);
 }
 
-/// C04: if the sender does not try again after this, the event is lost, and somebody must see it.
+/// If the sender does not try again after this, the event is lost, and somebody must see it.
 #[tokio::test]
 async fn a_failure_after_a_refused_copy_is_counted_and_logged() {
     let gate = Gate::default();
@@ -162,7 +158,7 @@ async fn a_failure_after_a_refused_copy_is_counted_and_logged() {
     receiver.was_called(3);
 }
 
-/// C06: its patience is over, and it does not do the work itself.
+/// A copy whose patience is over does not do the work itself.
 #[tokio::test]
 async fn a_sender_that_has_waited_for_long_enough_is_told_so_and_the_attempt_goes_on() {
     let gate = Gate::default();
@@ -189,7 +185,6 @@ async fn a_sender_that_has_waited_for_long_enough_is_told_so_and_the_attempt_goe
     receiver.was_called(1);
 }
 
-/// C04, C06: the attempt's own sender was told to come back.
 #[tokio::test]
 async fn a_failure_after_its_own_sender_was_told_to_come_back_is_counted() {
     let gate = Gate::default();
@@ -230,7 +225,6 @@ async fn an_attempt_that_ends_just_when_its_sender_has_waited_enough_has_one_ans
     receiver.was_called(60);
 }
 
-/// C07.
 #[tokio::test]
 async fn after_a_failure_one_waiter_makes_the_next_attempt_and_the_others_wait_for_it() {
     let (gate, later) = (Gate::default(), Gate::default());
@@ -262,7 +256,7 @@ async fn after_a_failure_one_waiter_makes_the_next_attempt_and_the_others_wait_f
     receiver.was_called(2);
 }
 
-/// C07, without an end to the failures: no herd.
+/// However often it fails, the waiters do not all rush at the upstream.
 #[tokio::test]
 async fn waiters_make_their_attempts_strictly_one_after_the_other() {
     let gate = Gate::default();
@@ -293,7 +287,7 @@ async fn waiters_make_their_attempts_strictly_one_after_the_other() {
     assert_eq!(numbers, ["1", "2", "3", "4", "5", "6"]);
 }
 
-/// C07: the last free place of the route is for the next attempt, not a reason to be turned away.
+/// The last free place of the route is for the next attempt, not a reason to be turned away.
 #[tokio::test]
 async fn waiters_go_on_waiting_where_one_attempt_at_a_time_is_allowed() {
     let gate = Gate::default();
@@ -353,7 +347,7 @@ async fn waiters_beyond_their_number_are_refused_at_once_and_counted() {
     receiver.was_called(1);
 }
 
-/// Trap 10: the one that works is not starved by those who wait for it.
+/// The attempt is not starved by the copies that wait for it.
 #[tokio::test]
 async fn two_hundred_waiters_do_not_keep_the_attempt_from_its_end() {
     let gate = Gate::default();
@@ -378,7 +372,7 @@ async fn two_hundred_waiters_do_not_keep_the_attempt_from_its_end() {
     receiver.was_called(1);
 }
 
-/// C11: the first copy never arrived, so that this one is the first.
+/// The first copy never arrived, so this one is the first.
 #[tokio::test]
 async fn a_copy_that_calls_itself_a_retry_is_forwarded_if_it_is_the_first_to_arrive() {
     let receiver = Receiver::that_answers(200, "done\n").await;
@@ -393,7 +387,7 @@ async fn a_copy_that_calls_itself_a_retry_is_forwarded_if_it_is_the_first_to_arr
     assert_eq!(receiver.seen()[0].header("x-slack-retry-num"), Some("1"));
 }
 
-/// C12: slow work, and a sender that gives up and sends again.
+/// The work is slow, and the sender's patience short.
 #[tokio::test]
 async fn a_sender_that_gives_up_and_sends_again_gets_the_answer_of_its_first_request() {
     let gate = Gate::default();
@@ -410,7 +404,7 @@ async fn a_sender_that_gives_up_and_sends_again_gets_the_answer_of_its_first_req
     receiver.was_called(1);
 }
 
-/// Traps 8 and 11, C12.
+/// Neither by FIN nor by RST does a waiter take anything from the attempt or from other waiters.
 #[tokio::test]
 async fn a_waiter_that_hangs_up_changes_nothing() {
     let gate = Gate::default();
@@ -434,7 +428,7 @@ async fn a_waiter_that_hangs_up_changes_nothing() {
     receiver.was_called(1);
 }
 
-/// Promise 3: nobody who waited is taken for the next attempt.
+/// No waiter makes the next attempt: nobody knows whether the first one was done.
 #[tokio::test]
 async fn an_uncertain_outcome_is_told_to_every_waiter() {
     let gate = Gate::default();
@@ -486,7 +480,7 @@ async fn above_the_attempts_of_a_route_new_events_are_refused_and_nothing_is_cla
     receiver.was_called(3);
 }
 
-/// Trap 31: 422 before 409; and the one that was there first is not harmed.
+/// A mismatch is told before that the operation is in flight, and does the first request no harm.
 #[tokio::test]
 async fn another_request_under_the_key_of_one_in_flight_is_mismatched() {
     let gate = Gate::default();
@@ -509,7 +503,6 @@ async fn another_request_under_the_key_of_one_in_flight_is_mismatched() {
     }
 }
 
-/// C72, trap 6.
 #[tokio::test]
 async fn work_that_outlives_the_lease_many_times_is_done_once() {
     let gate = Gate::default();

@@ -20,9 +20,9 @@ async fn a_duplicate_of_a_success_is_replayed_and_not_forwarded() {
     assert_eq!(onceward.state(&first.operation()).await, "succeeded");
 }
 
-/// C09, trap 18: it is recorded before the first byte of the answer.
+/// The outcome is recorded before the first byte of the answer.
 #[tokio::test]
-async fn a_duplicate_sent_the_moment_the_answer_is_there_is_a_replay_c09() {
+async fn a_duplicate_sent_the_moment_the_answer_is_there_is_a_replay() {
     let receiver = Receiver::that_answers(200, "done").await;
     let onceward = Onceward::in_front_of(&receiver).start().await;
     let mut sender = onceward.connects().await;
@@ -39,9 +39,9 @@ async fn a_duplicate_sent_the_moment_the_answer_is_there_is_a_replay_c09() {
     }
 }
 
-/// C09: the head alone says that it is recorded, even if the sender never reads the rest.
+/// The head alone says that it is recorded, even if the sender never reads the rest.
 #[tokio::test]
-async fn a_duplicate_sent_before_the_first_answer_was_read_is_a_replay_c09() {
+async fn a_duplicate_sent_before_the_first_answer_was_read_is_a_replay() {
     let receiver = Receiver::that(|_, _| Answer::new(200, vec![b'x'; 200_000]).into()).await;
     let onceward = Onceward::in_front_of(&receiver).start().await;
     for round in 0..20 {
@@ -57,9 +57,8 @@ async fn a_duplicate_sent_before_the_first_answer_was_read_is_a_replay_c09() {
     receiver.was_called(20);
 }
 
-/// C10.
 #[tokio::test]
-async fn a_failure_is_not_remembered_as_done_c10() {
+async fn a_failure_is_not_remembered_as_done() {
     let receiver = Receiver::that(|_, copies| match copies {
         0 => Answer::new(500, "no").into(),
         _ => Answer::new(200, "yes").into(),
@@ -91,9 +90,8 @@ fn headers(reply: &Reply) -> Vec<(String, Vec<u8>)> {
     pairs
 }
 
-/// C61.
 #[tokio::test]
-async fn a_replay_has_the_end_to_end_headers_of_the_first_answer_c61() {
+async fn a_replay_has_the_end_to_end_headers_of_the_first_answer() {
     let receiver = Receiver::that(|_, _| {
         raw(
             b"HTTP/1.1 201 Created\r\nLocation: /x/9\r\nETag: \"v1\"\r\nLink: </a>; rel=next\r\n\
@@ -125,9 +123,9 @@ async fn a_replay_has_the_end_to_end_headers_of_the_first_answer_c61() {
     receiver.was_called(1);
 }
 
-/// C62, trap 39.
+/// A cookie or a challenge is for the first sender alone, and its date is over.
 #[tokio::test]
-async fn a_replay_has_nothing_of_the_first_exchange_c62() {
+async fn a_replay_has_nothing_of_the_first_exchange() {
     let receiver = Receiver::that(|_, _| {
         raw(
             b"HTTP/1.1 200 OK\r\nSet-Cookie: sid=1\r\nSet-Cookie: csrf=2\r\n\
@@ -184,9 +182,9 @@ async fn a_replay_has_nothing_of_the_first_exchange_c62() {
     }
 }
 
-/// C64: the bytes are passed on as they are, and the label says what they are.
+/// The bytes are passed on as they are, and the label says what they are.
 #[tokio::test]
-async fn an_encoded_body_keeps_its_label_and_its_length_c64() {
+async fn an_encoded_body_keeps_its_label_and_its_length() {
     let bytes: Vec<u8> = (0..50).map(|n| n * 5).collect();
     for encoding in ["gzip", "br", "zstd"] {
         let body = bytes.clone();
@@ -209,9 +207,9 @@ async fn an_encoded_body_keeps_its_label_and_its_length_c64() {
     }
 }
 
-/// C68: the sender reads the body, so nothing is added and nothing is guessed.
+/// The sender reads the body, so nothing is added and nothing is guessed.
 #[tokio::test]
-async fn a_replay_has_the_type_of_the_first_answer_or_none_c68() {
+async fn a_replay_has_the_type_of_the_first_answer_or_none() {
     let xml = "<Response><Say>hi</Say></Response>";
     let receiver = Receiver::that(move |_, copies| {
         assert_eq!(copies, 0);
@@ -240,7 +238,6 @@ async fn a_replay_has_the_type_of_the_first_answer_or_none_c68() {
     }
 }
 
-/// Trap 38.
 #[tokio::test]
 async fn many_values_of_one_name_and_bytes_beyond_utf_8_are_replayed_as_they_came() {
     let receiver = Receiver::that(|_, _| {
@@ -267,7 +264,7 @@ async fn many_values_of_one_name_and_bytes_beyond_utf_8_are_replayed_as_they_cam
     assert_eq!(headers(&first), headers(&copy));
 }
 
-/// Trap 40, C53: what has no body by definition leaves the connection ready for the next answer.
+/// What has no body by definition leaves the connection ready for the next answer.
 #[tokio::test]
 async fn an_answer_without_a_body_is_replayed_without_one() {
     let receiver = Receiver::that(|seen, _| {
@@ -332,9 +329,9 @@ fn millis(time: &serde_json::Value) -> i64 {
     time.as_str().unwrap().parse::<jiff::Timestamp>().unwrap().as_millisecond()
 }
 
-/// C93, C94: not from the claim, and not again with every replay.
+/// It counts neither from the claim nor anew from every replay.
 #[tokio::test]
-async fn retention_counts_from_the_end_and_replays_do_not_extend_it_c94() {
+async fn retention_counts_from_the_end_and_replays_do_not_extend_it() {
     let receiver = Receiver::that(|_, _| {
         Act::After(Duration::from_millis(1200), Box::new(Answer::new(200, "ok").into()))
     })
@@ -438,7 +435,7 @@ async fn is_reconfigured(onceward: &mut Onceward, from: &str, to: &str) {
     onceward.starts_again().await;
 }
 
-/// Trap 52 in part: a shorter retention ends nothing early.
+/// A shorter retention ends nothing early.
 #[tokio::test]
 async fn a_changed_retention_does_not_reach_back() {
     let receiver = Receiver::that_answers(200, "ok").await;

@@ -239,7 +239,7 @@ async fn connection_takes_away_nothing_that_a_route_reads() {
     sends("/stripe", "x-tenant, x-hop").await.is_executed(200);
 }
 
-/// C96: what climbs out of its route is refused, in every spelling.
+/// What climbs out of its route is refused, in every spelling.
 #[tokio::test]
 async fn dot_segments_do_not_lead_out_of_a_route_and_stay_as_they_are_within() {
     let receiver = Receiver::that(|seen, _| Answer::new(200, seen.target.clone()).into()).await;

@@ -20,7 +20,7 @@ const SENDERS: [Sender; 5] = [
         file: include_str!("../fixtures/events/stripe.json"),
         headers: &[("stripe-signature", "t=1775044812,v1=00")],
         route: "",
-        // C22: both come from one request.
+        // Both come from one request to Stripe's API.
         sibling: |event, _| {
             event["id"] = json!("evt_1Qonce4Hd0Zk2xWm7Yt3Lp9b");
             event["type"] = json!("customer.updated");
@@ -36,7 +36,7 @@ const SENDERS: [Sender; 5] = [
         ],
         route: "key.header = [\"x-github-delivery\"]\n\
                 key.scope = [\"header:x-github-hook-id\", \"header:x-github-event\"]\n",
-        // C17: one delivery for all hooks of an event.
+        // GitHub sends one delivery id to all hooks of an event.
         sibling: |event, headers| {
             event["installation"] = json!({ "id": 2 });
             headers[2].1 = "22".into();
@@ -53,7 +53,7 @@ const SENDERS: [Sender; 5] = [
         ],
         route: "key.header = [\"x-shopify-webhook-id\"]\n\
                 key.scope = [\"header:x-shopify-shop-domain\"]\n",
-        // C20: one event, two webhooks.
+        // One event of the shop causes two webhooks.
         sibling: |_, headers| {
             headers[0].1 = "c65668f5-cee0-4c48-9b6a-ca8e81cde154".into();
             headers[3].1 = "orders/paid".into();
@@ -78,7 +78,7 @@ const SENDERS: [Sender; 5] = [
                 event.type = \"json:/notificationItems/*/NotificationRequestItem/eventCode\"\n\
                 scope = [\"json:/notificationItems/*/NotificationRequestItem/merchantAccountCode\", \
                 \"json:/notificationItems/*/NotificationRequestItem/success\"]\n",
-        // C14: one payment, two events.
+        // One payment has two events under one reference.
         sibling: |event, _| {
             event["notificationItems"][0]["NotificationRequestItem"]["eventCode"] =
                 json!("CAPTURE");
@@ -86,7 +86,6 @@ const SENDERS: [Sender; 5] = [
     },
 ];
 
-/// C14, C17, C20, C22
 #[tokio::test]
 async fn events_of_five_senders_are_each_forwarded_once_and_their_siblings_too() {
     let receiver = Receiver::that_answers(200, "ok").await;

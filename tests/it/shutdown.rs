@@ -1,4 +1,4 @@
-//! The end of a process, asked for (C121).
+//! A process that is asked to end lets what is in flight end, and tells what is new to come back.
 
 use std::time::Duration;
 
@@ -60,7 +60,6 @@ async fn what_is_in_flight_is_finished_after(signal: Signal) {
     onceward.sends(event("evt_2")).await.is_executed(200);
 }
 
-/// Trap 51.
 #[tokio::test]
 async fn after_a_sigterm_what_is_in_flight_is_answered_and_settled() {
     what_is_in_flight_is_finished_after(Signal::TERM).await;

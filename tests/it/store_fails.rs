@@ -24,7 +24,7 @@ async fn is_not_ready(onceward: &Onceward) {
     assert_eq!(onceward.get_admin("/livez").await.status, 200);
 }
 
-/// C91: 503, nothing is forwarded, what is settled replays, and a restart heals it.
+/// New events get 503 and are not forwarded, what is settled is replayed, and a restart heals it.
 async fn refuses_and_replays(onceward: &mut Onceward, receiver: &Receiver, fault: Fault) {
     for number in 1..=3 {
         let refused = onceward.sends(event(&format!("evt_{number}"))).await;
@@ -45,7 +45,6 @@ async fn refuses_and_replays(onceward: &mut Onceward, receiver: &Receiver, fault
     receiver.was_called(2);
 }
 
-/// C91.
 #[tokio::test]
 async fn a_full_disk_refuses_what_is_new_and_replays_what_is_settled() {
     let receiver = Receiver::that_answers(200, "done\n").await;
@@ -174,7 +173,7 @@ async fn a_copy_of_what_is_in_flight_is_not_forwarded_when_its_store_fails() {
     receiver.was_called(2);
 }
 
-/// C87, trap 17: it was done, so its sender must not hear that it was not.
+/// It was done, so its sender must not hear that it was not.
 #[tokio::test]
 async fn a_store_that_fails_after_the_upstream_answered_keeps_the_answer_from_nobody() {
     let gate = Gate::default();
@@ -247,8 +246,7 @@ async fn a_settle_whose_sync_failed_leaves_nothing_to_be_forwarded_again() {
     receiver.was_called(1);
 }
 
-/// C87, the short case: the settle is only late.
-/// Trap 13: the lease is kept until the outcome is written.
+/// The settle is only late, and the lease is kept until the outcome is written.
 #[tokio::test]
 async fn a_settle_that_takes_the_store_long_is_waited_for() {
     let gate = Gate::default();
@@ -269,7 +267,6 @@ async fn a_settle_that_takes_the_store_long_is_waited_for() {
 }
 
 /// A claim without a reply is no grant; and it is taken back, so that the event is not held.
-/// Trap 48.
 #[tokio::test]
 async fn a_slow_store_forwards_nothing_and_leaves_nothing_held_behind() {
     let receiver = Receiver::that_answers(200, "done\n").await;

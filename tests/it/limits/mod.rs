@@ -38,7 +38,8 @@ fn chunked(event: &Event) -> Vec<u8> {
     bytes
 }
 
-/// C106, trap 36. A record would bind the key: the same key is then free for another request.
+/// Nothing is cut off in silence. A record would bind the key: the same key is then free for another
+/// request.
 #[tokio::test]
 async fn a_body_over_the_limit_gets_a_readable_413_and_leaves_no_record() {
     let receiver = Receiver::that_answers(200, "ok").await;
@@ -66,7 +67,6 @@ async fn a_body_over_the_limit_gets_a_readable_413_and_leaves_no_record() {
     assert!(seen.iter().all(|seen| seen.header("onceward-attempt") == Some("1")));
 }
 
-/// C106
 #[tokio::test]
 async fn a_body_of_exactly_the_limit_passes_whole() {
     let receiver = Receiver::that_answers(200, "ok").await;
@@ -83,7 +83,7 @@ async fn a_body_of_exactly_the_limit_passes_whole() {
     receiver.was_called(2);
 }
 
-/// C106: the memory for bodies is bounded, whoever comes at the same moment.
+/// The memory for bodies is bounded, however many uploads come at the same moment.
 #[tokio::test]
 async fn uploads_beyond_the_memory_are_told_to_come_back_and_then_get_through() {
     const UPLOADS: usize = 50;
@@ -123,7 +123,7 @@ async fn uploads_beyond_the_memory_are_told_to_come_back_and_then_get_through() 
     onceward.comes_down_to("onceward_buffered_bytes", 0.0).await;
 }
 
-/// Trap 37
+/// The body is read before anything is claimed.
 #[tokio::test]
 async fn a_body_that_does_not_come_in_time_gets_408_and_leaves_no_record() {
     let receiver = Receiver::that_answers(200, "ok").await;
@@ -142,7 +142,7 @@ async fn a_body_that_does_not_come_in_time_gets_408_and_leaves_no_record() {
     assert_eq!(receiver.seen()[0].header("onceward-attempt"), Some("1"));
 }
 
-/// Trap 37: whoever leaves before the end of the body has asked for nothing.
+/// A sender that leaves before the end of its body has asked for nothing.
 #[tokio::test]
 async fn a_cut_upload_is_not_claimed() {
     let receiver = Receiver::that_answers(200, "ok").await;
@@ -162,7 +162,7 @@ async fn a_cut_upload_is_not_claimed() {
     assert_eq!(receiver.seen()[0].header("onceward-attempt"), Some("1"));
 }
 
-/// C120: 500 connections that never finish, on both listeners, and traffic in between.
+/// 500 connections that never finish their requests, on both listeners, and traffic in between.
 #[tokio::test]
 async fn slow_and_silent_connections_are_closed_and_hold_up_nobody() {
     let receiver = Receiver::that_answers(200, "ok").await;
@@ -426,7 +426,7 @@ async fn http1_and_http2_are_spoken_on_one_port_and_share_what_is_remembered() {
     assert_eq!(receiver.seen()[0].header("host"), Some(&*onceward.address.to_string()));
 }
 
-/// C106 on HTTP/2, where the window is full long before the body has ended.
+/// On HTTP/2 the window is full long before the body has ended.
 #[tokio::test]
 async fn a_body_over_the_limit_gets_a_readable_413_on_http2_too() {
     let receiver = Receiver::that_answers(200, "ok").await;
@@ -472,7 +472,7 @@ async fn an_answer_before_the_body_was_read_is_readable_after_800_kib() {
     receiver.was_called(0);
 }
 
-/// C103
+/// A sender that waits for `100 Continue` is told to go on, or at once that its body is too long.
 #[tokio::test]
 async fn an_expectation_is_met_before_the_body_comes_and_not_for_one_that_is_too_long() {
     let receiver = Receiver::that_answers(200, "ok").await;

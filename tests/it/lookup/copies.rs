@@ -96,9 +96,8 @@ async fn a_sender_that_has_waited_for_long_enough_is_told_and_the_look_up_goes_o
     assert_eq!((asked.attempts(), asked.lookups().len()), (1, 1));
 }
 
-/// C70.
 #[tokio::test]
-async fn after_a_crash_in_a_look_up_another_copy_asks_c70() {
+async fn after_a_crash_in_a_look_up_another_copy_asks() {
     let asked = Asked::that(
         |_, _| Act::Close,
         |_, copies| if copies == 0 { Act::Hang } else { Answer::new(200, "").into() },
@@ -140,9 +139,9 @@ async fn a_shutdown_ends_a_look_up() {
     assert!(onceward.ends().await.success());
 }
 
-/// C73: the answer comes while the receiver is asked about it.
+/// The answer comes while the receiver is asked about it.
 #[tokio::test]
-async fn a_late_outcome_counts_while_somebody_asks_c73() {
+async fn a_late_outcome_counts_while_somebody_asks() {
     let (event_gate, lookup_gate) = (Gate::default(), Gate::default());
     let (event_waits, lookup_waits) = (event_gate.clone(), lookup_gate.clone());
     let asked = Asked::that(

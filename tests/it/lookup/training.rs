@@ -1,5 +1,5 @@
-//! The training table of the problem: (A) a timeout with an unknown outcome, (B) a refusal before
-//! anything was accepted.
+//! A timeout leaves the outcome unknown, and the receiver is asked; a refusal before anything was
+//! accepted is a failure, and nobody is asked.
 
 use std::time::Duration;
 
@@ -10,9 +10,8 @@ use crate::support::{Act, Answer, Onceward, Receiver, event};
 
 const SHORT: &str = "attempt_timeout = \"1s\"";
 
-/// (A), C59.
 #[tokio::test]
-async fn a_timeout_is_held_and_a_look_up_that_finds_it_records_success_without_sending_again_c59() {
+async fn a_timeout_is_held_and_a_look_up_that_finds_it_records_success_without_sending_again() {
     let asked = Asked::that(
         |_, _| Act::Hang,
         |_, _| Answer::new(200, r#"{"status":"processed","id":"pay_7"}"#).into(),
@@ -42,7 +41,6 @@ async fn a_timeout_is_held_and_a_look_up_that_finds_it_records_success_without_s
     assert_eq!(onceward.metric(done).await, 1.0);
 }
 
-/// (A), C59.
 #[tokio::test]
 async fn a_timeout_of_which_the_receiver_knows_nothing_is_attempted_again_once() {
     let asked = Asked::that(
@@ -102,7 +100,6 @@ async fn what_was_done_is_answered_with_the_stored_answer_if_it_is_a_success() {
     assert_eq!(asked.attempts(), 1);
 }
 
-/// (B).
 #[tokio::test]
 async fn a_refusal_before_acceptance_is_free_at_once_and_nobody_is_asked() {
     let socket = TcpSocket::new_v4().unwrap();

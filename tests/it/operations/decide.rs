@@ -91,7 +91,7 @@ async fn resolved_as_failed_the_next_copy_is_a_new_attempt() {
     assert_eq!(line["decision"], "resolved as failed");
 }
 
-/// Trap 23: two forced re-runs in a row both run and are logged.
+/// Two forced re-runs in a row both run and are logged.
 #[tokio::test]
 async fn forgotten_the_next_copy_has_the_next_number_whatever_it_asks_for() {
     let receiver = Receiver::that_answers(200, "ok").await;
@@ -248,7 +248,7 @@ async fn of_two_people_at_once_one_decides() {
     }
 }
 
-/// Trap 7: its lease ran out, a person decided, and then its answer came.
+/// Its lease ran out, a person decided, and then its answer came.
 #[tokio::test]
 async fn a_superseded_holder_changes_nothing_and_its_sender_gets_what_was_decided() {
     let gate = Gate::default();
@@ -299,7 +299,7 @@ async fn a_decision_is_remembered_for_the_retention_of_its_route() {
     assert_eq!(time("expires_at").duration_since(time("settled_at")).as_hours(), 72);
 }
 
-/// S8: what was decided is on disk before the person is told.
+/// What was decided is on disk before the person is told.
 #[tokio::test]
 async fn a_decision_outlives_the_process() {
     let receiver = forgetful().await;

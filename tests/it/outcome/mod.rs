@@ -1,5 +1,5 @@
 //! How an attempt ends: for each way what the sender gets, what the receiver has counted, how the
-//! operation stands right after, and what the next copy gets (traps 5, 20 and 22).
+//! operation stands right after, and what the next copy gets.
 
 mod answered;
 mod broken;

@@ -42,7 +42,6 @@ fn counts(receiver: &Receiver) -> HashMap<Vec<u8>, usize> {
     counts
 }
 
-/// C86 (b).
 async fn without_its_server_it_starts_unready_and_recovers_by_itself<S: Server>() {
     let (mut server, receiver) = (S::start().await, Receiver::that_answers(200, "done\n").await);
     server.is_killed().await;
@@ -62,7 +61,7 @@ async fn without_its_server_it_starts_unready_and_recovers_by_itself<S: Server>(
     receiver.was_called(1);
 }
 
-/// C86 (a), (c), trap 48: refused in time, and not one after the other.
+/// All are refused in time, and not one after the other.
 async fn a_server_that_is_away_refuses_what_is_new_within_its_timeout<S: Server>() {
     let (server, receiver) = (S::start().await, Receiver::that_answers(200, "done\n").await);
     let (a, b) = two_proxies(&server, &receiver, "").await;
@@ -86,7 +85,7 @@ async fn a_server_that_is_away_refuses_what_is_new_within_its_timeout<S: Server>
     receiver.was_called(51);
 }
 
-/// C87 in all places at once: claims, renewals and settles break off.
+/// Claims, renewals and settles break off.
 async fn a_server_that_is_killed_under_load_loses_nothing_and_repeats_nothing<S: Server>() {
     let (mut server, receiver) = (S::start().await, Receiver::that_answers(200, "done\n").await);
     let (a, b) = two_proxies(&server, &receiver, "").await;
@@ -116,7 +115,7 @@ async fn a_server_that_is_killed_under_load_loses_nothing_and_repeats_nothing<S:
     }
 }
 
-/// C87: the sender has its answer when the outcome is recorded.
+/// The sender has its answer when the outcome is recorded.
 async fn an_outcome_that_could_not_be_recorded_at_first_is_recorded_later<S: Server>() {
     let (mut server, gate) = (S::start().await, Gate::default());
     let receiver = Receiver::behind(&gate, 200, "done\n").await;
@@ -133,7 +132,7 @@ async fn an_outcome_that_could_not_be_recorded_at_first_is_recorded_later<S: Ser
     receiver.was_called(1);
 }
 
-/// C89, trap 10.
+/// With four connections for each process, twenty attempts and twenty waiters.
 async fn an_upstream_that_is_slow_holds_no_connection_to_the_server<S: Server>() {
     let (server, gate) = (S::start().await, Gate::default());
     let shut = gate.clone();

@@ -38,7 +38,8 @@ async fn sent_and_stopped(onceward: &Onceward, receiver: &Receiver, copy: &Event
 /// meanwhile.
 const RETRIES: &str = "lease = \"1s\"\nattempt_timeout = \"6s\"\nwhen_uncertain = \"retry\"";
 
-/// C73, C74, trap 7.
+/// The process that stood still settles when another one has made the next attempt: the record of that
+/// attempt stays as it is.
 async fn under_retry_another_process_takes_over_and_the_first_one_changes_nothing<S: Server>() {
     let (server, gate) = (S::start().await, Gate::default());
     let receiver = receiver_that_is_slow_at_first(&gate).await;
@@ -71,7 +72,7 @@ async fn under_retry_another_process_takes_over_and_the_first_one_changes_nothin
     receiver.was_called(2);
 }
 
-/// Trap 3: on both sides at once.
+/// They come to both processes at once.
 async fn of_fifty_racers_on_an_expired_lease_one_makes_the_next_attempt<S: Server>() {
     let (server, gate) = (S::start().await, Gate::default());
     let receiver = receiver_that_is_slow_at_first(&gate).await;
@@ -91,7 +92,7 @@ async fn of_fifty_racers_on_an_expired_lease_one_makes_the_next_attempt<S: Serve
     a.comes_to_count("onceward_superseded_total", 1.0).await;
 }
 
-/// C73: a late settle counts.
+/// Nobody else has had a claim meanwhile.
 async fn under_hold_a_late_outcome_counts_and_is_replayed_elsewhere<S: Server>() {
     let (server, gate) = (S::start().await, Gate::default());
     let receiver = receiver_that_is_slow_at_first(&gate).await;

@@ -30,7 +30,7 @@ fn asked(receiver: &Receiver) -> usize {
     receiver.seen().iter().filter(|seen| seen.method == "GET").count()
 }
 
-/// The training table, (A): the attempt is made by one process, the look-up by the other.
+/// The attempt is made by one process, the look-up by the other.
 async fn a_timeout_is_held_and_a_look_up_that_finds_it_does_not_send_again<S: Server>() {
     let receiver = Receiver::that(|seen, _| match &*seen.method {
         "GET" => Answer::new(200, "").into(),
@@ -47,7 +47,6 @@ async fn a_timeout_is_held_and_a_look_up_that_finds_it_does_not_send_again<S: Se
     assert_eq!((receiver.count(), asked(&receiver)), (2, 1));
 }
 
-/// The training table, (B).
 async fn a_refusal_before_acceptance_is_free_at_once_for_either_process<S: Server>() {
     let receiver = Receiver::that(|_, copies| {
         if copies == 0 { Answer::new(503, "busy").into() } else { Answer::new(200, "ok").into() }
@@ -124,7 +123,7 @@ async fn a_look_up_whose_finding_could_not_be_recorded_does_not_keep_others_from
     assert_eq!((receiver.count(), asked(&receiver)), (3, 2));
 }
 
-/// C125: the process that ran the first steps is killed; the other goes on.
+/// The process that ran the first steps is killed; the other goes on.
 async fn the_steps_that_have_succeeded_are_not_run_again_by_another_process<S: Server>() {
     let charge = Receiver::that_answers(200, "charge").await;
     let mail =

@@ -15,7 +15,7 @@ on_every_server! {
 
 const CLAIMS: &str = "onceward_store_duration_seconds_count{call=\"claim\"}";
 
-/// Design S10: the median of twenty.
+/// The median of twenty: on a busy machine some are late.
 async fn a_copy_that_waits_elsewhere_gets_the_answer_within_50_ms<S: Server>() {
     let (server, gate) = (S::start().await, Gate::default());
     let receiver = Receiver::behind(&gate, 200, "done\n").await;

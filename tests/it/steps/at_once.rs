@@ -35,9 +35,8 @@ async fn all_run_at_the_same_time_and_the_sender_waits_for_all() {
     assert_eq!(three.counts(), [1; 3]);
 }
 
-/// C125.
 #[tokio::test]
-async fn a_copy_runs_those_that_failed_alone_c125() {
+async fn a_copy_runs_those_that_failed_alone() {
     let three = Three::that(|name, _, copies| {
         (name == "account" && copies == 0).then(|| Answer::new(500, "not now").into())
     })

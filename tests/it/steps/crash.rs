@@ -1,4 +1,4 @@
-//! `kill -9` at every point of the sequence: what has succeeded is never run again (C70, C125).
+//! `kill -9` at every point of the sequence: what has succeeded is never run again.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn hanging_once(slow: &'static str) -> impl Fn(&str, &crate::support::Seen, usiz
 }
 
 #[tokio::test]
-async fn after_a_crash_in_a_step_it_is_uncertain_and_no_other_step_is_run_c70() {
+async fn after_a_crash_in_a_step_it_is_uncertain_and_no_other_step_is_run() {
     for at_once in [false, true] {
         for (place, slow) in NAMES.into_iter().enumerate() {
             let three = Three::that(hanging_once(slow)).await;
@@ -64,7 +64,7 @@ async fn after_a_crash_in_a_step_it_is_uncertain_and_no_other_step_is_run_c70() 
 }
 
 #[tokio::test]
-async fn after_a_crash_the_sequence_goes_on_where_it_was_cut_off_c125() {
+async fn after_a_crash_the_sequence_goes_on_where_it_was_cut_off() {
     for (place, slow) in NAMES.into_iter().enumerate() {
         let three = Three::that(hanging_once(slow)).await;
         let builder = three.with("when_uncertain = \"retry\"\nattempt_timeout = \"1s\"");
@@ -92,7 +92,7 @@ fn rounds() -> u64 {
 
 /// Under `hold` no step is ever run twice, wherever the crash comes.
 #[tokio::test]
-async fn no_step_runs_twice_however_often_the_process_is_killed_c70() {
+async fn no_step_runs_twice_however_often_the_process_is_killed() {
     let three = Three::that(|_, _, _| None).await;
     let builder = three.with("").expects_log(ABANDONED).expects_log(HELD);
     let mut onceward = builder.start().await;

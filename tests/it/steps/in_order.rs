@@ -12,7 +12,7 @@ fn failing_once(
 }
 
 #[tokio::test]
-async fn charge_account_mail_when_mail_fails_only_mail_runs_again_c125() {
+async fn charge_account_mail_when_mail_fails_only_mail_runs_again() {
     let three = Three::that(failing_once("mail")).await;
     let onceward = three.with("").start().await;
     let first = onceward.sends(event("evt_120")).await;
@@ -38,9 +38,9 @@ async fn charge_account_mail_when_mail_fails_only_mail_runs_again_c125() {
     assert_eq!(onceward.metric(succeeded).await, 3.0);
 }
 
-/// C125, with the failure in each place.
+/// The failure is in each place once.
 #[tokio::test]
-async fn the_steps_behind_one_that_fails_do_not_run_c125() {
+async fn the_steps_behind_one_that_fails_do_not_run() {
     for (place, failing) in NAMES.into_iter().enumerate() {
         let three = Three::that(failing_once(failing)).await;
         let onceward = three.with("").start().await;

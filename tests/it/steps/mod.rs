@@ -1,4 +1,4 @@
-//! One event, several receivers, each exactly once: charge, account, mail (C125).
+//! One event goes to several upstreams, to each once: charge, account, mail.
 
 mod at_once;
 mod crash;

@@ -47,9 +47,9 @@ async fn a_sender_that_has_waited_for_long_enough_is_told_and_the_steps_go_on() 
     assert_eq!(three.counts(), [1; 3]);
 }
 
-/// C73: the process is stopped past its lease in the middle of a step, and goes on with the next.
+/// The process is stopped past its lease in the middle of a step, and goes on with the next.
 #[tokio::test]
-async fn a_late_outcome_of_a_step_counts_and_the_next_ones_run_c73() {
+async fn a_late_outcome_of_a_step_counts_and_the_next_ones_run() {
     let gate = Gate::default();
     let three = Three::that(waiting("account", &gate)).await;
     let onceward = three.with("").defaults("lease = \"300ms\"").start().await;

@@ -26,9 +26,8 @@ async fn an_uncertain_step_is_held_and_those_behind_it_wait() {
     assert_eq!(three.counts(), [1, 1, 0]);
 }
 
-/// C59 for one of several.
 #[tokio::test]
-async fn the_receiver_of_one_step_is_asked_about_it_and_the_rest_goes_on_c59() {
+async fn the_receiver_of_one_step_is_asked_about_it_and_the_rest_goes_on() {
     let three = Three::that(|name, seen, _| match (name, &*seen.method) {
         ("account", "POST") => Some(Act::Close),
         ("account", _) => Some(Answer::new(200, "").into()),
@@ -108,10 +107,10 @@ async fn a_step_says_which_of_its_answers_mean_what() {
     assert_eq!(operation["attempts"][1]["reference"], "m-1");
 }
 
-/// C50: a refusal of what has become stale is no final answer, and each attempt is made with the
-/// copy's own headers.
+/// A refusal of what has become stale is no final answer, and each attempt is made with the copy's own
+/// headers.
 #[tokio::test]
-async fn a_refusal_of_a_stale_signature_is_not_final_c50() {
+async fn a_refusal_of_a_stale_signature_is_not_final() {
     let three = Three::that(|name, seen, _| {
         let stale = seen.header("x-signed-at") == Some("old");
         (name == "mail" && stale).then(|| Answer::new(400, "stale").into())

@@ -96,7 +96,7 @@ pub(super) async fn s1_a_claim_that_only_looks_is_granted_nothing(harness: &impl
     assert_eq!(copy_of(&*store, &order).await, granted_as(2));
 }
 
-/// C37: keys are bytes, compared as they are.
+/// Keys are bytes, compared as they are.
 pub(super) async fn s1_keys_that_differ_in_case_or_blanks_are_different_operations(
     harness: &impl Harness,
 ) {

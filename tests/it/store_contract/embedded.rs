@@ -93,7 +93,7 @@ impl OnDisk {
     }
 }
 
-/// C91: the second process says at once which directory it is about.
+/// The second process says at once which directory it is about.
 #[tokio::test]
 async fn s11_a_second_opening_is_refused_and_names_the_directory() {
     let one = OnDisk::start().await;
@@ -258,7 +258,7 @@ async fn s8_nobody_is_told_of_a_success_that_was_forgotten() {
     }
 }
 
-/// Trap 47: a damaged record is neither a panic nor a free key.
+/// A damaged record is neither a panic nor a free key.
 #[tokio::test]
 async fn s6_a_damaged_record_is_an_error_and_not_a_free_key() {
     let mut one = OnDisk::start().await;
@@ -377,7 +377,7 @@ fn in_a_process(test: &str, directory: &Path, limit_bytes: Option<u64>) -> Child
 /// Names the directory of a test that runs in a process of its own.
 pub(super) const DIRECTORY: &str = "STORE_CONTRACT_DIRECTORY";
 
-/// C91: kill -9 under load loses nothing that was acknowledged.
+/// `kill -9` under load loses nothing that was acknowledged.
 #[tokio::test]
 async fn s8_what_was_answered_is_there_after_the_process_was_killed() {
     let directory = tempfile::tempdir().unwrap();
@@ -422,7 +422,7 @@ async fn a_process_that_is_killed() {
     futures_util::future::join_all(tasks.collect::<Vec<_>>()).await;
 }
 
-/// C91: a full disk is refused, what is settled still replays, and a restart with room goes on.
+/// On a full disk claims are refused and replays go on; a restart with room goes on with all.
 #[tokio::test]
 async fn a_full_disk_refuses_claims_and_replays_what_is_settled() {
     let one = OnDisk::start().await;
@@ -496,8 +496,8 @@ async fn a_process_whose_disk_is_full() {
     store.close().await;
 }
 
-/// F33: wherever a bit of the journal is wrong, nothing that was done is free to be done again:
-/// it is remembered, or held, or the store does not open.
+/// Wherever a bit of the journal is wrong, nothing that was done is free to be done again: it is
+/// remembered, or held, or the store does not open.
 #[tokio::test]
 async fn s6_a_damaged_journal_is_never_cut_off_in_silence() {
     let one = OnDisk::start().await;

@@ -47,7 +47,7 @@ pub(super) async fn s5_of_fifty_racers_on_a_lease_that_ran_out_none_is_granted(
     assert_eq!(store.uncertain().await.unwrap(), 1);
 }
 
-/// C77: durations are not cut down to whole seconds.
+/// Durations are not cut down to whole seconds.
 pub(super) async fn s5_a_lease_of_half_a_second_is_not_none(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let lease = Duration::from_millis(500);
@@ -62,7 +62,7 @@ pub(super) async fn s5_a_lease_of_half_a_second_is_not_none(harness: &impl Harne
     assert!(matches!(told, Claimed::NotGranted(OperationState::Uncertain { .. })), "{told:?}");
 }
 
-/// C93, C94: counted from the settle, not from the claim, and not extended by replays.
+/// It is counted from the settle, not from the claim, and not extended by replays.
 pub(super) async fn s7_a_retention_ends_on_its_millisecond_counted_from_the_settle(
     harness: &impl Harness,
 ) {

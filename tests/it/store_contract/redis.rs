@@ -103,7 +103,7 @@ async fn prefixes_keep_stores_on_one_server_apart() {
     assert_eq!(one.list(&ALL).await.unwrap().operations.len(), 1);
 }
 
-/// S10: from the moment that the outcome is recorded.
+/// The time counts from the moment at which the outcome is recorded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s10_who_waits_in_another_process_is_told_within_50_ms() {
     let server = RedisServer::start().await;

@@ -60,7 +60,7 @@ fn record(id: OperationId) -> String {
     format!("{{onceward:{first}}}:op:{digits}")
 }
 
-/// C83.
+/// A restart, a failover and `SCRIPT FLUSH` empty the cache of scripts.
 #[tokio::test]
 async fn a_server_that_forgets_its_scripts_between_claim_and_settle_is_told_them_again() {
     let server = RedisServer::start().await;
@@ -73,7 +73,7 @@ async fn a_server_that_forgets_its_scripts_between_claim_and_settle_is_told_them
     assert_eq!(copy_of(&*store, &order).await, replay());
 }
 
-/// C86: nothing listens there.
+/// Nothing listens there.
 #[tokio::test]
 async fn a_server_that_is_not_there_turns_claims_away_at_once() {
     let mut server = RedisServer::start().await;
@@ -86,7 +86,7 @@ async fn a_server_that_is_not_there_turns_claims_away_at_once() {
     works_again(&*store).await;
 }
 
-/// C86: it dies with connections open, and keeps its records.
+/// It dies with connections open, and keeps its records.
 #[tokio::test]
 async fn a_server_that_was_killed_is_used_again_with_what_it_had() {
     let mut server =
@@ -120,7 +120,7 @@ async fn a_server_that_was_restarted_between_two_calls_costs_no_call() {
     granted(&*store, &order("new")).await;
 }
 
-/// C86: it accepts and does not answer.
+/// It accepts and does not answer.
 #[tokio::test]
 async fn a_server_that_pauses_lets_no_call_take_longer_than_its_time() {
     let server = RedisServer::start().await;
@@ -139,8 +139,7 @@ async fn a_server_that_pauses_lets_no_call_take_longer_than_its_time() {
     assert_eq!(copy_of(&*store, &order("done")).await, replay());
 }
 
-/// What the server does after its caller has given up is not lost on the caller: C86, and the
-/// withdrawal of a claim without a reply.
+/// What the server does after its caller has given up is withdrawn: a claim without a reply is no grant.
 #[tokio::test]
 async fn a_claim_that_is_granted_after_it_was_given_up_can_be_withdrawn() {
     let server = RedisServer::start().await;
@@ -164,7 +163,7 @@ async fn a_claim_that_is_granted_after_it_was_given_up_can_be_withdrawn() {
     assert!(matches!(copy_of(&*store, &order("1")).await, Claimed::Granted(_)));
 }
 
-/// C79.
+/// Every write fails for want of memory; reads do not.
 #[tokio::test]
 async fn a_full_server_turns_new_claims_away_and_replays_all_the_same() {
     let server = RedisServer::start().await;
@@ -250,7 +249,7 @@ async fn a_caller_who_goes_away_before_the_answer_leaves_the_connection_to_the_o
     assert_eq!(connections(&server).await, before + 1);
 }
 
-/// C81.
+/// After a failover a connection may lead to the server that was the master.
 #[tokio::test]
 async fn a_demoted_server_turns_claims_away_and_is_connected_to_anew() {
     let server = RedisServer::start().await;
@@ -268,7 +267,7 @@ async fn a_demoted_server_turns_claims_away_and_is_connected_to_anew() {
     works_again(&*store).await;
 }
 
-/// S6, C83: what stands in a record's place is no free key.
+/// What stands in a record's place is no free key.
 #[tokio::test]
 async fn a_record_that_is_damaged_or_none_is_an_error_and_hides_no_other() {
     let server = RedisServer::start().await;
@@ -349,7 +348,7 @@ pub(super) async fn codes(store: &dyn Store) -> Vec<&'static str> {
     store.concerns().await.unwrap().iter().map(|concern| concern.code).collect()
 }
 
-/// C83: it is what the documentation and the messages say.
+/// The permissions are those that the documentation and the messages name.
 #[tokio::test]
 async fn a_user_with_the_documented_permissions_may_do_all_that_is_needed() {
     let (server, settings) = with_user(ACL_LINE).await;
@@ -376,7 +375,6 @@ async fn a_user_with_the_documented_permissions_may_do_all_that_is_needed() {
     assert_eq!(denied, redis::Value::Array(Vec::new()));
 }
 
-/// C83.
 #[tokio::test]
 async fn a_user_without_scripting_is_turned_away_and_the_line_that_helps_is_named() {
     let line = "user onceward on >PASSWORD ~* &* +@all -@scripting";
@@ -391,7 +389,6 @@ async fn a_user_without_scripting_is_turned_away_and_the_line_that_helps_is_name
     assert!(concern.hint.contains(ACL_LINE), "{}", concern.hint);
 }
 
-/// C83.
 #[tokio::test]
 async fn a_user_of_other_keys_is_turned_away() {
     let line = ACL_LINE.replace("{onceward:", "other:");
@@ -401,7 +398,7 @@ async fn a_user_of_other_keys_is_turned_away() {
     assert!(codes(&*store).await.contains(&"not-permitted"));
 }
 
-/// C83: `INFO` and `CONFIG` are optional, and so is the channel.
+/// `INFO` and `CONFIG` are optional, and so is the channel.
 #[tokio::test]
 async fn a_user_that_may_not_ask_for_settings_is_told_what_could_not_be_checked() {
     let line = ACL_LINE.replace(" +info +config|get", "");
@@ -423,7 +420,7 @@ async fn a_wrong_password_is_said_and_not_shown() {
     assert!(!shown.contains("hunter2"), "{shown}");
 }
 
-/// C85: it is told for as long as the process runs, with how often it happened.
+/// It is told for as long as the process runs, with how often it happened.
 #[tokio::test]
 async fn a_server_that_came_back_empty_is_a_concern_to_whoever_knew_it_before() {
     let server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]).await;

@@ -26,7 +26,7 @@ fn store_with(settings: &Settings) -> Arc<dyn Store> {
     open(settings, Clock::system()).unwrap()
 }
 
-/// C80: what is acknowledged is on the replica.
+/// A failover to the replica loses nothing that was acknowledged.
 #[tokio::test]
 async fn with_replica_acks_a_claim_and_its_settle_are_on_the_replica_when_they_are_acknowledged() {
     let servers = Replicated::start(1).await;
@@ -46,7 +46,7 @@ async fn with_replica_acks_a_claim_and_its_settle_are_on_the_replica_when_they_a
     assert!(codes(&*store_with(&servers.master.settings())).await.contains(&"failover-may-lose"));
 }
 
-/// C80: closed while there are no replicas, and open again by itself. Nobody else waits meanwhile.
+/// Claims are refused while there are no replicas, and granted again by themselves afterwards.
 #[tokio::test]
 async fn with_replica_acks_and_no_replica_nothing_is_granted_and_nobody_else_waits() {
     let servers = Replicated::start(1).await;
@@ -97,7 +97,6 @@ async fn with_replica_acks_and_no_replica_nothing_is_granted_and_nobody_else_wai
     assert_eq!(settled, Settled::Recorded { copy_refused: false });
 }
 
-/// C81.
 #[tokio::test]
 async fn a_master_that_sentinels_replace_is_followed_and_what_replicas_have_is_kept() {
     let mut guarded = Guarded::start().await;
@@ -127,7 +126,7 @@ async fn a_master_that_sentinels_replace_is_followed_and_what_replicas_have_is_k
     assert_eq!(copy_of(&*other, &in_flight).await, replay());
 }
 
-/// C81: whoever answers first is believed.
+/// The sentinel that answers first is believed.
 #[tokio::test]
 async fn a_sentinel_that_does_not_answer_costs_no_call() {
     let guarded = Guarded::start().await;
@@ -138,7 +137,7 @@ async fn a_sentinel_that_does_not_answer_costs_no_call() {
     granted(&*store_with(&settings), &order("1")).await;
 }
 
-/// C81: the old master is not dead, but demoted; its connections stay open.
+/// The old master is not dead, but demoted; its connections stay open.
 #[tokio::test]
 async fn a_master_that_is_demoted_under_load_loses_no_claim_to_the_old_one() {
     let guarded = Guarded::start().await;
@@ -257,7 +256,6 @@ async fn is_turned_away_beside(
     is_turned_away(store, &beside.key.parts[0]).await
 }
 
-/// C85.
 #[tokio::test]
 async fn a_master_of_a_cluster_that_came_back_empty_is_a_concern() {
     let cluster = RedisCluster::start().await;

@@ -14,7 +14,7 @@ use super::support::{
     granted, look_at, order, resolved_as,
 };
 
-/// C74: a former owner changes nothing of its successor's claim.
+/// A former holder changes nothing of its successor's claim.
 pub(super) async fn s2_a_settle_or_a_renewal_of_a_superseded_claim_changes_nothing(
     harness: &impl Harness,
 ) {

@@ -1,4 +1,4 @@
-//! What becomes of calls when the server or a connection fails. C86, C89.
+//! What becomes of calls when the server or a connection fails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -194,7 +194,7 @@ async fn sessions_that_are_terminated_under_load_cost_no_operation_its_uniquenes
     granted_again(&*store, "after all").await;
 }
 
-/// C89: an upstream that works keeps no connection.
+/// No connection is held while the upstream works.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_connections_are_enough_for_twenty_attempts_at_a_time() {
     let server = PostgresServer::start();
@@ -230,7 +230,7 @@ async fn two_connections_are_enough_for_twenty_attempts_at_a_time() {
     assert_eq!(settled, vec![Settled::Recorded { copy_refused: false }; 20]);
 }
 
-/// C89: connections for renewals are kept apart from those for the rest.
+/// Connections for renewals are kept apart from those for the rest.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_renewal_does_not_wait_behind_claims_that_have_every_other_connection() {
     let server = PostgresServer::start();

@@ -19,7 +19,7 @@ use crate::support::until;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// C02: who loses is told how the operation stands, and that is no error.
+/// The losers of a race are told how the operation stands. A unique key that is violated is no error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_fifty_racers_on_two_stores_one_is_granted_and_none_fails() {
     let served = Served::start().await;
@@ -168,7 +168,7 @@ async fn waits(store: &dyn Store, asked: &Arc<onceward::operation::OperationRequ
     assert!(matches!(told, Claimed::NotGranted(OperationState::InFlight { .. })), "{told:?}");
 }
 
-/// S10 across processes: on an idle machine in well under 50 ms.
+/// On an idle machine it takes well under 50 ms.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiter_on_another_store_learns_of_the_end_at_once() {
     let served = Served::start().await;

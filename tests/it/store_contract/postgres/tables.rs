@@ -82,7 +82,7 @@ async fn a_schema_may_have_any_name() {
     }
 }
 
-/// S6: neither a free key nor a row that hides others.
+/// It is neither a free key nor a row that hides others.
 #[tokio::test]
 async fn a_damaged_record_is_an_error_and_hides_no_other_one() {
     let served = Served::start().await;
