@@ -1,4 +1,4 @@
-//! S1, S3, S9: one claim is granted, everybody else is told how it stands.
+//! One claim is granted, and all others are told how the operation stands; the numbers of attempts grow.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::support::{
     order, order_with_body,
 };
 
-pub(super) async fn s1_the_first_claim_is_granted_and_a_copy_meets_it_in_flight(
+pub(super) async fn the_first_claim_is_granted_and_a_copy_meets_it_in_flight(
     harness: &impl Harness,
 ) {
     let (store, order) = (harness.store(), order("1"));
@@ -42,7 +42,7 @@ pub(super) async fn fifty_racers(
     racers.join_all().await.into_iter().map(Result::unwrap).collect()
 }
 
-pub(super) async fn s1_of_fifty_racers_one_is_granted_and_the_others_are_answered(
+pub(super) async fn of_fifty_racers_one_is_granted_and_the_others_are_answered(
     harness: &impl Harness,
 ) {
     let (store, order) = (harness.store(), order("1"));
@@ -63,7 +63,7 @@ pub(super) async fn s1_of_fifty_racers_one_is_granted_and_the_others_are_answere
     }
 }
 
-pub(super) async fn s1_a_success_is_told_with_its_answer(harness: &impl Harness) {
+pub(super) async fn a_success_is_told_with_its_answer(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     attempted(&*store, &order, Outcome::Succeeded).await;
     let told = Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
@@ -71,7 +71,7 @@ pub(super) async fn s1_a_success_is_told_with_its_answer(harness: &impl Harness)
     assert_eq!(look_at(&*store, &order).await, told);
 }
 
-pub(super) async fn s1_another_request_under_the_key_is_mismatched(harness: &impl Harness) {
+pub(super) async fn another_request_under_the_key_is_mismatched(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let other = order_with_body("1", "{\"other\":true}");
     let mismatched = Claimed::NotGranted(OperationState::Mismatched { attempt: 1 });
@@ -87,7 +87,7 @@ pub(super) async fn s1_another_request_under_the_key_is_mismatched(harness: &imp
     assert_eq!(copy_of(&*store, &order).await, told);
 }
 
-pub(super) async fn s1_a_claim_that_only_looks_is_granted_nothing(harness: &impl Harness) {
+pub(super) async fn a_claim_that_only_looks_is_granted_nothing(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     assert_eq!(look_at(&*store, &order).await, Claimed::NotGranted(OperationState::Free));
     assert_eq!(store.get(order.id).await.unwrap(), None);
@@ -97,7 +97,7 @@ pub(super) async fn s1_a_claim_that_only_looks_is_granted_nothing(harness: &impl
 }
 
 /// Keys are bytes, compared as they are.
-pub(super) async fn s1_keys_that_differ_in_case_or_blanks_are_different_operations(
+pub(super) async fn keys_that_differ_in_case_or_blanks_are_different_operations(
     harness: &impl Harness,
 ) {
     let store = harness.store();
@@ -106,7 +106,7 @@ pub(super) async fn s1_keys_that_differ_in_case_or_blanks_are_different_operatio
     }
 }
 
-pub(super) async fn s2_a_claim_that_is_sent_twice_is_granted_once(harness: &impl Harness) {
+pub(super) async fn a_claim_that_is_sent_twice_is_granted_once(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let (request, attempt) = granted(&*store, &order).await;
     assert_eq!(store.apply(request.clone()).await.unwrap(), granted_as(attempt));
@@ -117,7 +117,7 @@ pub(super) async fn s2_a_claim_that_is_sent_twice_is_granted_once(harness: &impl
     assert_eq!(settled, onceward::operation::state::Settled::Recorded { copy_refused: false });
 }
 
-pub(super) async fn s2_a_claim_that_arrives_after_its_withdrawal_is_granted_nothing(
+pub(super) async fn a_claim_that_arrives_after_its_withdrawal_is_granted_nothing(
     harness: &impl Harness,
 ) {
     let (store, order) = (harness.store(), order("1"));
@@ -154,9 +154,7 @@ pub(super) async fn s2_a_claim_that_arrives_after_its_withdrawal_is_granted_noth
     assert_eq!(copy_of(&*store, &order).await, granted_as(3));
 }
 
-pub(super) async fn s2_a_withdrawal_leaves_no_trace_where_its_claim_left_none(
-    harness: &impl Harness,
-) {
+pub(super) async fn a_withdrawal_leaves_no_trace_where_its_claim_left_none(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let never_arrived = claim_on(&order).claim_id;
     store
@@ -172,7 +170,7 @@ pub(super) async fn s2_a_withdrawal_leaves_no_trace_where_its_claim_left_none(
     assert_eq!(store.apply(current.clone()).await.unwrap(), granted_as(attempt));
 }
 
-pub(super) async fn s3_attempt_numbers_grow_across_failures_and_being_forgotten(
+pub(super) async fn attempt_numbers_grow_across_failures_and_being_forgotten(
     harness: &impl Harness,
 ) {
     let (store, order) = (harness.store(), order("1"));
@@ -194,7 +192,7 @@ pub(super) async fn s3_attempt_numbers_grow_across_failures_and_being_forgotten(
     assert_eq!(attempted(&*store, &order, Outcome::Failed).await.1, 5);
 }
 
-pub(super) async fn s9_contention_on_one_operation_is_never_an_error(harness: &impl Harness) {
+pub(super) async fn contention_on_one_operation_is_never_an_error(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let mut senders = JoinSet::new();
     for _ in 0..16 {
@@ -222,7 +220,7 @@ pub(super) async fn s9_contention_on_one_operation_is_never_an_error(harness: &i
 
 /// A route that observes forwards forged copies too, and makes no promise: what it leaves in flight,
 /// uncertain or failed holds nobody back who enforces, not for a moment.
-pub(super) async fn s1_what_was_only_observed_is_free_but_for_a_genuine_success(
+pub(super) async fn what_was_only_observed_is_free_but_for_a_genuine_success(
     harness: &impl Harness,
 ) {
     let store = harness.store();

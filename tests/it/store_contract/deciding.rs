@@ -1,4 +1,4 @@
-//! What people decide, S2, S3 and S8.
+//! What people decide: it makes the claim of the attempt stale, and is durable.
 
 use onceward::operation::state::{
     Claimed, Decided, Forgetting, OperationState, Resolution, Settled, Verdict,
@@ -12,7 +12,7 @@ use super::support::{
     sweep_all,
 };
 
-pub(super) async fn s2_an_operator_resolves_what_is_uncertain_and_its_settle_becomes_stale(
+pub(super) async fn an_operator_resolves_what_is_uncertain_and_its_settle_becomes_stale(
     harness: &impl Harness,
 ) {
     let (store, order) = (harness.store(), order("1"));
@@ -34,7 +34,7 @@ pub(super) async fn s2_an_operator_resolves_what_is_uncertain_and_its_settle_bec
     assert_eq!(found.attempts.kept().next().unwrap().outcome, Some(Outcome::Failed));
 }
 
-pub(super) async fn s2_an_operator_is_refused_what_is_in_flight_or_done(harness: &impl Harness) {
+pub(super) async fn an_operator_is_refused_what_is_in_flight_or_done(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let failed = resolved_as(Verdict::Failed);
     assert_eq!(
@@ -76,7 +76,7 @@ pub(super) async fn s2_an_operator_is_refused_what_is_in_flight_or_done(harness:
     assert_eq!(store.get(order.id).await.unwrap().unwrap().decisions, []);
 }
 
-pub(super) async fn s3_a_forgotten_operation_runs_again_and_keeps_its_log(harness: &impl Harness) {
+pub(super) async fn a_forgotten_operation_runs_again_and_keeps_its_log(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     attempted(&*store, &order, Outcome::Succeeded).await;
     // a copy has been answered, so that the answer may be at hand
@@ -97,7 +97,7 @@ pub(super) async fn s3_a_forgotten_operation_runs_again_and_keeps_its_log(harnes
     assert_eq!((found.attempts.total(), found.decisions.len()), (2, 1));
 }
 
-pub(super) async fn s8_a_probe_leaves_nothing_behind(harness: &impl Harness) {
+pub(super) async fn a_probe_leaves_nothing_behind(harness: &impl Harness) {
     let store = harness.store();
     store.probe().await.unwrap();
     store.probe().await.unwrap();

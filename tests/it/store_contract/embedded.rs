@@ -1,4 +1,5 @@
-//! The store on disk, under test; and what only it promises: S6, S8 and S11.
+//! The store on disk, under test; and what only it promises: of damage, of crashes, and of two processes
+//! on one directory.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -95,7 +96,7 @@ impl OnDisk {
 
 /// The second process says at once which directory it is about.
 #[tokio::test]
-async fn s11_a_second_opening_is_refused_and_names_the_directory() {
+async fn a_second_opening_is_refused_and_names_the_directory() {
     let one = OnDisk::start().await;
     let began = Clock::system().moment();
     let refused = open(one.directory.path(), &one.clock).unwrap_err();
@@ -107,7 +108,7 @@ async fn s11_a_second_opening_is_refused_and_names_the_directory() {
 }
 
 #[tokio::test]
-async fn s11_what_was_in_flight_is_uncertain_after_a_restart() {
+async fn what_was_in_flight_is_uncertain_after_a_restart() {
     let mut one = OnDisk::start().await;
     let (in_flight, held) = (order("in flight"), order("held"));
     let (request, attempt) = granted(&*one.store, &in_flight).await;
@@ -128,7 +129,7 @@ async fn s11_what_was_in_flight_is_uncertain_after_a_restart() {
 }
 
 #[tokio::test]
-async fn s3_a_restart_keeps_what_is_settled_and_the_numbers_of_attempts() {
+async fn a_restart_keeps_what_is_settled_and_the_numbers_of_attempts() {
     let mut one = OnDisk::start().await;
     let (done, failed) = (order("done"), order("failed"));
     attempted(&*one.store, &done, Outcome::Succeeded).await;
@@ -149,7 +150,7 @@ async fn s3_a_restart_keeps_what_is_settled_and_the_numbers_of_attempts() {
 }
 
 #[tokio::test]
-async fn s7_what_was_due_before_a_restart_is_swept_after_it() {
+async fn what_was_due_before_a_restart_is_swept_after_it() {
     let mut one = OnDisk::start().await;
     attempted(&*one.store, &order("done"), Outcome::Succeeded).await;
     granted(&*one.store, &order("in flight")).await;
@@ -164,7 +165,7 @@ async fn s7_what_was_due_before_a_restart_is_swept_after_it() {
 }
 
 #[tokio::test]
-async fn s4_time_does_not_go_back_when_the_machine_s_clock_does() {
+async fn time_does_not_go_back_when_the_machine_s_clock_does() {
     let mut one = OnDisk::start().await;
     one.pass(LEASE).await;
     attempted(&*one.store, &order("1"), Outcome::Succeeded).await;
@@ -201,7 +202,7 @@ fn copy_directory(from: &Path, to: &Path) {
 }
 
 #[tokio::test]
-async fn s8_what_was_answered_is_there_after_a_crash() {
+async fn what_was_answered_is_there_after_a_crash() {
     let one = OnDisk::start().await;
     let order = order("1");
     let (request, attempt) = granted(&*one.store, &order).await;
@@ -225,7 +226,7 @@ async fn s8_what_was_answered_is_there_after_a_crash() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn s8_nobody_is_told_of_a_success_that_was_forgotten() {
+async fn nobody_is_told_of_a_success_that_was_forgotten() {
     let one = OnDisk::start().await;
     let order = order("1");
     for round in 1..=50 {
@@ -260,7 +261,7 @@ async fn s8_nobody_is_told_of_a_success_that_was_forgotten() {
 
 /// A damaged record is neither a panic nor a free key.
 #[tokio::test]
-async fn s6_a_damaged_record_is_an_error_and_not_a_free_key() {
+async fn a_damaged_record_is_an_error_and_not_a_free_key() {
     let mut one = OnDisk::start().await;
     let order = order("1");
     let (request, attempt) = attempted(&*one.store, &order, Outcome::Succeeded).await;
@@ -379,7 +380,7 @@ pub(super) const DIRECTORY: &str = "STORE_CONTRACT_DIRECTORY";
 
 /// `kill -9` under load loses nothing that was acknowledged.
 #[tokio::test]
-async fn s8_what_was_answered_is_there_after_the_process_was_killed() {
+async fn what_was_answered_is_there_after_the_process_was_killed() {
     let directory = tempfile::tempdir().unwrap();
     let mut child = in_a_process("a_process_that_is_killed", directory.path(), None);
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
@@ -499,7 +500,7 @@ async fn a_process_whose_disk_is_full() {
 /// Wherever a bit of the journal is wrong, nothing that was done is free to be done again: it is
 /// remembered, or held, or the store does not open.
 #[tokio::test]
-async fn s6_a_damaged_journal_is_never_cut_off_in_silence() {
+async fn a_damaged_journal_is_never_cut_off_in_silence() {
     let one = OnDisk::start().await;
     for number in 0..10 {
         attempted(&*one.store(), &order(&number.to_string()), Outcome::Succeeded).await;
@@ -546,7 +547,7 @@ pub(super) fn after_a_crash_of(directory: &Path, damage: impl FnOnce(&Path)) -> 
 
 /// A process that dies in the middle of a readiness check leaves nothing for people to resolve.
 #[tokio::test]
-async fn s8_a_probe_that_a_crash_interrupts_leaves_nothing_behind() {
+async fn a_probe_that_a_crash_interrupts_leaves_nothing_behind() {
     let one = OnDisk::start().await;
     let mut probe = OperationRequest::clone(&order("1"));
     probe.route = "onceward:probe".into();

@@ -116,7 +116,7 @@ async fn bodies_that_hold_the_marks_of_a_journal_are_kept_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn s8_a_journal_that_ends_inside_its_last_group_opens_with_all_before() {
+async fn a_journal_that_ends_inside_its_last_group_opens_with_all_before() {
     let written = Written::new().await;
     let (before, after) = (written.before.len(), written.after.len());
     let ends = (before..after).step_by(41).chain([before + 1, after - 1]);
@@ -138,7 +138,7 @@ async fn s8_a_journal_that_ends_inside_its_last_group_opens_with_all_before() {
 }
 
 #[tokio::test]
-async fn s8_a_last_group_of_which_sectors_are_missing_is_dropped() {
+async fn a_last_group_of_which_sectors_are_missing_is_dropped() {
     let written = Written::new().await;
     let sectors = written.sectors();
     assert!(sectors.len() > 4, "{sectors:?}");
@@ -162,7 +162,7 @@ async fn s8_a_last_group_of_which_sectors_are_missing_is_dropped() {
 }
 
 #[tokio::test]
-async fn s6_a_flipped_bit_refuses_names_its_place_and_is_left_out_when_that_is_accepted() {
+async fn a_flipped_bit_refuses_names_its_place_and_is_left_out_when_that_is_accepted() {
     let written = Written::new().await;
     for at in [40, written.before.len() / 2, written.before.len() + 300, written.after.len() - 2] {
         let mut bytes = written.after.clone();
@@ -199,7 +199,7 @@ async fn s6_a_flipped_bit_refuses_names_its_place_and_is_left_out_when_that_is_a
 }
 
 #[tokio::test]
-async fn s6_a_whole_group_behind_one_without_a_sector_refuses() {
+async fn a_whole_group_behind_one_without_a_sector_refuses() {
     let written = Written::new().await;
     let store = open(written.store.path(), IfDamaged::Refuse).unwrap();
     granted(&*store, &order("behind")).await;
@@ -226,7 +226,7 @@ async fn s6_a_whole_group_behind_one_without_a_sector_refuses() {
 
 /// What may be lost costs no sync: a flood of copies of a held operation does not slow others.
 #[tokio::test]
-async fn s8_that_a_copy_was_refused_is_written_with_the_next_group() {
+async fn that_a_copy_was_refused_is_written_with_the_next_group() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     let clock = Clock::manual(START);

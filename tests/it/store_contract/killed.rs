@@ -133,7 +133,7 @@ async fn used() -> TempDir {
 }
 
 #[tokio::test]
-async fn s8_killed_at_any_call_while_it_opens_a_store_it_loses_nothing() {
+async fn killed_at_any_call_while_it_opens_a_store_it_loses_nothing() {
     let used = used().await;
     for killed in killed_at_each_call(used.path(), false) {
         let store = open(killed.store.path(), IfDamaged::Refuse).unwrap();
@@ -142,7 +142,7 @@ async fn s8_killed_at_any_call_while_it_opens_a_store_it_loses_nothing() {
 }
 
 #[tokio::test]
-async fn s8_killed_at_any_call_of_its_first_start_it_starts_the_next_time() {
+async fn killed_at_any_call_of_its_first_start_it_starts_the_next_time() {
     let empty = tempfile::tempdir().unwrap();
     for killed in killed_at_each_call(empty.path(), false) {
         let store = open(killed.store.path(), IfDamaged::Refuse).unwrap();
@@ -153,7 +153,7 @@ async fn s8_killed_at_any_call_of_its_first_start_it_starts_the_next_time() {
 }
 
 #[tokio::test]
-async fn s6_killed_at_any_call_while_it_leaves_out_damage_it_can_be_told_so_once_more() {
+async fn killed_at_any_call_while_it_leaves_out_damage_it_can_be_told_so_once_more() {
     let used = used().await;
     let mut bytes = journal(used.path());
     let place = bytes.len() - 30;
@@ -182,7 +182,7 @@ async fn s6_killed_at_any_call_while_it_leaves_out_damage_it_can_be_told_so_once
 }
 
 #[tokio::test]
-async fn s6_killed_at_any_call_while_it_begins_anew_it_can_be_told_so_once_more() {
+async fn killed_at_any_call_while_it_begins_anew_it_can_be_told_so_once_more() {
     let used = used().await;
     remove(&used.path().join("records/keyspaces/2"));
     for killed in killed_at_each_call(used.path(), true) {
@@ -207,7 +207,7 @@ async fn s6_killed_at_any_call_while_it_begins_anew_it_can_be_told_so_once_more(
 }
 
 #[tokio::test]
-async fn s8_what_was_acknowledged_is_there_after_an_error_at_any_call() {
+async fn what_was_acknowledged_is_there_after_an_error_at_any_call() {
     let used = used().await;
     let fails = |call, error, number| format!("{call}:error={error}:when={number}");
     let errors = CALLS.map(|call| (call, "EIO")).into_iter().chain([("write", "ENOSPC")]);
@@ -223,7 +223,7 @@ async fn s8_what_was_acknowledged_is_there_after_an_error_at_any_call() {
 /// After a failed sync the operating system may have a group in its memory that is not on the disk
 /// and that it does not write any more. Who finds the group writes it.
 #[tokio::test]
-async fn s8_the_last_group_is_written_once_more_at_a_start() {
+async fn the_last_group_is_written_once_more_at_a_start() {
     let used = used().await;
     let bytes = journal(used.path());
     let ends = ends(&bytes);
@@ -266,7 +266,7 @@ async fn a_process_that_fills_its_journal() {
 
 /// The database begins a journal, fills its tables from the full one, and removes that.
 #[tokio::test]
-async fn s8_killed_while_its_journal_is_full_it_loses_nothing() {
+async fn killed_while_its_journal_is_full_it_loses_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let records = directory.path().join("records");
     open(directory.path(), IfDamaged::Refuse).unwrap().close().await;

@@ -1,4 +1,4 @@
-//! S5, S7: leases, retentions and holds end by time alone, and nothing else does.
+//! Leases, retentions and holds end by time alone, and nothing else does.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::support::{
     end_of, granted, granted_as, look_at, order, sweep_all,
 };
 
-pub(super) async fn s5_a_lease_that_ran_out_is_seen_as_uncertain_by_the_next_reader(
+pub(super) async fn a_lease_that_ran_out_is_seen_as_uncertain_by_the_next_reader(
     harness: &impl Harness,
 ) {
     let (store, order) = (harness.store(), order("1"));
@@ -32,7 +32,7 @@ pub(super) async fn s5_a_lease_that_ran_out_is_seen_as_uncertain_by_the_next_rea
     );
 }
 
-pub(super) async fn s5_of_fifty_racers_on_a_lease_that_ran_out_none_is_granted(
+pub(super) async fn of_fifty_racers_on_a_lease_that_ran_out_none_is_granted(
     harness: &impl Harness,
 ) {
     let (store, order) = (harness.store(), order("1"));
@@ -48,7 +48,7 @@ pub(super) async fn s5_of_fifty_racers_on_a_lease_that_ran_out_none_is_granted(
 }
 
 /// Durations are not cut down to whole seconds.
-pub(super) async fn s5_a_lease_of_half_a_second_is_not_none(harness: &impl Harness) {
+pub(super) async fn a_lease_of_half_a_second_is_not_none(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let lease = Duration::from_millis(500);
     let durations = Durations { lease, ..claim_on(&order).durations };
@@ -63,7 +63,7 @@ pub(super) async fn s5_a_lease_of_half_a_second_is_not_none(harness: &impl Harne
 }
 
 /// It is counted from the settle, not from the claim, and not extended by replays.
-pub(super) async fn s7_a_retention_ends_on_its_millisecond_counted_from_the_settle(
+pub(super) async fn a_retention_ends_on_its_millisecond_counted_from_the_settle(
     harness: &impl Harness,
 ) {
     let (store, order) = (harness.store(), order("1"));
@@ -83,7 +83,7 @@ pub(super) async fn s7_a_retention_ends_on_its_millisecond_counted_from_the_sett
     assert_eq!(copy_of(&*store, &order).await, granted_as(1));
 }
 
-pub(super) async fn s7_a_hold_ends_after_the_last_refused_copy_and_is_told_once(
+pub(super) async fn a_hold_ends_after_the_last_refused_copy_and_is_told_once(
     harness: &impl Harness,
 ) {
     let (store, order) = (harness.store(), order("1"));
@@ -105,7 +105,7 @@ pub(super) async fn s7_a_hold_ends_after_the_last_refused_copy_and_is_told_once(
     assert_eq!(sweep_all(&*store, 10).await, (0, 0));
 }
 
-pub(super) async fn s7_a_sweep_in_small_steps_removes_what_is_past_its_retention(
+pub(super) async fn a_sweep_in_small_steps_removes_what_is_past_its_retention(
     harness: &impl Harness,
 ) {
     let store = harness.store();
@@ -127,7 +127,7 @@ pub(super) async fn s7_a_sweep_in_small_steps_removes_what_is_past_its_retention
     assert_eq!(sweep_all(&*store, 3).await, (5, 0));
 }
 
-pub(super) async fn s7_a_sweep_never_removes_what_is_in_flight_or_held(harness: &impl Harness) {
+pub(super) async fn a_sweep_never_removes_what_is_in_flight_or_held(harness: &impl Harness) {
     let store = harness.store();
     let (in_flight, held, abandoned) = (order("in flight"), order("held"), order("abandoned"));
     let again = order("again");
@@ -158,7 +158,7 @@ pub(super) async fn s7_a_sweep_never_removes_what_is_in_flight_or_held(harness: 
     ));
 }
 
-pub(super) async fn s7_the_count_of_uncertain_operations_is_live(harness: &impl Harness) {
+pub(super) async fn the_count_of_uncertain_operations_is_live(harness: &impl Harness) {
     let store = harness.store();
     assert_eq!(store.uncertain().await.unwrap(), 0);
     let (request, attempt) = attempted(&*store, &order("1"), Outcome::Uncertain).await;

@@ -1,4 +1,4 @@
-//! Look-ups of uncertain operations, S1, S2 and S10.
+//! Look-ups of uncertain operations: one copy asks, and what it finds is recorded once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ async fn asked_by(store: &dyn Store, asked: &Arc<OperationRequest>) -> ClaimRequ
     request
 }
 
-pub(super) async fn s1_of_fifty_racers_one_looks_up_and_the_others_meet_it_in_flight(
+pub(super) async fn of_fifty_racers_one_looks_up_and_the_others_meet_it_in_flight(
     harness: &impl Harness,
 ) {
     let (store, order) = (harness.store(), order("1"));
@@ -61,7 +61,7 @@ pub(super) async fn s1_of_fifty_racers_one_looks_up_and_the_others_meet_it_in_fl
     assert_eq!(in_flight.count(), 49, "{told:?}");
 }
 
-pub(super) async fn s1_a_look_up_that_nobody_ends_makes_way_for_another(harness: &impl Harness) {
+pub(super) async fn a_look_up_that_nobody_ends_makes_way_for_another(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     attempted(&*store, &order, Outcome::Uncertain).await;
     let first = asked_by(&*store, &order).await;
@@ -75,7 +75,7 @@ pub(super) async fn s1_a_look_up_that_nobody_ends_makes_way_for_another(harness:
     assert!(matches!(told, Claimed::NotGranted(OperationState::InFlight { .. })), "{told:?}");
 }
 
-pub(super) async fn s2_a_finding_that_is_sent_twice_is_recorded_once(harness: &impl Harness) {
+pub(super) async fn a_finding_that_is_sent_twice_is_recorded_once(harness: &impl Harness) {
     let store = harness.store();
     for (key, finding) in [("1", Finding::Done), ("2", Finding::NotDone), ("3", Finding::Unknown)] {
         let order = order(key);
@@ -114,7 +114,7 @@ pub(super) async fn s2_a_finding_that_is_sent_twice_is_recorded_once(harness: &i
     }
 }
 
-pub(super) async fn s2_a_finding_after_a_late_settle_changes_nothing(harness: &impl Harness) {
+pub(super) async fn a_finding_after_a_late_settle_changes_nothing(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let (claim, attempt) = attempted(&*store, &order, Outcome::Uncertain).await;
     let request = asked_by(&*store, &order).await;
@@ -127,7 +127,7 @@ pub(super) async fn s2_a_finding_after_a_late_settle_changes_nothing(harness: &i
 }
 
 /// Whoever waits, in this process or in another one.
-pub(super) async fn s10_a_waiter_learns_of_the_end_of_a_look_up(harness: &impl Harness) {
+pub(super) async fn a_waiter_learns_of_the_end_of_a_look_up(harness: &impl Harness) {
     let (store, another) = (harness.store(), harness.another().await);
     for (key, finding) in [("1", Finding::Done), ("2", Finding::Unknown)] {
         let order = order(key);

@@ -66,7 +66,7 @@ async fn goes_on_without(store: &Path) {
 }
 
 #[tokio::test]
-async fn s6_without_a_table_it_refuses_names_it_and_begins_anew_when_that_is_accepted() {
+async fn without_a_table_it_refuses_names_it_and_begins_anew_when_that_is_accepted() {
     let used = used().await;
     let mut parts = vec!["records/version".to_owned(), "records/keyspaces".to_owned()];
     for table in 0..=6 {
@@ -85,7 +85,7 @@ async fn s6_without_a_table_it_refuses_names_it_and_begins_anew_when_that_is_acc
 }
 
 #[tokio::test]
-async fn s6_without_its_records_it_begins_anew_when_that_is_accepted() {
+async fn without_its_records_it_begins_anew_when_that_is_accepted() {
     let used = used().await;
     fs::remove_dir_all(used.path().join("records")).unwrap();
     let refused = open(used.path(), IfDamaged::Refuse).unwrap_err();
@@ -94,7 +94,7 @@ async fn s6_without_its_records_it_begins_anew_when_that_is_accepted() {
 }
 
 #[tokio::test]
-async fn s6_without_its_journal_it_refuses_names_it_and_goes_on_when_that_is_accepted() {
+async fn without_its_journal_it_refuses_names_it_and_goes_on_when_that_is_accepted() {
     let used = used().await;
     let damaged = after_a_crash_of(used.path(), |copy| remove(&copy.join(JOURNAL)));
     is_refused_for(damaged.path(), JOURNAL);
@@ -109,7 +109,7 @@ async fn s6_without_its_journal_it_refuses_names_it_and_goes_on_when_that_is_acc
 
 /// Of groups that were synced not even the first is there: no crash does that.
 #[tokio::test]
-async fn s6_a_journal_that_has_lost_all_its_groups_is_damaged() {
+async fn a_journal_that_has_lost_all_its_groups_is_damaged() {
     let used = used().await;
     let whole = fs::read(used.path().join(JOURNAL)).unwrap();
     let written = whole.iter().rposition(|byte| *byte != 0).unwrap() + 1;
@@ -130,7 +130,7 @@ async fn s6_a_journal_that_has_lost_all_its_groups_is_damaged() {
 
 /// The database begins the next journal by itself, and may be killed before it is written to.
 #[tokio::test]
-async fn s8_a_journal_that_was_just_begun_may_be_empty_and_is_missed_once_it_was_used() {
+async fn a_journal_that_was_just_begun_may_be_empty_and_is_missed_once_it_was_used() {
     let used = used().await;
     for length in [0, 100_000] {
         let begun = after_a_crash_of(used.path(), |copy| {
@@ -189,7 +189,7 @@ async fn a_damaged_list_of_what_it_contains_refuses_and_can_be_accepted() {
 
 /// Until the format is written down, nothing was recorded: whatever is there is made anew.
 #[tokio::test]
-async fn s8_a_first_start_that_is_cut_at_any_file_leaves_a_store_that_opens() {
+async fn a_first_start_that_is_cut_at_any_file_leaves_a_store_that_opens() {
     let fresh = tempfile::tempdir().unwrap();
     open(fresh.path(), IfDamaged::Refuse).unwrap().close().await;
     let records = fresh.path().join("records");

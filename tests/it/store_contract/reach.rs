@@ -50,7 +50,7 @@ async fn with_ten(store: &Embedded) {
 }
 
 #[tokio::test]
-async fn s6_a_journal_that_is_cut_off_below_what_was_acknowledged_is_damaged() {
+async fn a_journal_that_is_cut_off_below_what_was_acknowledged_is_damaged() {
     let running = tempfile::tempdir().unwrap();
     let store = open(running.path(), IfDamaged::Refuse).unwrap();
     with_ten(&store).await;
@@ -80,7 +80,7 @@ async fn s6_a_journal_that_is_cut_off_below_what_was_acknowledged_is_damaged() {
 
 /// The number is not synced with each group: the disk may have any of an earlier time.
 #[tokio::test]
-async fn s8_after_a_loss_of_power_an_older_number_of_what_was_synced_opens() {
+async fn after_a_loss_of_power_an_older_number_of_what_was_synced_opens() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(directory.path(), IfDamaged::Refuse).unwrap();
     let mut noted = vec![fs::read(directory.path().join(SYNCED)).unwrap()];
@@ -109,7 +109,7 @@ async fn s8_after_a_loss_of_power_an_older_number_of_what_was_synced_opens() {
 }
 
 #[tokio::test]
-async fn s6_without_syncs_a_journal_reaches_as_far_as_at_its_orderly_end() {
+async fn without_syncs_a_journal_reaches_as_far_as_at_its_orderly_end() {
     let directory = tempfile::tempdir().unwrap();
     let unsynced = Settings { durability: Durability::Os, ..settings(directory.path()) };
     let store = open_with(&unsynced, &Clock::manual(START)).unwrap();
@@ -125,7 +125,7 @@ async fn s6_without_syncs_a_journal_reaches_as_far_as_at_its_orderly_end() {
 }
 
 #[tokio::test]
-async fn s6_without_the_number_of_what_was_synced_it_refuses_until_that_is_accepted() {
+async fn without_the_number_of_what_was_synced_it_refuses_until_that_is_accepted() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(directory.path(), IfDamaged::Refuse).unwrap();
     with_ten(&store).await;
@@ -189,7 +189,7 @@ async fn remembers_both(store: &dyn Store) {
 }
 
 #[tokio::test]
-async fn s6_a_full_journal_that_is_removed_by_hand_is_put_back_or_missed() {
+async fn a_full_journal_that_is_removed_by_hand_is_put_back_or_missed() {
     let whole = with_two_journals().await;
     let without = |parts: &[&str]| {
         after_a_crash_of(whole.path(), |copy| {
@@ -215,7 +215,7 @@ async fn s6_a_full_journal_that_is_removed_by_hand_is_put_back_or_missed() {
 }
 
 #[tokio::test]
-async fn s6_a_full_journal_that_is_cut_off_between_two_groups_is_damaged() {
+async fn a_full_journal_that_is_cut_off_between_two_groups_is_damaged() {
     let whole = with_two_journals().await;
     let journal = journal(whole.path());
     for end in ends(&journal).into_iter().rev().skip(1) {
@@ -228,7 +228,7 @@ async fn s6_a_full_journal_that_is_cut_off_between_two_groups_is_damaged() {
 
 /// When the tables have all of it the database removes a journal, and then nobody misses it.
 #[tokio::test]
-async fn s8_a_full_journal_that_the_database_removes_is_not_missed() {
+async fn a_full_journal_that_the_database_removes_is_not_missed() {
     let store = with_a_full_journal().await;
     let names = [JOURNAL, FULL].map(|name| store.path().join(name));
     let opened = open(store.path(), IfDamaged::Refuse).unwrap();

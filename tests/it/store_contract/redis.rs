@@ -105,7 +105,7 @@ async fn prefixes_keep_stores_on_one_server_apart() {
 
 /// The time counts from the moment at which the outcome is recorded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s10_who_waits_in_another_process_is_told_within_50_ms() {
+async fn who_waits_in_another_process_is_told_within_50_ms() {
     let server = RedisServer::start().await;
     let (one, other) = (store_on(&server), store_on(&server));
     listens(&*other).await;
@@ -159,7 +159,7 @@ async fn an_end_is_published_where_somebody_waits_and_only_there() {
 
 /// A subscription that was lost is made again, and what was missed meanwhile is asked for.
 #[tokio::test]
-async fn s10_a_waiter_whose_subscription_was_cut_is_told_all_the_same() {
+async fn a_waiter_whose_subscription_was_cut_is_told_all_the_same() {
     let server = RedisServer::start().await;
     let (one, other, order) = (store_on(&server), store_on(&server), order("1"));
     listens(&*other).await;
@@ -257,7 +257,7 @@ async fn carry(near: TcpStream, far: TcpStream, losing: Arc<AtomicBool>) {
 
 /// The connection ends after the server has done it: the same call is made again.
 #[tokio::test]
-async fn s2_a_call_whose_reply_is_lost_is_made_again_and_done_once() {
+async fn a_call_whose_reply_is_lost_is_made_again_and_done_once() {
     let server = RedisServer::start().await;
     let wire = Wire::to(&server).await;
     let url = format!("redis://127.0.0.1:{}", wire.port);

@@ -1,4 +1,4 @@
-//! S2, S4: what a holder writes counts while its claim is current, and only then.
+//! What a holder writes counts while its claim is current, and only then.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::support::{
 };
 
 /// A former holder changes nothing of its successor's claim.
-pub(super) async fn s2_a_settle_or_a_renewal_of_a_superseded_claim_changes_nothing(
+pub(super) async fn a_settle_or_a_renewal_of_a_superseded_claim_changes_nothing(
     harness: &impl Harness,
 ) {
     let (store, order) = (harness.store(), order("1"));
@@ -47,7 +47,7 @@ pub(super) async fn s2_a_settle_or_a_renewal_of_a_superseded_claim_changes_nothi
     assert_eq!(copy_of(&*store, &order).await, told);
 }
 
-pub(super) async fn s2_a_settle_that_is_sent_twice_is_recorded_once(harness: &impl Harness) {
+pub(super) async fn a_settle_that_is_sent_twice_is_recorded_once(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let (request, attempt) = attempted(&*store, &order, Outcome::Succeeded).await;
     let before = store.get(order.id).await.unwrap();
@@ -57,7 +57,7 @@ pub(super) async fn s2_a_settle_that_is_sent_twice_is_recorded_once(harness: &im
     assert_eq!(store.get(order.id).await.unwrap(), before);
 }
 
-pub(super) async fn s2_a_late_settle_counts_while_its_claim_is_current(harness: &impl Harness) {
+pub(super) async fn a_late_settle_counts_while_its_claim_is_current(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let (request, attempt) = granted(&*store, &order).await;
     harness.pass(LEASE).await;
@@ -73,7 +73,7 @@ pub(super) async fn s2_a_late_settle_counts_while_its_claim_is_current(harness: 
     assert_eq!(store.uncertain().await.unwrap(), 0);
 }
 
-pub(super) async fn s2_a_settle_whose_record_is_lost_writes_it_anew(harness: &impl Harness) {
+pub(super) async fn a_settle_whose_record_is_lost_writes_it_anew(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let lost = claim_on(&order);
     let settled = store.apply(end_of(&lost, 3, Outcome::Succeeded)).await.unwrap();
@@ -84,7 +84,7 @@ pub(super) async fn s2_a_settle_whose_record_is_lost_writes_it_anew(harness: &im
     assert_eq!(again, Settled::Recorded { copy_refused: false });
 }
 
-pub(super) async fn s2_a_refused_copy_is_told_when_the_attempt_fails(harness: &impl Harness) {
+pub(super) async fn a_refused_copy_is_told_when_the_attempt_fails(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let (request, attempt) = granted(&*store, &order).await;
     copy_of(&*store, &order).await;
@@ -94,7 +94,7 @@ pub(super) async fn s2_a_refused_copy_is_told_when_the_attempt_fails(harness: &i
     attempted(&*store, &order, Outcome::Failed).await;
 }
 
-pub(super) async fn s4_a_renewed_lease_lasts_from_the_renewal(harness: &impl Harness) {
+pub(super) async fn a_renewed_lease_lasts_from_the_renewal(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let (request, attempt) = granted(&*store, &order).await;
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Events with several receivers, S1, S2, S3 and S5.
+//! Events with several steps: what has succeeded is not begun again, and each end is recorded once.
 
 use std::sync::Arc;
 
@@ -54,9 +54,7 @@ async fn standing(store: &dyn Store, asked: &Arc<OperationRequest>) -> Vec<&'sta
     found.steps.iter().map(|step| step.state.as_str()).collect()
 }
 
-pub(super) async fn s1_a_copy_begins_what_has_not_succeeded_and_nothing_else(
-    harness: &impl Harness,
-) {
+pub(super) async fn a_copy_begins_what_has_not_succeeded_and_nothing_else(harness: &impl Harness) {
     let (store, order, plan) = (harness.store(), order("1"), plan(false));
     let first = begun(&*store, &order, &plan, "charge").await;
     let told = store.apply(end(&first, "charge", Outcome::Succeeded)).await.unwrap();
@@ -78,9 +76,7 @@ pub(super) async fn s1_a_copy_begins_what_has_not_succeeded_and_nothing_else(
     );
 }
 
-pub(super) async fn s1_steps_at_once_begin_together_and_end_each_on_its_own(
-    harness: &impl Harness,
-) {
+pub(super) async fn steps_at_once_begin_together_and_end_each_on_its_own(harness: &impl Harness) {
     let (store, order, plan) = (harness.store(), order("1"), plan(true));
     let first = begun(&*store, &order, &plan, "charge").await;
     assert_eq!(standing(&*store, &order).await, ["in_flight"; 3]);
@@ -94,9 +90,7 @@ pub(super) async fn s1_steps_at_once_begin_together_and_end_each_on_its_own(
     begun(&*store, &order, &plan, "mail").await;
 }
 
-pub(super) async fn s2_the_end_of_a_step_that_is_sent_twice_is_recorded_once(
-    harness: &impl Harness,
-) {
+pub(super) async fn the_end_of_a_step_that_is_sent_twice_is_recorded_once(harness: &impl Harness) {
     let (store, order, plan) = (harness.store(), order("1"), plan(false));
     let first = begun(&*store, &order, &plan, "charge").await;
     for _ in 0..2 {
@@ -107,7 +101,7 @@ pub(super) async fn s2_the_end_of_a_step_that_is_sent_twice_is_recorded_once(
     assert_eq!(found.attempts.total(), 2);
 }
 
-pub(super) async fn s2_the_end_of_a_step_that_somebody_decided_changes_nothing(
+pub(super) async fn the_end_of_a_step_that_somebody_decided_changes_nothing(
     harness: &impl Harness,
 ) {
     let (store, order, plan) = (harness.store(), order("1"), plan(false));
@@ -119,7 +113,7 @@ pub(super) async fn s2_the_end_of_a_step_that_somebody_decided_changes_nothing(
     assert_eq!(standing(&*store, &order).await, ["failed", "waiting", "waiting"]);
 }
 
-pub(super) async fn s2_a_step_whose_record_is_lost_writes_it_anew(harness: &impl Harness) {
+pub(super) async fn a_step_whose_record_is_lost_writes_it_anew(harness: &impl Harness) {
     let (store, order, plan) = (harness.store(), order("1"), plan(false));
     let claim = (claiming(&order, &plan), 1);
     let told = store.apply(end(&claim, "account", Outcome::Failed)).await.unwrap();
@@ -127,7 +121,7 @@ pub(super) async fn s2_a_step_whose_record_is_lost_writes_it_anew(harness: &impl
     begun(&*store, &order, &plan, "account").await;
 }
 
-pub(super) async fn s3_a_forgotten_event_runs_all_its_steps_again(harness: &impl Harness) {
+pub(super) async fn a_forgotten_event_runs_all_its_steps_again(harness: &impl Harness) {
     let (store, order, plan) = (harness.store(), order("1"), plan(false));
     let first = begun(&*store, &order, &plan, "charge").await;
     store.apply(end(&first, "charge", Outcome::Succeeded)).await.unwrap();
@@ -139,7 +133,7 @@ pub(super) async fn s3_a_forgotten_event_runs_all_its_steps_again(harness: &impl
     assert_eq!(begun(&*store, &order, &plan, "charge").await.1, 2);
 }
 
-pub(super) async fn s5_a_lease_that_ran_out_leaves_uncertain_the_step_that_had_begun(
+pub(super) async fn a_lease_that_ran_out_leaves_uncertain_the_step_that_had_begun(
     harness: &impl Harness,
 ) {
     let (store, order, plan) = (harness.store(), order("1"), plan(false));
@@ -160,7 +154,7 @@ pub(super) async fn s5_a_lease_that_ran_out_leaves_uncertain_the_step_that_had_b
     assert_eq!(late, next("mail"));
 }
 
-pub(super) async fn s2_a_step_of_whose_beginning_nobody_has_heard_begins_once_more(
+pub(super) async fn a_step_of_whose_beginning_nobody_has_heard_begins_once_more(
     harness: &impl Harness,
 ) {
     let (store, order, plan) = (harness.store(), order("1"), plan(false));

@@ -1,4 +1,4 @@
-//! S10: who waits for an attempt is told of its end.
+//! A copy that waits for an attempt is told of its end.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn is_told(watch: &mut Watch) {
     timeout(PATIENCE, watch.ended()).await.expect("the end was not told");
 }
 
-pub(super) async fn s10_a_waiter_learns_of_the_end(harness: &impl Harness) {
+pub(super) async fn a_waiter_learns_of_the_end(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let (request, attempt) = granted(&*store, &order).await;
     let mut watch = store.watch(order.id).await.unwrap();
@@ -50,9 +50,7 @@ pub(super) async fn s10_a_waiter_learns_of_the_end(harness: &impl Harness) {
     is_told(&mut watch).await;
 }
 
-pub(super) async fn s10_an_end_between_the_watch_and_the_wait_is_not_missed(
-    harness: &impl Harness,
-) {
+pub(super) async fn an_end_between_the_watch_and_the_wait_is_not_missed(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let mut watch = store.watch(order.id).await.unwrap();
     attempted(&*store, &order, Outcome::Succeeded).await;
@@ -62,7 +60,7 @@ pub(super) async fn s10_an_end_between_the_watch_and_the_wait_is_not_missed(
     assert_eq!(copy_of(&*store, &order).await, told);
 }
 
-pub(super) async fn s10_a_waiter_does_not_learn_of_other_operations(harness: &impl Harness) {
+pub(super) async fn a_waiter_does_not_learn_of_other_operations(harness: &impl Harness) {
     let store = harness.store();
     let mut watch = store.watch(order("1").id).await.unwrap();
     attempted(&*store, &order("2"), Outcome::Succeeded).await;
