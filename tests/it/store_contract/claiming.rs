@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use onceward::operation::state::{
-    ClaimRequest, Claimed, Decided, Forgetting, Grant, IfInFlight, OperationState, Settled,
-    Withdrawal,
+    ClaimRequest, Claimed, Decided, Grant, IfInFlight, OperationState, Settled,
 };
 use onceward::operation::{OperationRequest, Outcome, RequestMode};
 use onceward::store::{Store, StoreExt as _};
@@ -12,8 +11,8 @@ use tokio::task::JoinSet;
 
 use super::Harness;
 use super::support::{
-    LEASE, RETENTION, answer, attempted, claim_on, copy_of, end_of, granted, granted_as, look_at,
-    order, order_with_body,
+    LEASE, answer, attempted, claim_on, copy_of, end_of, forgets, granted, granted_as, look_at,
+    order, order_with_body, withdraws,
 };
 
 pub(super) async fn the_first_claim_is_granted_and_a_copy_meets_it_in_flight(
@@ -56,10 +55,7 @@ pub(super) async fn of_fifty_racers_one_is_granted_and_the_others_are_answered(
         );
         let holder = store.get(order.id).await.unwrap().unwrap();
         let claim_id = holder.attempts.kept().last().unwrap().claim_id;
-        store
-            .apply(Withdrawal { operation: order.id, claim_id, retention: RETENTION })
-            .await
-            .unwrap();
+        withdraws(&*store, order.id, claim_id).await;
     }
 }
 
@@ -122,10 +118,7 @@ pub(super) async fn a_claim_that_arrives_after_its_withdrawal_is_granted_nothing
 ) {
     let (store, order) = (harness.store(), order("1"));
     let (first, _) = granted(&*store, &order).await;
-    store
-        .apply(Withdrawal { operation: order.id, claim_id: first.claim_id, retention: RETENTION })
-        .await
-        .unwrap();
+    withdraws(&*store, order.id, first.claim_id).await;
     assert_eq!(
         store.apply(first.clone()).await.unwrap(),
         Claimed::NotGranted(OperationState::Free)
@@ -136,17 +129,7 @@ pub(super) async fn a_claim_that_arrives_after_its_withdrawal_is_granted_nothing
         store.apply(first.clone()).await.unwrap(),
         Claimed::NotGranted(OperationState::Free)
     );
-    assert_eq!(
-        store
-            .apply(Forgetting {
-                operation: order.id,
-                by: "ops".to_owned(),
-                reason: "again".to_owned()
-            })
-            .await
-            .unwrap(),
-        Decided::Done
-    );
+    assert_eq!(forgets(&*store, order.id).await, Decided::Done);
     assert_eq!(
         store.apply(first.clone()).await.unwrap(),
         Claimed::NotGranted(OperationState::Free)
@@ -157,16 +140,10 @@ pub(super) async fn a_claim_that_arrives_after_its_withdrawal_is_granted_nothing
 pub(super) async fn a_withdrawal_leaves_no_trace_where_its_claim_left_none(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let never_arrived = claim_on(&order).claim_id;
-    store
-        .apply(Withdrawal { operation: order.id, claim_id: never_arrived, retention: RETENTION })
-        .await
-        .unwrap();
+    withdraws(&*store, order.id, never_arrived).await;
     assert_eq!(store.get(order.id).await.unwrap(), None);
     let (current, attempt) = granted(&*store, &order).await;
-    store
-        .apply(Withdrawal { operation: order.id, claim_id: never_arrived, retention: RETENTION })
-        .await
-        .unwrap();
+    withdraws(&*store, order.id, never_arrived).await;
     assert_eq!(store.apply(current.clone()).await.unwrap(), granted_as(attempt));
 }
 
@@ -178,17 +155,7 @@ pub(super) async fn attempt_numbers_grow_across_failures_and_being_forgotten(
         assert_eq!(attempted(&*store, &order, Outcome::Failed).await.1, expected);
     }
     assert_eq!(attempted(&*store, &order, Outcome::Succeeded).await.1, 4);
-    assert_eq!(
-        store
-            .apply(Forgetting {
-                operation: order.id,
-                by: "ops".to_owned(),
-                reason: "again".to_owned()
-            })
-            .await
-            .unwrap(),
-        Decided::Done
-    );
+    assert_eq!(forgets(&*store, order.id).await, Decided::Done);
     assert_eq!(attempted(&*store, &order, Outcome::Failed).await.1, 5);
 }
 

@@ -1,14 +1,12 @@
 //! What people decide: it makes the claim of the attempt stale, and is durable.
 
-use onceward::operation::state::{
-    Claimed, Decided, Forgetting, OperationState, Resolution, Settled, Verdict,
-};
+use onceward::operation::state::{Claimed, Decided, OperationState, Settled, Verdict};
 use onceward::operation::{DecisionKind, Outcome};
 use onceward::store::StoreExt as _;
 
 use super::Harness;
 use super::support::{
-    RETENTION, answer, attempted, copy_of, end_of, granted, granted_as, order, resolved_as,
+    RETENTION, answer, attempted, copy_of, end_of, forgets, granted, granted_as, order, resolves,
     sweep_all,
 };
 
@@ -18,8 +16,7 @@ pub(super) async fn an_operator_resolves_what_is_uncertain_and_its_settle_become
     let (store, order) = (harness.store(), order("1"));
     let (request, attempt) = attempted(&*store, &order, Outcome::Uncertain).await;
     let done = Verdict::Succeeded(Some(answer()));
-    let decided =
-        store.apply(Resolution { operation: order.id, ..resolved_as(done) }).await.unwrap();
+    let decided = resolves(&*store, order.id, done).await;
     assert_eq!(decided, Decided::Done);
     let settled = store.apply(end_of(&request, attempt, Outcome::Failed)).await.unwrap();
     assert_eq!(settled, Settled::Superseded);
@@ -36,43 +33,13 @@ pub(super) async fn an_operator_resolves_what_is_uncertain_and_its_settle_become
 
 pub(super) async fn an_operator_is_refused_what_is_in_flight_or_done(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
-    let failed = resolved_as(Verdict::Failed);
-    assert_eq!(
-        store.apply(Resolution { operation: order.id, ..failed.clone() }).await.unwrap(),
-        Decided::Unknown
-    );
-    assert_eq!(
-        store
-            .apply(Forgetting {
-                operation: order.id,
-                by: "ops".to_owned(),
-                reason: "why".to_owned()
-            })
-            .await
-            .unwrap(),
-        Decided::Unknown
-    );
+    assert_eq!(resolves(&*store, order.id, Verdict::Failed).await, Decided::Unknown);
+    assert_eq!(forgets(&*store, order.id).await, Decided::Unknown);
     let (request, attempt) = granted(&*store, &order).await;
-    assert_eq!(
-        store.apply(Resolution { operation: order.id, ..failed.clone() }).await.unwrap(),
-        Decided::Refused
-    );
-    assert_eq!(
-        store
-            .apply(Forgetting {
-                operation: order.id,
-                by: "ops".to_owned(),
-                reason: "why".to_owned()
-            })
-            .await
-            .unwrap(),
-        Decided::Refused
-    );
+    assert_eq!(resolves(&*store, order.id, Verdict::Failed).await, Decided::Refused);
+    assert_eq!(forgets(&*store, order.id).await, Decided::Refused);
     store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
-    assert_eq!(
-        store.apply(Resolution { operation: order.id, ..failed.clone() }).await.unwrap(),
-        Decided::Refused
-    );
+    assert_eq!(resolves(&*store, order.id, Verdict::Failed).await, Decided::Refused);
     assert_eq!(store.get(order.id).await.unwrap().unwrap().decisions, []);
 }
 
@@ -81,17 +48,7 @@ pub(super) async fn a_forgotten_operation_runs_again_and_keeps_its_log(harness: 
     attempted(&*store, &order, Outcome::Succeeded).await;
     // a copy has been answered, so that the answer may be at hand
     copy_of(&*store, &order).await;
-    assert_eq!(
-        store
-            .apply(Forgetting {
-                operation: order.id,
-                by: "ops".to_owned(),
-                reason: "by mistake".to_owned()
-            })
-            .await
-            .unwrap(),
-        Decided::Done
-    );
+    assert_eq!(forgets(&*store, order.id).await, Decided::Done);
     assert_eq!(copy_of(&*store, &order).await, granted_as(2));
     let found = store.get(order.id).await.unwrap().unwrap();
     assert_eq!((found.attempts.total(), found.decisions.len()), (2, 1));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use fjall::KeyspaceCreateOptions;
 use onceward::clock::Clock;
-use onceward::operation::state::{Claimed, Forgetting, OperationState, Renewal, Settled};
+use onceward::operation::state::{Claimed, Forgetting, OperationState, Settled};
 use onceward::operation::{OperationId, OperationRequest, Outcome, Reason, State, Timestamp};
 use onceward::store::embedded::{self, Durability, Embedded, IfDamaged, OpenError, Settings};
 use onceward::store::{Error, Store, StoreExt as _};
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use super::Harness;
 use super::support::{
     ATTEMPT_TIMEOUT, LEASE, MILLISECOND, RETENTION, answer, attempted, claim_on, copy_of, end_of,
-    granted, granted_as, look_at, order, sweep_all,
+    forgets, granted, granted_as, look_at, order, renews, sweep_all,
 };
 
 pub(super) const START: Timestamp = Timestamp(1_800_000_000_000);
@@ -141,10 +141,7 @@ async fn a_restart_keeps_what_is_settled_and_the_numbers_of_attempts() {
     let told = Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
     assert_eq!(copy_of(&*one.store, &done).await, told);
     assert_eq!(copy_of(&*one.store, &failed).await, granted_as(3));
-    one.store
-        .apply(Forgetting { operation: done.id, by: "ops".to_owned(), reason: "again".to_owned() })
-        .await
-        .unwrap();
+    forgets(&*one.store, done.id).await;
     one.reopen().await;
     assert_eq!(copy_of(&*one.store, &done).await, granted_as(2));
 }
@@ -217,10 +214,7 @@ async fn what_was_answered_is_there_after_a_crash() {
         copy_of(&*crashed.store, &order).await,
         Claimed::NotGranted(OperationState::Succeeded { .. })
     ));
-    one.store
-        .apply(Forgetting { operation: order.id, by: "ops".to_owned(), reason: "again".to_owned() })
-        .await
-        .unwrap();
+    forgets(&*one.store, order.id).await;
     let crashed = after_a_crash(&one);
     assert_eq!(copy_of(&*crashed.store, &order).await, granted_as(2));
 }
@@ -240,14 +234,7 @@ async fn nobody_is_told_of_a_success_that_was_forgotten() {
             })
         });
         let readers = readers.collect::<Vec<_>>();
-        one.store
-            .apply(Forgetting {
-                operation: order.id,
-                by: "ops".to_owned(),
-                reason: "again".to_owned(),
-            })
-            .await
-            .unwrap();
+        forgets(&*one.store, order.id).await;
         assert_eq!(
             look_at(&*one.store, &order).await,
             Claimed::NotGranted(OperationState::Free),
@@ -486,14 +473,7 @@ async fn a_process_whose_disk_is_full() {
             "{key}: {met:?}"
         );
     }
-    store
-        .apply(Renewal {
-            operation: order("in flight").id,
-            claim_id: holder.claim_id,
-            lease: LEASE * 2,
-        })
-        .await
-        .unwrap();
+    renews(&*store, order("in flight").id, holder.claim_id, LEASE * 2).await;
     store.close().await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onceward::operation::state::{ClaimRequest, Claimed, Forgetting, OperationState};
+use onceward::operation::state::{ClaimRequest, Claimed, OperationState};
 use onceward::operation::{Durations, Outcome, Reason, State};
 use onceward::store::StoreExt as _;
 
@@ -10,7 +10,7 @@ use super::Harness;
 use super::claiming::fifty_racers;
 use super::support::{
     ATTEMPT_TIMEOUT, HOLD_FOR, LEASE, MILLISECOND, RETENTION, answer, attempted, claim_on, copy_of,
-    end_of, granted, granted_as, look_at, order, sweep_all,
+    end_of, forgets, granted, granted_as, look_at, order, sweep_all,
 };
 
 pub(super) async fn a_lease_that_ran_out_is_seen_as_uncertain_by_the_next_reader(
@@ -172,13 +172,6 @@ pub(super) async fn the_count_of_uncertain_operations_is_live(harness: &impl Har
     assert_eq!(store.uncertain().await.unwrap(), 2);
     store.apply(end_of(&request, attempt, Outcome::Failed)).await.unwrap();
     assert_eq!(store.uncertain().await.unwrap(), 1);
-    store
-        .apply(Forgetting {
-            operation: order("2").id,
-            by: "ops".to_owned(),
-            reason: "again".to_owned(),
-        })
-        .await
-        .unwrap();
+    forgets(&*store, order("2").id).await;
     assert_eq!(store.uncertain().await.unwrap(), 0);
 }

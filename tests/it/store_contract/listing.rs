@@ -3,15 +3,16 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use onceward::operation::state::Forgetting;
 use onceward::operation::{
     Key, KeyKind, KeyPart, OperationId, OperationIdParts, OperationRequest, Outcome, State,
     StateName,
 };
-use onceward::store::{ListPage, ListQuery, Store, StoreExt as _};
+use onceward::store::{ListPage, ListQuery, Store};
 
 use super::Harness;
-use super::support::{LEASE, MILLISECOND, RETENTION, attempted, granted, id_of, order, sweep_all};
+use super::support::{
+    LEASE, MILLISECOND, RETENTION, attempted, forgets, granted, id_of, order, sweep_all,
+};
 
 pub(super) const ALL: ListQuery =
     ListQuery { route: None, state: None, key: None, after: None, limit: 100 };
@@ -119,14 +120,7 @@ pub(super) async fn a_list_of_one_state_counts_what_time_has_done(harness: &impl
     attempted(&*store, &done, Outcome::Succeeded).await;
     attempted(&*store, &failed, Outcome::Failed).await;
     attempted(&*store, &forgotten, Outcome::Succeeded).await;
-    store
-        .apply(Forgetting {
-            operation: forgotten.id,
-            by: "ops".to_owned(),
-            reason: "again".to_owned(),
-        })
-        .await
-        .unwrap();
+    forgets(&*store, forgotten.id).await;
     harness.pass(LEASE / 2).await;
     granted(&*store, &in_flight).await;
     for (state, wanted) in [
@@ -222,10 +216,7 @@ pub(super) async fn a_key_finds_an_operation_for_as_long_as_it_is_remembered(
     attempted(&*store, &one, Outcome::Failed).await;
     attempted(&*store, &one, Outcome::Succeeded).await;
     assert_eq!(keyed(&*store, "evt_6").await, [one.id]);
-    store
-        .apply(Forgetting { operation: one.id, by: "ops".to_owned(), reason: "again".to_owned() })
-        .await
-        .unwrap();
+    forgets(&*store, one.id).await;
     assert_eq!(keyed(&*store, "evt_6").await, [one.id]);
     attempted(&*store, &one, Outcome::Succeeded).await;
     assert_eq!(keyed(&*store, "evt_6").await, [one.id]);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use onceward::clock::Clock;
 use onceward::operation::state::{
-    ClaimRequest, Claimed, IfInFlight, OperationState, Renewal, Renewed, Settled,
+    ClaimRequest, Claimed, IfInFlight, OperationState, Renewed, Settled,
 };
 use onceward::operation::{OperationId, Outcome, Timestamp};
 use onceward::store::redis::{Settings, open};
@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 use super::Harness;
 use super::listing::ALL;
 use super::support::{
-    LEASE, answer, attempted, claim_on, copy_of, end_of, granted, granted_as, order,
+    LEASE, answer, attempted, claim_on, copy_of, end_of, granted, granted_as, order, renews,
 };
 use crate::support::{RedisServer, ServerClock, settings};
 
@@ -146,10 +146,7 @@ async fn an_end_is_published_where_somebody_waits_and_only_there() {
     let order = order("waited for");
     let (request, attempt) = granted(&*store, &order).await;
     store.apply(that_waits(claim_on(&order))).await.unwrap();
-    store
-        .apply(Renewal { operation: order.id, claim_id: request.claim_id, lease: LEASE })
-        .await
-        .unwrap();
+    renews(&*store, order.id, request.claim_id, LEASE).await;
     assert_eq!(server.calls("publish").await, 0);
     store.apply(end_of(&request, attempt, Outcome::Failed)).await.unwrap();
     assert_eq!(server.calls("publish").await, 1);
@@ -194,10 +191,7 @@ async fn a_new_event_takes_two_round_trips_and_a_replay_one() {
     assert_eq!((after_new - before, after_replay - after_new), (2, 1));
     assert_eq!(commands, commands_after);
     let (request, attempt) = granted(&*store, &order("renewed")).await;
-    store
-        .apply(Renewal { operation: request.asked.id, claim_id: request.claim_id, lease: LEASE })
-        .await
-        .unwrap();
+    renews(&*store, request.asked.id, request.claim_id, LEASE).await;
     store.apply(end_of(&request, attempt, Outcome::Failed)).await.unwrap();
     assert_eq!(all().await.0 - after_replay, 3);
 }
@@ -268,10 +262,7 @@ async fn a_call_whose_reply_is_lost_is_made_again_and_done_once() {
     wire.loses_the_next_reply();
     assert_eq!(store.apply(request.clone()).await.unwrap(), granted_as(1));
     wire.loses_the_next_reply();
-    let renewed = store
-        .apply(Renewal { operation: order.id, claim_id: request.claim_id, lease: LEASE })
-        .await
-        .unwrap();
+    let renewed = renews(&*store, order.id, request.claim_id, LEASE).await;
     assert_eq!(renewed, Renewed::Renewed);
     wire.loses_the_next_reply();
     let settled = store.apply(end_of(&request, 1, Outcome::Failed)).await.unwrap();

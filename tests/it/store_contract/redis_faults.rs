@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use onceward::clock::Clock;
-use onceward::operation::state::{
-    ClaimRequest, Claimed, Grant, OperationState, Settled, Withdrawal,
-};
+use onceward::operation::state::{ClaimRequest, Claimed, Grant, OperationState, Settled};
 use onceward::operation::{Durations, OperationId, Outcome};
 use onceward::store::redis::{ACL_LINE, Settings, open};
 use onceward::store::{Error, Store, StoreExt as _};
@@ -18,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::listing::ALL;
 use super::redis::{listens, that_waits};
-use super::support::{RETENTION, answer, attempted, claim_on, copy_of, end_of, granted, order};
+use super::support::{answer, attempted, claim_on, copy_of, end_of, granted, order, withdraws};
 use crate::support::{PATIENCE, RedisServer, settings, until};
 
 fn store_with(settings: &Settings) -> Arc<dyn Store> {
@@ -152,14 +150,7 @@ async fn a_claim_that_is_granted_after_it_was_given_up_can_be_withdrawn() {
     assert!(matches!(told, Error::NoReply(_)), "{told:?}");
     server.goes_on();
     works_again(&*store).await;
-    store
-        .apply(Withdrawal {
-            operation: request.asked.id,
-            claim_id: request.claim_id,
-            retention: RETENTION,
-        })
-        .await
-        .unwrap();
+    withdraws(&*store, request.asked.id, request.claim_id).await;
     assert!(matches!(copy_of(&*store, &order("1")).await, Claimed::Granted(_)));
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use onceward::clock::Clock;
-use onceward::operation::state::{Claimed, Grant, OperationState, Renewal, Renewed, Settled};
+use onceward::operation::state::{Claimed, Grant, OperationState, Renewed, Settled};
 use onceward::operation::{OperationRequest, Outcome};
 use onceward::secret::Secret;
 use onceward::store::redis::{Mode, Settings, open};
@@ -19,7 +19,9 @@ use tokio::time::{Instant, timeout};
 use super::listing::ALL;
 use super::redis::{listens, that_waits};
 use super::redis_faults::{codes, is_turned_away, replay, works_again};
-use super::support::{LEASE, attempted, claim_on, copy_of, end_of, granted, granted_as, order};
+use super::support::{
+    LEASE, attempted, claim_on, copy_of, end_of, granted, granted_as, order, renews,
+};
 use crate::support::{Guarded, RedisCluster, RedisServer, Replicated, free_port, until};
 
 fn store_with(settings: &Settings) -> Arc<dyn Store> {
@@ -65,13 +67,7 @@ async fn with_replica_acks_and_no_replica_nothing_is_granted_and_nobody_else_wai
         tokio::spawn(async move { store.apply(claim_on(&order(&key))).await })
     });
     // calls that need no replica, on the same store, while those wait
-    assert_eq!(
-        store
-            .apply(Renewal { operation: in_flight.id, claim_id: held.claim_id, lease: LEASE })
-            .await
-            .unwrap(),
-        Renewed::Renewed
-    );
+    assert_eq!(renews(&*store, in_flight.id, held.claim_id, LEASE).await, Renewed::Renewed);
     assert_eq!(copy_of(&*without, &order("done")).await, replay());
     store.get(in_flight.id).await.unwrap();
     assert!(asked.elapsed() < limit / 2, "{:?}", asked.elapsed());

@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
-use onceward::operation::state::{
-    Claimed, OperationState, Renewal, Renewed, Resolution, Settled, Verdict, Withdrawal,
-};
+use onceward::operation::state::{Claimed, OperationState, Renewed, Settled, Verdict};
 use onceward::operation::{Outcome, State};
 use onceward::store::StoreExt as _;
 
 use super::Harness;
 use super::support::{
-    ATTEMPT_TIMEOUT, LEASE, MILLISECOND, RETENTION, answer, attempted, claim_on, copy_of, end_of,
-    granted, look_at, order, resolved_as,
+    ATTEMPT_TIMEOUT, LEASE, MILLISECOND, answer, attempted, claim_on, copy_of, end_of, granted,
+    look_at, order, renews, resolves, withdraws,
 };
 
 /// A former holder changes nothing of its successor's claim.
@@ -21,19 +19,13 @@ pub(super) async fn a_settle_or_a_renewal_of_a_superseded_claim_changes_nothing(
     let (store, order) = (harness.store(), order("1"));
     let (old, old_attempt) = granted(&*store, &order).await;
     harness.pass(LEASE).await;
-    store.apply(Resolution { operation: order.id, ..resolved_as(Verdict::Failed) }).await.unwrap();
+    resolves(&*store, order.id, Verdict::Failed).await;
     let (new, attempt) = granted(&*store, &order).await;
     assert_eq!((old_attempt, attempt), (1, 2));
     let before = store.get(order.id).await.unwrap().unwrap().state;
-    let renewed = store
-        .apply(Renewal { operation: order.id, claim_id: old.claim_id, lease: LEASE * 9 })
-        .await
-        .unwrap();
+    let renewed = renews(&*store, order.id, old.claim_id, LEASE * 9).await;
     assert_eq!(renewed, Renewed::Superseded);
-    store
-        .apply(Withdrawal { operation: order.id, claim_id: old.claim_id, retention: RETENTION })
-        .await
-        .unwrap();
+    withdraws(&*store, order.id, old.claim_id).await;
     for outcome in [Outcome::Succeeded, Outcome::Failed, Outcome::Uncertain] {
         let settled = store.apply(end_of(&old, 1, outcome)).await.unwrap();
         assert_eq!(settled, Settled::Superseded);
@@ -99,10 +91,7 @@ pub(super) async fn a_renewed_lease_lasts_from_the_renewal(harness: &impl Harnes
     let (request, attempt) = granted(&*store, &order).await;
     for _ in 0..3 {
         harness.pass(LEASE - MILLISECOND).await;
-        let renewed = store
-            .apply(Renewal { operation: order.id, claim_id: request.claim_id, lease: LEASE })
-            .await
-            .unwrap();
+        let renewed = renews(&*store, order.id, request.claim_id, LEASE).await;
         assert_eq!(renewed, Renewed::Renewed);
     }
     harness.pass(LEASE - MILLISECOND).await;
@@ -112,10 +101,7 @@ pub(super) async fn a_renewed_lease_lasts_from_the_renewal(harness: &impl Harnes
         Claimed::NotGranted(OperationState::InFlight { attempt, lease_left })
     );
     harness.pass(MILLISECOND).await;
-    let renewed = store
-        .apply(Renewal { operation: order.id, claim_id: request.claim_id, lease: LEASE })
-        .await
-        .unwrap();
+    let renewed = renews(&*store, order.id, request.claim_id, LEASE).await;
     assert_eq!(renewed, Renewed::Superseded);
     let state = store.get(order.id).await.unwrap().unwrap().state;
     assert!(matches!(state, State::Uncertain(_)), "{state:?}");

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use onceward::operation::state::{
-    Advanced, ClaimRequest, Claimed, EventEnd, Forgetting, Grant, IfUncertain, OperationState,
-    Resolution, StepSettlement, Verdict,
+    Advanced, ClaimRequest, Claimed, EventEnd, Grant, IfUncertain, OperationState, StepSettlement,
+    Verdict,
 };
 use onceward::operation::{OperationRequest, Outcome, Plan};
 use onceward::store::{Store, StoreExt as _};
 
 use super::Harness;
-use super::support::{LEASE, answer, claim_on, end_of_step, order, plan_of, resolved_as};
+use super::support::{LEASE, answer, claim_on, end_of_step, forgets, order, plan_of, resolves};
 
 fn plan(at_once: bool) -> Arc<Plan> {
     plan_of(&["charge", "account", "mail"], at_once, IfUncertain::Held)
@@ -107,7 +107,7 @@ pub(super) async fn the_end_of_a_step_that_somebody_decided_changes_nothing(
     let (store, order, plan) = (harness.store(), order("1"), plan(false));
     let first = begun(&*store, &order, &plan, "charge").await;
     store.apply(end(&first, "charge", Outcome::Uncertain)).await.unwrap();
-    store.apply(Resolution { operation: order.id, ..resolved_as(Verdict::Failed) }).await.unwrap();
+    resolves(&*store, order.id, Verdict::Failed).await;
     let told = store.apply(end(&first, "charge", Outcome::Succeeded)).await.unwrap();
     assert_eq!(told, Advanced::Superseded);
     assert_eq!(standing(&*store, &order).await, ["failed", "waiting", "waiting"]);
@@ -126,10 +126,7 @@ pub(super) async fn a_forgotten_event_runs_all_its_steps_again(harness: &impl Ha
     let first = begun(&*store, &order, &plan, "charge").await;
     store.apply(end(&first, "charge", Outcome::Succeeded)).await.unwrap();
     store.apply(end(&first, "account", Outcome::Failed)).await.unwrap();
-    store
-        .apply(Forgetting { operation: order.id, by: "ops".to_owned(), reason: "again".to_owned() })
-        .await
-        .unwrap();
+    forgets(&*store, order.id).await;
     assert_eq!(begun(&*store, &order, &plan, "charge").await.1, 2);
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use http::StatusCode;
 use onceward::operation::state::{
-    ClaimRequest, Claimed, Ending, Grant, IfUncertain, Resolution, Settled, Settlement,
-    StepSettlement, Verdict,
+    ClaimRequest, Claimed, Decided, Ending, Forgetting, Grant, IfUncertain, Renewal, Renewed,
+    Resolution, Settled, Settlement, StepSettlement, Verdict, Withdrawal,
 };
 use onceward::operation::{
     AnswerBody, ClaimId, Durations, FingerprintDigest, Key, KeyKind, KeyPart, OperationId,
@@ -170,6 +170,36 @@ pub(super) fn resolved_as(verdict: Verdict) -> Resolution {
         state: None,
         retention: RETENTION,
     }
+}
+
+/// A person resolves an operation.
+pub(super) async fn resolves(
+    store: &dyn Store,
+    operation: OperationId,
+    verdict: Verdict,
+) -> Decided {
+    store.apply(Resolution { operation, ..resolved_as(verdict) }).await.unwrap()
+}
+
+/// A person has an operation forgotten.
+pub(super) async fn forgets(store: &dyn Store, operation: OperationId) -> Decided {
+    let forgetting = Forgetting { operation, by: "ops".to_owned(), reason: "again".to_owned() };
+    store.apply(forgetting).await.unwrap()
+}
+
+/// The holder of a claim takes it back.
+pub(super) async fn withdraws(store: &dyn Store, operation: OperationId, claim_id: ClaimId) {
+    store.apply(Withdrawal { operation, claim_id, retention: RETENTION }).await.unwrap();
+}
+
+/// The holder of a claim renews its lease.
+pub(super) async fn renews(
+    store: &dyn Store,
+    operation: OperationId,
+    claim_id: ClaimId,
+    lease: Duration,
+) -> Renewed {
+    store.apply(Renewal { operation, claim_id, lease }).await.unwrap()
 }
 
 /// Sweeps until nothing is due: how many are gone, and how many of these were held.

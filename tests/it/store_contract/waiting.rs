@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{
-    Claimed, Forgetting, OperationState, Resolution, Verdict, Withdrawal,
-};
+use onceward::operation::state::{Claimed, OperationState, Verdict};
 use onceward::store::{StoreExt as _, Watch};
 use tokio::time::timeout;
 
 use super::Harness;
 use super::support::{
-    LEASE, RETENTION, answer, attempted, copy_of, end_of, granted, order, resolved_as,
+    LEASE, answer, attempted, copy_of, end_of, forgets, granted, order, resolves, withdraws,
 };
 
 /// Longer than any store takes, so that only a missed end reaches it.
@@ -31,18 +29,12 @@ pub(super) async fn a_waiter_learns_of_the_end(harness: &impl Harness) {
     });
     store.apply(end_of(&request, attempt, Outcome::Uncertain)).await.unwrap();
     let mut watch = waiter.await.unwrap();
-    store.apply(Resolution { operation: order.id, ..resolved_as(Verdict::Failed) }).await.unwrap();
+    resolves(&*store, order.id, Verdict::Failed).await;
     is_told(&mut watch).await;
     let (next, _) = granted(&*store, &order).await;
-    store
-        .apply(Withdrawal { operation: order.id, claim_id: next.claim_id, retention: RETENTION })
-        .await
-        .unwrap();
+    withdraws(&*store, order.id, next.claim_id).await;
     is_told(&mut watch).await;
-    store
-        .apply(Forgetting { operation: order.id, by: "ops".to_owned(), reason: "again".to_owned() })
-        .await
-        .unwrap();
+    forgets(&*store, order.id).await;
     is_told(&mut watch).await;
     granted(&*store, &order).await;
     harness.pass(LEASE).await;

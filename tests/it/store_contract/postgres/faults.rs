@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{Claimed, OperationState, Renewal, Renewed, Settled, Withdrawal};
+use onceward::operation::state::{Claimed, OperationState, Renewed, Settled, Withdrawal};
 use onceward::store::postgres::Settings;
 use onceward::store::{Error, Store, StoreExt as _};
 use tokio::task::JoinSet;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{Served, open, settings};
 use crate::store_contract::support::{
-    LEASE, RETENTION, attempted, claim_on, copy_of, end_of, granted, order,
+    LEASE, RETENTION, attempted, claim_on, copy_of, end_of, granted, order, renews,
 };
 use crate::support::{PostgresServer, until};
 
@@ -213,14 +213,7 @@ async fn two_connections_are_enough_for_twenty_attempts_at_a_time() {
         let store = Arc::clone(&store);
         settles.spawn(async move {
             assert_eq!(
-                store
-                    .apply(Renewal {
-                        operation: request.asked.id,
-                        claim_id: request.claim_id,
-                        lease: LEASE
-                    })
-                    .await
-                    .unwrap(),
+                renews(&*store, request.asked.id, request.claim_id, LEASE).await,
                 Renewed::Renewed
             );
             store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap()
@@ -252,10 +245,7 @@ async fn a_renewal_does_not_wait_behind_claims_that_have_every_other_connection(
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
     until("the claims wait", async || server.row(waiting).await.get::<_, i64>(0) >= 3).await;
     let start = Instant::now();
-    let renewed = store
-        .apply(Renewal { operation: request.asked.id, claim_id: request.claim_id, lease: LEASE })
-        .await
-        .unwrap();
+    let renewed = renews(&*store, request.asked.id, request.claim_id, LEASE).await;
     assert_eq!(renewed, Renewed::Renewed);
     assert!(start.elapsed() < timeout / 4, "{:?}", start.elapsed());
     // a claim that waits for longer than it may says so, before its time is over

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{
-    ClaimRequest, Claimed, IfInFlight, OperationState, Renewal, Renewed,
-};
+use onceward::operation::state::{ClaimRequest, Claimed, IfInFlight, OperationState, Renewed};
 use onceward::secret::Secret;
 use onceward::store::postgres::Settings;
 use onceward::store::{ListQuery, Store, StoreExt as _};
@@ -16,7 +14,7 @@ use tokio_postgres::NoTls;
 
 use super::{is_listening, open, settings};
 use crate::store_contract::support::{
-    LEASE, attempted, claim_on, copy_of, end_of, granted, order, sweep_all,
+    LEASE, attempted, claim_on, copy_of, end_of, granted, order, renews, sweep_all,
 };
 use crate::support::{PgBouncer, PostgresServer};
 
@@ -55,10 +53,7 @@ async fn every_call_works_behind_a_pooler_and_leaves_its_sessions_as_they_were()
     assert_eq!(granted_to, 1);
 
     let (request, attempt) = granted(&*store, &order("1")).await;
-    let renewed = another
-        .apply(Renewal { operation: order("1").id, claim_id: request.claim_id, lease: LEASE })
-        .await
-        .unwrap();
+    let renewed = renews(&*another, order("1").id, request.claim_id, LEASE).await;
     assert_eq!(renewed, Renewed::Renewed);
     another.apply(end_of(&request, attempt, Outcome::Uncertain)).await.unwrap();
     assert_eq!(store.uncertain().await.unwrap(), 1);

@@ -4,16 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{
-    ClaimRequest, Claimed, Forgetting, IfInFlight, OperationState, Renewal,
-};
+use onceward::operation::state::{ClaimRequest, Claimed, IfInFlight, OperationState, Renewal};
 use onceward::store::{ListQuery, Store, StoreExt as _};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use super::{Served, is_listening};
 use crate::store_contract::support::{
-    LEASE, answer, attempted, claim_on, copy_of, end_of, granted, order,
+    LEASE, answer, attempted, claim_on, copy_of, end_of, forgets, granted, order,
 };
 use crate::support::until;
 
@@ -105,14 +103,7 @@ async fn what_must_be_durable_is_flushed_although_the_server_would_not_wait() {
         assert!(served.server.row(is_flushed).await.get::<_, bool>(0), "the claim");
         store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
         assert!(served.server.row(is_flushed).await.get::<_, bool>(0), "the settle");
-        store
-            .apply(Forgetting {
-                operation: order.id,
-                by: "ops".to_owned(),
-                reason: "again".to_owned(),
-            })
-            .await
-            .unwrap();
+        forgets(&*store, order.id).await;
         assert!(served.server.row(is_flushed).await.get::<_, bool>(0), "the decision");
     }
     assert_eq!(served.server.row("SHOW synchronous_commit").await.get::<_, String>(0), "off");
