@@ -1,105 +1,40 @@
 //! Over TLS: what fails in the handshake was never sent.
 
 use std::io::{Read as _, Write as _};
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rustls::crypto::cipher::{OutboundChunks, OutboundPlainMessage};
-use rustls::server::{WantsServerCert, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{
-    AlertDescription, ConfigBuilder, ConnectionTrafficSecrets, ContentType, ProtocolVersion,
-    RootCertStore, ServerConfig, ServerConnection, SupportedProtocolVersion,
+    AlertDescription, ConnectionTrafficSecrets, ContentType, ProtocolVersion, ServerConfig,
+    ServerConnection,
 };
-use rustls_pki_types::PrivateKeyDer;
-use tempfile::NamedTempFile;
-use tokio::io::{AsyncReadExt as _, copy_bidirectional};
-use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::TlsAcceptor;
+use tokio::io::AsyncReadExt as _;
 
 use super::{HELD, answered, is_held, never_sent, standing, uncertain};
-use crate::support::{Act, Answer, BareReceiver, Onceward, Receiver, event};
+use crate::support::{
+    Act, Answer, Authority, BareReceiver, Builder, ClientCertificate, Onceward, Receiver, Relay,
+    event,
+};
 
-/// Speaks TLS in front of a receiver. Gives the port, and the certificate in a file.
-async fn tls_in_front_of(receiver: SocketAddr, name: &str) -> (u16, NamedTempFile) {
-    terminated(receiver, name, Client::Anybody).await
+/// A proxy whose upstream speaks TLS at this port, and that trusts this authority.
+fn proxy(port: u16, trusted: &Authority) -> Builder {
+    Onceward::in_front_of_url(&format!("https://localhost:{port}"))
+        .variable("SSL_CERT_FILE", trusted.file().to_str().unwrap())
 }
 
-/// Who may be the client.
-#[derive(Debug, Clone, Copy)]
-enum Client {
-    Anybody,
-    /// It is asked for a certificate, and need not have one.
-    Asked,
-    /// It must have a certificate, in this version of TLS.
-    Known(&'static SupportedProtocolVersion),
-}
-
-impl Client {
-    fn config(self, trusted: RootCertStore) -> ConfigBuilder<ServerConfig, WantsServerCert> {
-        let verifier = WebPkiClientVerifier::builder(Arc::new(trusted));
-        match self {
-            Self::Anybody => ServerConfig::builder().with_no_client_auth(),
-            Self::Asked => ServerConfig::builder()
-                .with_client_cert_verifier(verifier.allow_unauthenticated().build().unwrap()),
-            Self::Known(version) => ServerConfig::builder_with_protocol_versions(&[version])
-                .with_client_cert_verifier(verifier.build().unwrap()),
-        }
-    }
-}
-
-/// What a server shows of itself, and its certificate in a file.
-struct Identity {
-    config: ServerConfig,
-    certificate: NamedTempFile,
-}
-
-impl Identity {
-    fn new(name: &str, client: Client) -> Self {
-        let _there_is_one = rustls::crypto::ring::default_provider().install_default();
-        let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
-        let mut certificate = NamedTempFile::new().unwrap();
-        certificate.write_all(made.cert.pem().as_bytes()).unwrap();
-        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-        let mut trusted = RootCertStore::empty();
-        trusted.add(made.cert.der().clone()).unwrap();
-        let config = client.config(trusted);
-        let config = config.with_single_cert(vec![made.cert.der().clone()], key).unwrap();
-        Self { config, certificate }
-    }
-}
-
-async fn terminated(receiver: SocketAddr, name: &str, client: Client) -> (u16, NamedTempFile) {
-    let Identity { config, certificate } = Identity::new(name, client);
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let acceptor = acceptor.clone();
-            tokio::spawn(async move {
-                // A proxy that does not trust the certificate ends the handshake.
-                let Ok(mut tls) = acceptor.accept(stream).await else { return };
-                let mut plain = TcpStream::connect(receiver).await.unwrap();
-                let _either_has_gone = copy_bidirectional(&mut tls, &mut plain).await;
-            });
-        }
-    });
-    (port, certificate)
-}
-
-fn path(file: &NamedTempFile) -> &str {
-    file.path().to_str().unwrap()
+/// Terminates TLS in front of a receiver.
+async fn in_front_of(receiver: &Receiver, config: ServerConfig) -> u16 {
+    Relay::over_tls(receiver.address, config).await.port
 }
 
 #[tokio::test]
 async fn an_upstream_with_a_trusted_certificate_is_spoken_to_over_tls() {
     let receiver = Receiver::that_answers(200, "over tls").await;
-    let (port, certificate) = tls_in_front_of(receiver.address, "localhost").await;
-    let onceward = Onceward::in_front_of_url(&format!("https://localhost:{port}"))
-        .variable("SSL_CERT_FILE", path(&certificate))
-        .start()
-        .await;
+    let authority = Authority::new();
+    let config = authority.server("localhost", ClientCertificate::NotAsked);
+    let port = in_front_of(&receiver, config).await;
+    let onceward = proxy(port, &authority).start().await;
     for id in ["evt_1", "evt_2"] {
         let reply = onceward.sends(event(id)).await;
         reply.is_executed(200);
@@ -114,12 +49,10 @@ async fn an_upstream_with_a_trusted_certificate_is_spoken_to_over_tls() {
 #[tokio::test]
 async fn a_close_after_the_request_is_uncertain_over_tls_too() {
     let receiver = Receiver::that(|_, _| Act::Close).await;
-    let (port, certificate) = tls_in_front_of(receiver.address, "localhost").await;
-    let onceward = Onceward::in_front_of_url(&format!("https://localhost:{port}"))
-        .variable("SSL_CERT_FILE", path(&certificate))
-        .expects_log(HELD)
-        .start()
-        .await;
+    let authority = Authority::new();
+    let config = authority.server("localhost", ClientCertificate::NotAsked);
+    let port = in_front_of(&receiver, config).await;
+    let onceward = proxy(port, &authority).expects_log(HELD).start().await;
     let reply = onceward.sends(event("evt_1")).await;
     reply.is_executed_as("upstream-broken", 502).comes_back();
     assert_eq!(standing(&onceward, &reply).await, uncertain("connection-lost", None));
@@ -130,12 +63,9 @@ async fn a_close_after_the_request_is_uncertain_over_tls_too() {
 #[tokio::test]
 async fn a_certificate_that_is_not_trusted_is_a_failure() {
     let receiver = Receiver::that_answers(200, "ok").await;
-    let (port, _not_given) = tls_in_front_of(receiver.address, "localhost").await;
-    let (_, another) = tls_in_front_of(receiver.address, "localhost").await;
-    let onceward = Onceward::in_front_of_url(&format!("https://localhost:{port}"))
-        .variable("SSL_CERT_FILE", path(&another))
-        .start()
-        .await;
+    let config = Authority::new().server("localhost", ClientCertificate::NotAsked);
+    let port = in_front_of(&receiver, config).await;
+    let onceward = proxy(port, &Authority::new()).start().await;
     fails_to_shake_hands(&onceward).await;
     receiver.was_called(0);
 }
@@ -143,11 +73,10 @@ async fn a_certificate_that_is_not_trusted_is_a_failure() {
 #[tokio::test]
 async fn a_certificate_for_another_name_is_a_failure() {
     let receiver = Receiver::that_answers(200, "ok").await;
-    let (port, certificate) = tls_in_front_of(receiver.address, "receiver.example").await;
-    let onceward = Onceward::in_front_of_url(&format!("https://localhost:{port}"))
-        .variable("SSL_CERT_FILE", path(&certificate))
-        .start()
-        .await;
+    let authority = Authority::new();
+    let config = authority.server("receiver.example", ClientCertificate::NotAsked);
+    let port = in_front_of(&receiver, config).await;
+    let onceward = proxy(port, &authority).start().await;
     fails_to_shake_hands(&onceward).await;
     receiver.was_called(0);
 }
@@ -181,12 +110,10 @@ async fn is_never_sent(onceward: &Onceward, reason: &str) {
 async fn a_server_that_wants_a_certificate_that_nobody_has_is_a_failure() {
     for (version, reason) in [(&TLS13, "client-certificate-refused"), (&TLS12, "tls-failed")] {
         let receiver = Receiver::that_answers(200, "ok").await;
-        let client = Client::Known(version);
-        let (port, certificate) = terminated(receiver.address, "localhost", client).await;
-        let onceward = Onceward::in_front_of_url(&format!("https://localhost:{port}"))
-            .variable("SSL_CERT_FILE", path(&certificate))
-            .start()
-            .await;
+        let authority = Authority::new();
+        let config = authority.server("localhost", ClientCertificate::Required(version));
+        let port = in_front_of(&receiver, config).await;
+        let onceward = proxy(port, &authority).start().await;
         is_never_sent(&onceward, reason).await;
         receiver.was_called(0);
     }
@@ -196,12 +123,10 @@ async fn a_server_that_wants_a_certificate_that_nobody_has_is_a_failure() {
 #[tokio::test]
 async fn a_close_by_a_server_that_asked_for_a_certificate_is_uncertain() {
     let receiver = Receiver::that(|_, _| Act::Close).await;
-    let (port, certificate) = terminated(receiver.address, "localhost", Client::Asked).await;
-    let onceward = Onceward::in_front_of_url(&format!("https://localhost:{port}"))
-        .variable("SSL_CERT_FILE", path(&certificate))
-        .expects_log(HELD)
-        .start()
-        .await;
+    let authority = Authority::new();
+    let config = authority.server("localhost", ClientCertificate::Asked);
+    let port = in_front_of(&receiver, config).await;
+    let onceward = proxy(port, &authority).expects_log(HELD).start().await;
     let reply = onceward.sends(event("evt_1")).await;
     reply.is_executed_as("upstream-broken", 502).comes_back();
     assert_eq!(standing(&onceward, &reply).await, uncertain("connection-lost", None));
@@ -245,9 +170,10 @@ fn answers_and_alerts(mut stream: std::net::TcpStream, config: Arc<ServerConfig>
 /// Only a refusal before any data proves that nothing was taken.
 #[tokio::test]
 async fn an_answer_that_has_begun_in_front_of_a_refusal_is_uncertain() {
-    let mut identity = Identity::new("localhost", Client::Asked);
-    identity.config.enable_secret_extraction = true;
-    let config = Arc::new(identity.config);
+    let authority = Authority::new();
+    let mut config = authority.server("localhost", ClientCertificate::Asked);
+    config.enable_secret_extraction = true;
+    let config = Arc::new(config);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -256,11 +182,7 @@ async fn an_answer_that_has_begun_in_front_of_a_refusal_is_uncertain() {
             std::thread::spawn(|| answers_and_alerts(stream.unwrap(), config));
         }
     });
-    let onceward = Onceward::in_front_of_url(&format!("https://localhost:{port}"))
-        .variable("SSL_CERT_FILE", path(&identity.certificate))
-        .expects_log(HELD)
-        .start()
-        .await;
+    let onceward = proxy(port, &authority).expects_log(HELD).start().await;
     let reply = onceward.sends(event("evt_1")).await;
     reply.is_executed_as("upstream-broken", 502).comes_back();
     assert_eq!(standing(&onceward, &reply).await, uncertain("connection-lost", None));

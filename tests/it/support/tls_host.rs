@@ -4,15 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustls::ServerConfig;
-use rustls_pki_types::pem::PemObject as _;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
-use super::Authority;
+use super::{Authority, ClientCertificate};
 
 /// As long as the test runs.
 #[derive(Debug)]
@@ -56,16 +53,7 @@ impl TlsHost {
         name: &str,
         answers: impl Fn(&Asked) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
-        let files = authority.signs(name);
-        let chain = vec![CertificateDer::from_pem_file(&files.certificate).unwrap()];
-        let key = PrivateKeyDer::from_pem_file(&files.key).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .unwrap();
+        let config = authority.server(name, ClientCertificate::NotAsked);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let served = Arc::new(AtomicUsize::new(0));

@@ -1,8 +1,8 @@
 //! Servers that close after an answer without saying so cost no event.
 
-use super::server::{Relay, Server};
-use super::{HELD, in_front_of, lost_of};
-use crate::support::Authority;
+use super::server::Server;
+use super::{HELD, in_front_of, localhost, lost_of};
+use crate::support::{Authority, Relay};
 
 const EVENTS: usize = 1_000;
 const SENDERS: [usize; 3] = [1, 8, 32];
@@ -34,7 +34,7 @@ async fn none_is_held(plain: &Server, tls_port: u16, authority: &Authority) {
 async fn no_event_is_held_in_front_of_uwsgis_http_router() {
     let authority = Authority::new();
     let server = Server::uwsgi().await;
-    let terminator = Relay::over_tls(server.address, &authority).await;
+    let terminator = Relay::over_tls(server.address, localhost(&authority)).await;
     none_is_held(&server, terminator.port, &authority).await;
 }
 

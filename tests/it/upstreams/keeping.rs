@@ -8,9 +8,9 @@ use axum::routing::post;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-use super::server::{Relay, Server};
-use super::{in_front_of, lost_of};
-use crate::support::{Authority, Onceward, event};
+use super::server::Server;
+use super::{in_front_of, localhost, lost_of};
+use crate::support::{Authority, Onceward, Relay, event};
 
 const EVENTS: usize = 100;
 /// Of so many events. A machine that stands still for longer than `keepalive` makes one necessary.
@@ -39,7 +39,7 @@ async fn is_reused(server: SocketAddr) {
     let onceward = in_front_of(&format!("http://127.0.0.1:{}", relay.port)).start().await;
     reuses(&relay, &onceward).await;
     let authority = Authority::new();
-    let relay = Relay::over_tls(server, &authority).await;
+    let relay = Relay::over_tls(server, localhost(&authority)).await;
     let onceward = in_front_of(&format!("https://localhost:{}", relay.port))
         .variable("SSL_CERT_FILE", authority.file().to_str().unwrap())
         .start()

@@ -8,8 +8,9 @@ mod keeping;
 pub mod server;
 
 use futures_util::future::join_all;
+use rustls::ServerConfig;
 
-use crate::support::{Builder, Onceward, event};
+use crate::support::{Authority, Builder, ClientCertificate, Onceward, event};
 
 /// The text of the warning that an uncertain outcome leaves in the log.
 const HELD: &str = "nobody knows whether it was done";
@@ -17,6 +18,11 @@ const HELD: &str = "nobody knows whether it was done";
 /// The store is not what is tested.
 fn in_front_of(url: &str) -> Builder {
     Onceward::in_front_of_url(url).in_memory()
+}
+
+/// How a TLS terminator on this machine speaks TLS.
+fn localhost(authority: &Authority) -> ServerConfig {
+    authority.server("localhost", ClientCertificate::NotAsked)
 }
 
 /// Sends so many events from so many senders at a time. Gives how many were not executed with 200.
