@@ -6,8 +6,8 @@ use onceward::provider::signature::Certificates;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-use super::CLAIMS;
-use crate::support::{Event, Inside, Onceward, Receiver};
+use super::{CLAIMS, verifying};
+use crate::support::{Event, Inside, Receiver};
 
 #[derive(Deserialize)]
 pub(super) struct Signed {
@@ -146,8 +146,7 @@ async fn sns_asks_for_a_confirmation_as_often_as_it_likes() {
 async fn without_a_certificate_nothing_is_decided() {
     let signed = Signed::sns();
     let receiver = Receiver::that_answers(200, "ok").await;
-    let builder = Onceward::in_front_of(&receiver).variable("THE_SECRET", &signed.secret);
-    let onceward = builder.routes(&super::hooks("sns")).start().await;
+    let onceward = verifying(&receiver, "sns", &signed.secret).start().await;
     // There is no such region, so there is no such host.
     let nowhere = "https://sns.no-where-9.amazonaws.com/SimpleNotificationService-0.pem";
     let event = signed.to_subscription("notification-v2", "arn:s1");

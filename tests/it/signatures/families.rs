@@ -2,6 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 
+use super::verifying;
 use crate::support::{Event, Onceward, Receiver, event, signing};
 
 const SECRET: &str = "whsec_dGhlIHNlY3JldA==";
@@ -41,9 +42,8 @@ async fn a_captured_request_has_the_key_that_was_signed() {
 async fn every_body_under_one_signature_of_twilio_is_one_operation() {
     const FORM: &str = "application/x-www-form-urlencoded";
     let receiver = Receiver::that_answers(200, "ok").await;
-    let builder = Onceward::in_front_of(&receiver).routes(&super::hooks("twilio"));
-    let builder = builder.server("public_url = \"https://h.example\"");
-    let onceward = builder.variable("THE_SECRET", "secret").start().await;
+    let builder = verifying(&receiver, "twilio", "secret");
+    let onceward = builder.server("public_url = \"https://h.example\"").start().await;
     let genuine = "AccountSid=AC&MessageSid=SM1";
     let tag = signing::twilio("secret", "https://h.example/hooks", genuine.as_bytes());
     let posts = |body: &str| {
@@ -73,8 +73,7 @@ async fn every_body_under_one_signature_of_twilio_is_one_operation() {
 #[tokio::test]
 async fn a_captured_form_of_braintree_runs_under_no_type_of_anybodys_own() {
     let receiver = Receiver::that_answers(200, "ok").await;
-    let builder = Onceward::in_front_of(&receiver).routes(&super::hooks("braintree"));
-    let onceward = builder.variable("THE_SECRET", "private").start().await;
+    let onceward = verifying(&receiver, "braintree", "private").start().await;
     let key = sha1::Sha1::digest(b"private");
     let tag = hex::encode(signing::sha1(&key, b"PHg+PC94Pg==\n"));
     let form = format!("bt_signature=a%7C{tag}&bt_payload=PHg%2BPC94Pg%3D%3D%0A");

@@ -6,7 +6,8 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::certificates::Signed as Messages;
-use crate::support::{Authority, Onceward, Receiver, TlsHost};
+use super::verifying;
+use crate::support::{Authority, Receiver, TlsHost};
 
 const HOST: &str = "sns.us-east-2.amazonaws.com";
 
@@ -34,12 +35,11 @@ async fn a_certificate_is_fetched_from_a_host_that_the_machine_trusts() {
     let host = TlsHost::that_answers(&authority, HOST, move |_| Some(answer.clone())).await;
     let port = host.address.port().to_string();
     let start = async |trusted: &Authority| {
-        Onceward::in_front_of(&receiver)
-            .variable("THE_SECRET", &messages.secret)
+        verifying(&receiver, "sns", &messages.secret)
             .variable("LD_PRELOAD", &library.display().to_string())
             .variable("TEST_HTTPS_PORT", &port)
             .variable("SSL_CERT_FILE", &trusted.file().display().to_string())
-            .routes(&format!("{}tolerance = \"3650d\"\n", super::hooks("sns")))
+            .routes("tolerance = \"3650d\"")
             .start()
             .await
     };

@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::verifying;
 use crate::support::{Asked, Authority, Es256, Event, Onceward, Receiver, TlsHost, signing};
 
 const SECRET: &str = "5c0client:5ec4e7of5c0client";
@@ -34,16 +35,10 @@ async fn api(signer: &Arc<Es256>, authority: &Authority) -> TlsHost {
 
 /// A proxy with the preset that asks this API, and trusts whom this authority vouches for.
 async fn proxy(api: &TlsHost, receiver: &Receiver, trusted: &Authority) -> Onceward {
-    let routes = format!(
-        "{}[providers.plaid.signature]\n\
-         url = \"https://{}/webhook_verification_key/get\"\n",
-        super::hooks("plaid"),
-        api.address
-    );
-    Onceward::in_front_of(receiver)
-        .variable("THE_SECRET", SECRET)
+    let url = format!("https://{}/webhook_verification_key/get", api.address);
+    verifying(receiver, "plaid", SECRET)
         .variable("SSL_CERT_FILE", &trusted.file().display().to_string())
-        .routes(&routes)
+        .routes(&format!("[providers.plaid.signature]\nurl = \"{url}\""))
         .start()
         .await
 }

@@ -2,7 +2,7 @@
 
 use tokio::join;
 
-use super::{CLAIMS, hooks, stripe_event};
+use super::{CLAIMS, stripe_event, verifying};
 use crate::support::{Event, Gate, Onceward, Receiver};
 
 const SECRET: &str = "whsec_real";
@@ -22,9 +22,8 @@ async fn answer(onceward: &Onceward, event: &Event) -> String {
 }
 
 async fn starts(receiver: &Receiver, when_in_flight: &str) -> Onceward {
-    let route = format!("{}when_in_flight = \"{when_in_flight}\"\n", hooks("stripe"));
-    let builder = Onceward::in_front_of(receiver).variable("THE_SECRET", SECRET);
-    builder.routes(&route).start().await
+    let setting = format!("when_in_flight = \"{when_in_flight}\"");
+    verifying(receiver, "stripe", SECRET).routes(&setting).start().await
 }
 
 /// Before, while and after the real event is forwarded, also where copies wait.

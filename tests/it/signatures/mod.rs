@@ -24,7 +24,7 @@ use std::fmt::Write as _;
 
 use tempfile::TempDir;
 
-use crate::support::{Event, Onceward, Receiver, signing};
+use crate::support::{Builder, Event, Onceward, Receiver, signing};
 
 /// How many claims the store was asked for.
 const CLAIMS: &str = "onceward_store_duration_seconds_count{call=\"claim\"}";
@@ -44,16 +44,21 @@ async fn with_senders(receiver: &Receiver, names: &[&str]) -> (Onceward, TempDir
             writeln!(routes, "secrets = [{{ file = \"{}\" }}]", file.display()).unwrap();
         }
     }
-    let public_url = format!("public_url = \"{}\"", signing::PUBLIC_URL);
-    let builder = Onceward::in_front_of(receiver).server(&public_url).routes(&routes);
-    // So many routes together must not want more than the process may open.
-    let builder = builder.limits("connections_max = 64").defaults("in_flight_max = 4");
-    (builder.start().await, directory)
+    (with_many_routes(receiver, &routes).await, directory)
 }
 
-/// One route `hooks` whose sender is `provider`.
-fn hooks(provider: &str) -> String {
-    format!("provider = \"{provider}\"\nsecrets = [{{ env = \"THE_SECRET\" }}]\n")
+/// A proxy with routes for many senders.
+async fn with_many_routes(receiver: &Receiver, routes: &str) -> Onceward {
+    let public_url = format!("public_url = \"{}\"", signing::PUBLIC_URL);
+    let builder = Onceward::in_front_of(receiver).server(&public_url).routes(routes);
+    // So many routes together must not want more than the process may open.
+    builder.limits("connections_max = 64").defaults("in_flight_max = 4").start().await
+}
+
+/// A proxy whose route `hooks` verifies what this sender signs with this secret.
+fn verifying(receiver: &Receiver, provider: &str, secret: &str) -> Builder {
+    let route = format!("provider = \"{provider}\"\nsecrets = [{{ env = \"THE_SECRET\" }}]");
+    Onceward::in_front_of(receiver).variable("THE_SECRET", secret).routes(&route)
 }
 
 /// An event of Stripe, signed now.

@@ -1,6 +1,6 @@
 //! The signature is over the bytes that came, and the upstream can check it again.
 
-use super::hooks;
+use super::verifying;
 use crate::support::{Event, Onceward, Receiver, Seen, signing};
 
 const SECRET: &str = "shpss_0123";
@@ -19,8 +19,7 @@ fn is_genuine(seen: &Seen) -> bool {
 }
 
 async fn shop(receiver: &Receiver) -> Onceward {
-    let builder = Onceward::in_front_of(receiver).variable("THE_SECRET", SECRET);
-    builder.routes(&hooks("shopify")).start().await
+    verifying(receiver, "shopify", SECRET).start().await
 }
 
 /// Nothing is parsed and written again on the way.
@@ -79,8 +78,7 @@ async fn a_compressed_body_is_signed_as_it_is_on_the_wire() {
 async fn a_key_inside_a_compressed_body_is_missing() {
     let receiver = Receiver::that_answers(200, "ok").await;
     let secret = "whsec_x";
-    let builder = Onceward::in_front_of(&receiver).variable("THE_SECRET", secret);
-    let onceward = builder.routes(&hooks("stripe")).start().await;
+    let onceward = verifying(&receiver, "stripe", secret).start().await;
     let zipped = hex::decode(ZIPPED).unwrap();
     let signature = signing::stripe(secret, signing::now(), &zipped);
     let event = Event::bytes(zipped).header("content-encoding", "gzip");

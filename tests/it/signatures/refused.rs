@@ -1,7 +1,7 @@
 //! What is not known to be the sender's reaches neither the receiver nor the store.
 
-use super::{CLAIMS, hooks};
-use crate::support::{Event, Onceward, Receiver, event, signing};
+use super::{CLAIMS, verifying};
+use crate::support::{Event, Receiver, event, signing};
 
 const SECRET: &str = "whsec_c2VjcmV0IG9mIHRoZXNlIHRlc3Rz";
 
@@ -104,8 +104,7 @@ impl Signer {
 async fn a_signature_that_is_not_right_is_401_and_reaches_nobody() {
     for signer in &SIGNERS {
         let receiver = Receiver::that_answers(200, "ok").await;
-        let builder = Onceward::in_front_of(&receiver).variable("THE_SECRET", SECRET);
-        let onceward = builder.routes(&hooks(signer.provider)).start().await;
+        let onceward = verifying(&receiver, signer.provider, SECRET).start().await;
         let genuine = (signer.signed)(SECRET, event("evt_1"), signing::now());
         let forgeries = signer.forgeries(&genuine);
         let mut counted = 0.0;
@@ -141,8 +140,7 @@ async fn a_signature_that_is_not_right_is_401_and_reaches_nobody() {
 #[tokio::test]
 async fn no_secret_and_no_body_comes_into_the_log() {
     let receiver = Receiver::that_answers(200, "ok").await;
-    let builder = Onceward::in_front_of(&receiver).variable("THE_SECRET", SECRET);
-    let onceward = builder.routes(&hooks("stripe")).start().await;
+    let onceward = verifying(&receiver, "stripe", SECRET).start().await;
     let genuine = (SIGNERS[0].signed)(SECRET, event("evt_1"), signing::now());
     for (_, code, forged) in SIGNERS[0].forgeries(&genuine) {
         onceward.sends(forged).await.is_refused(401, code);

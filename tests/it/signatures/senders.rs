@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::join;
 
 use super::samples::{Kind, Sample, samples};
-use super::with_senders;
+use super::{with_many_routes, with_senders};
 use crate::support::{Act, Answer, Event, Gate, Onceward, Receiver, Reply, event, signing};
 
 /// Their certificates or keys are fetched; they have tests of their own.
@@ -100,11 +100,7 @@ fn sent(provider: &str, text: &str) -> Event {
 async fn in_front_of(receiver: &Receiver, senders: &[Sender]) -> (Onceward, TempDir) {
     let directory = TempDir::new().unwrap();
     let routes: String = senders.iter().map(|it| it.route(receiver, &directory)).collect();
-    let builder = Onceward::in_front_of(receiver).routes(&routes);
-    let builder = builder.server("public_url = \"https://hooks.example.com\"");
-    // So many routes together must not want more than the process may open.
-    let builder = builder.limits("connections_max = 64").defaults("in_flight_max = 4");
-    (builder.start().await, directory)
+    (with_many_routes(receiver, &routes).await, directory)
 }
 
 /// What came of it; a test says more than that it was not as expected.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{hooks, stripe_event};
+use super::{stripe_event, verifying};
 use crate::support::{Event, Onceward, Receiver, event, signing};
 
 const SECRET: &str = "whsec_x";
@@ -23,8 +23,7 @@ fn old(id: &str, secret: &str) -> Event {
 }
 
 async fn start(receiver: &Receiver, mode: &str) -> Onceward {
-    let builder = Onceward::in_front_of(receiver).variable("THE_SECRET", SECRET);
-    let builder = builder.routes(&format!("mode = \"{mode}\"\n{}", hooks("stripe")));
+    let builder = verifying(receiver, "stripe", SECRET).routes(&format!("mode = \"{mode}\""));
     builder.expects_log(BEGINS).start().await
 }
 

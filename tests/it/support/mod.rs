@@ -28,7 +28,7 @@ pub use es256::Es256;
 pub use event::{Event, event};
 pub use inside::Inside;
 pub use onceward::{Builder, Onceward, client, send};
-pub use postgres::{PASSWORD, PgBouncer, PostgresServer, give};
+pub use postgres::{PASSWORD, PgBouncer, PostgresServer, give, program as postgres_program};
 pub use raw::RawSender;
 pub use receiver::{Act, Answer, Gate, Receiver, Seen};
 pub use redis::{RedisServer, free_port, settings};

@@ -28,6 +28,7 @@ pub struct Builder {
     routes: String,
     variables: Vec<(&'static str, String)>,
     expected: Vec<&'static str>,
+    program: PathBuf,
 }
 
 impl Builder {
@@ -98,17 +99,25 @@ impl Builder {
         )
     }
 
-    pub async fn start(self) -> Onceward {
-        let directory = TempDir::new().unwrap();
-        self.start_in(directory).await
+    /// Another program than the one that is tested.
+    pub fn program(mut self, program: &Path) -> Self {
+        self.program = program.to_owned();
+        self
     }
 
-    async fn start_in(self, directory: TempDir) -> Onceward {
+    pub async fn start(self) -> Onceward {
+        self.start_on(|_| {}).await
+    }
+
+    /// The same in a directory that is prepared first; the store on disk is its `store`.
+    pub async fn start_on(self, prepare: impl FnOnce(&Path)) -> Onceward {
+        let directory = TempDir::new().unwrap();
+        prepare(directory.path());
         let file = directory.path().join("onceward.toml");
         std::fs::write(&file, self.toml(directory.path())).unwrap();
         let log: Arc<Mutex<Vec<Value>>> = Arc::default();
         let (child, listening, reading) =
-            spawn(serve(&file), &self.variables, Arc::clone(&log)).await;
+            spawn(serve(&self.program, &file), &self.variables, Arc::clone(&log)).await;
         let [address, admin] = listening;
         let client = client();
         let builder = self;
@@ -150,6 +159,7 @@ impl Onceward {
             routes: format!("[routes.hooks]\npath = \"/hooks/*\"\nupstream = \"{url}\"\n"),
             variables: Vec::new(),
             expected: Vec::new(),
+            program: env!("CARGO_BIN_EXE_onceward").into(),
         }
     }
 
@@ -260,7 +270,7 @@ impl Onceward {
 
     /// A process on the same directory, for one that must not start, or not live for long.
     pub fn another(&self) -> Command {
-        serve(&self.config_file())
+        serve(&self.builder.program, &self.config_file())
     }
 
     /// Starts a new process on the same directory, after the old one has ended.
@@ -270,7 +280,7 @@ impl Onceward {
 
     /// The same with further arguments.
     pub async fn starts_again_with(&mut self, arguments: &[&str]) {
-        let mut command = serve(&self.config_file());
+        let mut command = self.another();
         command.args(arguments);
         let (child, [address, admin], reading) =
             spawn(command, &self.builder.variables, Arc::clone(&self.log)).await;
@@ -327,8 +337,8 @@ pub async fn send(
     Ok(Reply::of(request.send().await?).await)
 }
 
-fn serve(file: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_onceward"));
+fn serve(program: &Path, file: &Path) -> Command {
+    let mut command = Command::new(program);
     command
         .args(["serve", "--log-format", "json", "--config"])
         .arg(file)

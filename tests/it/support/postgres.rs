@@ -382,7 +382,7 @@ fn postgres_user() -> Option<(u32, u32)> {
 }
 
 /// Debian keeps every version in a directory of its own.
-fn program(name: &str) -> PathBuf {
+pub fn program(name: &str) -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let programs = versions.map(|version| version.path().join("bin").join(name));
     programs.filter(|path| path.exists()).max().unwrap_or_else(|| name.into())
