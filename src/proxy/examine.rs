@@ -89,6 +89,8 @@ impl Examination<'_> {
     ///
     /// There is no key, or one that cannot be used.
     fn identify(&self, verified: &Verified) -> Result<Identity, IdentifyError> {
+        // A route that forwards everything reads nothing of its requests, so that it can refuse
+        // nothing.
         if self.route.mode == Mode::Pass {
             return Ok(Identity::Passed(Passing::Mode));
         }
@@ -97,6 +99,8 @@ impl Examination<'_> {
         }
         let mut rules = self.route.rules();
         if let RequestMode::Observe { genuine } = &mut rules.mode {
+            // Forged requests are forwarded, too, while a route observes. Their success must not be
+            // taken for the event's once the route enforces.
             *genuine = verified.provider().is_some();
         }
         identify(&rules, &RequestView::of(self.head, self.body, verified.carried()))
@@ -111,6 +115,7 @@ impl Examination<'_> {
             let signature = Ok(Verified::unchecked());
             return Examined { signature, identity: None, refusal: Some(refusal) };
         }
+        // A person may want to know the key even if the signature is refused.
         let signature = self.verify(now).await;
         let unchecked = Verified::unchecked();
         let identity = self.identify(signature.as_ref().unwrap_or(&unchecked));

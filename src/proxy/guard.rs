@@ -51,6 +51,7 @@ pub(super) fn head(parts: &Parts) -> Result<(), Refusal> {
 }
 
 fn framing(headers: &HeaderMap, version: Version) -> Result<(), Malformed> {
+    // An application behind a CGI gateway would take the alias for the length of the body.
     if FRAMING_ALIASES.iter().any(|alias| headers.contains_key(alias)) {
         return Err(Malformed::FramingAlias);
     }
@@ -59,6 +60,8 @@ fn framing(headers: &HeaderMap, version: Version) -> Result<(), Malformed> {
         return Ok(());
     };
     let chunked = coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    // HTTP/1.0 has no transfer codings, and HTTP/2 forbids the header (RFC 9113, 8.2.2). A server
+    // that knows only one of two codings would end the body elsewhere.
     if !chunked || codings.next().is_some() || version != Version::HTTP_11 {
         return Err(Malformed::TransferEncoding);
     }
@@ -77,6 +80,7 @@ fn target(method: &Method, uri: &Uri) -> Result<(), Malformed> {
         return Err(Malformed::TargetForm);
     }
     let path = uri.path();
+    // `OPTIONS *` asks about the server as a whole (RFC 9112, 3.2.4).
     let asterisk = path == "*" && method == Method::OPTIONS;
     if !path.starts_with('/') && !asterisk {
         return Err(Malformed::TargetForm);
@@ -149,6 +153,7 @@ pub(super) fn connection(
     headers: &HeaderMap,
     is_read: impl Fn(&HeaderName) -> bool,
 ) -> Result<(), Refusal> {
+    // A list may be split over several lines (RFC 9110, 5.3).
     let named = headers
         .get_all(CONNECTION)
         .iter()

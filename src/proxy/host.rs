@@ -30,17 +30,24 @@ pub enum HostError {
 pub fn canonical_host(text: &str) -> Result<Cow<'_, str>, HostError> {
     if let Some(rest) = text.strip_prefix('[') {
         let inside = rest.strip_suffix(']').ok_or(HostError::NotIpv6)?;
+        // `fe80::1%25lo` names an interface of the machine that reads it.
         if inside.contains('%') {
             return Err(HostError::Zone);
         }
         let address: Ipv6Addr = inside.parse().map_err(|_| HostError::NotIpv6)?;
+        // One address has many spellings. The parsed one is the same for all of them (RFC 5952).
         return Ok(Cow::Owned(format!("[{address}]")));
     }
+    // A name with a dot at its end is the same name (RFC 1034, 3.1). It must not reach another
+    // route.
     let name = text.strip_suffix('.').unwrap_or(text);
+    // No host name has an underscore (RFC 1123, 2.1), but names in container networks do.
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if name.split('.').any(|label| label.is_empty() || !label.bytes().all(letter)) {
         return Err(HostError::NotAName);
     }
+    // The C library reads `127.1` and `0x7f.1` as addresses; a route or an upstream would then mean
+    // another host than the one that is written.
     let last = name.rsplit('.').next().unwrap_or_default();
     if is_number(last) && name.parse::<Ipv4Addr>().is_err() {
         return Err(HostError::NotIpv4);

@@ -69,6 +69,7 @@ pub(super) fn request(
 
 /// The same request with the header that names the provider whose signature is valid.
 pub(super) fn with_provider(mut request: Request, verified: Option<HeaderValue>) -> Request {
+    // A sender cannot set this header itself: all headers that begin with `Onceward-` were removed.
     if let Some(provider) = verified {
         request.headers.insert(VERIFIED, provider);
     }
@@ -151,6 +152,7 @@ impl StepRequests for StepTemplate {
         let destination = Destination { selected: &selected, upstream: &step.upstream };
         let request = request(&mut head, destination, &self.body, &self.trusted);
         let request = with_provider(request, self.verified.clone());
+        // Two steps may share an upstream that deduplicates by this header.
         let id = OperationId::of_step(self.event, &step.name).to_string();
         Some(with_key(request, step.forward_key.as_ref(), &id))
     }

@@ -57,6 +57,7 @@ pub(super) fn mark(
     operation: Option<OperationId>,
 ) {
     let headers = response.headers_mut();
+    // Inserted, not appended: an upstream that sends this header, too, cannot contradict us.
     headers.insert(DISPOSITION, HeaderValue::from_static(disposition.as_str()));
     if let Some(id) = operation.and_then(|id| HeaderValue::from_str(&id.to_string()).ok()) {
         headers.insert(OPERATION, id);

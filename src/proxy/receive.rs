@@ -105,6 +105,7 @@ impl BodyReader {
             buffer.append(&bytes).map_err(|_| Refusal::Overloaded)?;
         }
         let (body, mut memory) = buffer.finish();
+        // The head is in memory for as long as the body: both count towards the budget.
         if let Some(head) = head.extensions.get::<HeadMemory>().and_then(HeadMemory::take) {
             memory.absorb(head);
         }

@@ -108,6 +108,7 @@ fn signature_problem(refused: &Refused) -> Problem {
 /// The answer to a request that got no operation.
 pub(super) fn refused(refusal: &Refusal) -> Answer {
     let mut problem = refusal.problem();
+    // Every 503 asks the sender to come back, soon: nothing has been claimed.
     let status = problem.status;
     problem.retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(Duration::ZERO);
     let mut answer = problem.answer(telemetry::Disposition::Refused);
@@ -283,6 +284,8 @@ fn replayed(answer: &StoredAnswer, operation: OperationId, attempt: u32) -> Answ
     }
     // The header that Stripe's API sends with a replayed response, which clients may know.
     headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    // The body was too long to be kept. The sender learns it, rather than take an empty body for
+    // the answer.
     if answer.body == AnswerBody::Omitted {
         headers.insert(BODY, HeaderValue::from_static("omitted"));
     }

@@ -104,6 +104,8 @@ impl<R: Described> Routes<R> {
         let (host, path) = (host(head), target.path());
         let name = canonical_host(host.host()).unwrap_or_default();
         let settings = route.settings();
+        // A GET that is not deduplicated is forwarded: senders check a URL with it before they use
+        // it.
         if !settings.methods.contains(&head.method) && !SAFE_METHODS.contains(&head.method) {
             return Err(Refusal::MethodNotAllowed(allow(&settings.methods)));
         }
@@ -121,6 +123,7 @@ impl<R: Described> Routes<R> {
         {
             return Err(Malformed::LeavesRoute);
         }
+        // Most configurations and most paths need no search for readings.
         if self.all_alike || (!self.plain_differs && has_one_reading(path)) {
             return Ok(());
         }
@@ -311,6 +314,7 @@ fn rewrite(
         Some(query) => format!("{path}?{query}"),
         None => path,
     };
+    // `http` would refuse the target, too, but its error does not say why.
     if whole.len() > TARGET_BYTES_MAX {
         return Err(Refusal::Malformed(Malformed::TargetTooLong));
     }

@@ -96,6 +96,7 @@ impl RouteSettings {
         let Some(retry) = self.retry_status.filter(|_| self.mode != Mode::Pass) else {
             return status;
         };
+        // Zendesk, for example, takes a 502 and a 504 for final (its page says which it retries).
         let known = self.provider.as_deref().and_then(|sender| sender.facts.is_final(status));
         let is_final = status.is_server_error() && known.unwrap_or(true);
         if is_final { retry } else { status }

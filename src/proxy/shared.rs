@@ -80,6 +80,7 @@ impl Shared {
             let settings = PlaceSettings { limit, max, per_peer_max: limits.per_peer_max };
             Places::new(settings, Arc::clone(&metrics))
         };
+        // A share of 1 limits nobody. Then the peer of a request need not be found out.
         let trusted = Arc::new(trusted);
         let shares_are_limited = limits.per_peer_max != Share::WHOLE;
         let bodies = BodyReader {

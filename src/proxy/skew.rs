@@ -115,22 +115,25 @@ impl SkewWatch {
         Self { route, window: Mutex::default(), hasher: RandomState::new(), shown }
     }
 
-    /// Takes in what came out of a check of a request with this body.
+    /// Takes the result of one check into account. `body` is the body of the checked request.
     pub(super) fn saw(&self, checked: &Result<Verified, Refused>, body: &[u8]) {
         let signature = match checked {
             Ok(_) => None,
             Err(refused) => {
-                // It is not known to be right.
+                // Only a stale signature has an offset. An invalid one says nothing about the
+                // clock.
                 let Some(ahead_of_us) = refused.offset_millis() else { return };
                 let ahead_millis = ahead_of_us.saturating_neg();
                 Some(Stale { ahead_millis, request: self.hasher.hash_one(body) })
             }
         };
-        // Shown and told before the next one comes, so that the last word is the latest one.
+        // Metric and log line are written under the lock, so that those of two requests keep the
+        // order of the signatures.
         let mut window = self.window.lock();
         let now = window.push(signature).unwrap_or(0);
         let before = self.shown.set(now);
         match (before, now) {
+            // The log is told about changes only: a wrong clock would else fill it.
             (0, 0) => {}
             (0, skew_seconds) => self.tell_begin(skew_seconds),
             (_, 0) => tracing::info!(

@@ -139,6 +139,7 @@ impl Sender {
             None if is_probe => return Ok(Verified::unchecked()),
             Some(_) | None => {}
         }
+        // The clock is watched here, before a stale signature is refused.
         let checked = verifier.verify(&self.signed(head, body, now)).await;
         if let Some(skew) = &self.skew {
             skew.saw(&checked, body);

@@ -42,6 +42,7 @@ fn over_body(ignore: &[Pointer], body: &[u8]) -> Fingerprint {
         return digest.finish();
     }
     let mut ignored: Vec<String> = ignore.iter().map(Pointer::to_string).collect();
+    // The order in which the settings name members must not change the fingerprint.
     ignored.sort_unstable();
     ignored.dedup();
     let mut digest = FingerprintDigest::under(&rule_text("body without", &ignored));
@@ -63,6 +64,8 @@ fn over_parts(
                 return Err(IdentifyError::at(selector, invalid, request.carried));
             }
         };
+        // Counts and tags keep `["a", "b"]` apart from `["ab"]`, and the number 1 from the text
+        // "1".
         digest.part(&(parts.len() as u64).to_be_bytes());
         for part in parts {
             digest.part(&[part.tag()]);

@@ -134,6 +134,7 @@ pub fn scope<'r>(
 }
 
 fn keyed(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identified, IdentifyError> {
+    // A key that the sender chose itself says more than what we derive from the event.
     let header = header_key::find(request.headers, &rules.key.headers);
     if let Some(key) = header.map_err(|reason| of_headers(rules, reason))? {
         let found = FoundKey { from: KeySource::Header, parts: &[&[key.as_ref().into()]] };
@@ -229,6 +230,8 @@ fn identified(
     let scope = rules.key.scope.iter().map(|selector| needed(selector, rules, request));
     let scope = scope.collect::<Result<Vec<_>, _>>()?;
     check_length(&scope, key)?;
+    // Below one prefix the path tells accounts or tenants apart. On an exact route it is always the
+    // same.
     let path = rules.prefix.map(|_| paths::normal(request.path));
     let id = OperationId::derive(OperationIdParts {
         route: rules.route,

@@ -11,6 +11,7 @@ use super::shape::{with_single_slashes, with_slashes, without_dot_segments, with
 /// prefix route it makes all spellings of a path one operation. A path in normal form does not
 /// change.
 pub(in crate::proxy) fn normal(path: &str) -> Cow<'_, str> {
+    // Most paths are in normal form already, and are borrowed.
     if !path.contains('%') && !path.contains("//") && !path.contains("/.") {
         return Cow::Borrowed(path);
     }
