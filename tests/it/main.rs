@@ -36,6 +36,8 @@
 //! - the end of a process: `shutdown.rs`
 //! - what every store has to do, and how each of them fails: `store_contract/`; what two processes make of
 //!   one store: `shared/`
+//! - records that an older version has written: `older_records/`
+//! - the same in front of handlers in one process: `layer.rs`
 //! - what no sender and no upstream can bring about: `executor.rs`
 #![expect(
     clippy::unwrap_used,
@@ -61,6 +63,7 @@ mod limits;
 mod log;
 mod lookup;
 mod modes;
+mod older_records;
 mod operations;
 mod outcome;
 mod executor;
