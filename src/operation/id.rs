@@ -222,7 +222,7 @@ mod tests {
         assert_ne!(event("a", "", "b"), event("", "a", "b"));
     }
 
-    /// Trap 26: one key on two routes, methods, paths or tenants is two operations.
+    /// One key on two routes, methods, paths or tenants is two operations.
     #[test]
     fn every_part_counts() {
         let tenant = [vec!["t1".into()]];

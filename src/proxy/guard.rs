@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_chunked_is_a_transfer_encoding_c113() {
+    fn only_one_chunked_is_a_transfer_encoding() {
         assert_eq!(with(&[("transfer-encoding", "cHuNkEd")]), Ok(()));
         for coding in [
             "gzip, chunked",
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_expectation_is_not_met_c103() {
+    fn an_unknown_expectation_is_not_met() {
         assert_eq!(with(&[("expect", "100-Continue")]), Ok(()));
         assert_eq!(with(&[("expect", "foo")]), Err(Refusal::Expectation));
         let second = with(&[("expect", "100-continue"), ("expect", "foo")]);

@@ -96,7 +96,7 @@ mod tests {
         Ok(Some(key.to_owned()))
     }
 
-    /// Trap 33: `/` and `:` inside, quotes, parameters, whitespace around it.
+    /// With `/` and `:` inside, in quotes, with parameters, with whitespace around it.
     #[test]
     fn one_key_can_be_written_in_several_ways() {
         for (value, expected) in [
@@ -118,7 +118,6 @@ mod tests {
         }
     }
 
-    /// C35
     #[test]
     fn a_blank_key_counts_as_absent() {
         for value in ["", "    ", "\t", "\"\"", "\"  \"", "\"\";v=1"] {
@@ -129,7 +128,6 @@ mod tests {
         assert_eq!(find_in(&[]), Ok(None));
     }
 
-    /// Trap 33
     #[test]
     fn an_unusable_key_is_invalid() {
         let longest = "k".repeat(255);
@@ -156,7 +154,6 @@ mod tests {
         assert_eq!(find_in(&[("idempotency-key", b"\xff")]), Err(InvalidReason::KeyNotVisible));
     }
 
-    /// C33, case `key-dup-different`
     #[test]
     fn equal_lines_are_one_key_and_different_ones_are_invalid() {
         let lines = |a: &'static [u8], b: &'static [u8]| {
@@ -172,7 +169,6 @@ mod tests {
         assert_eq!(key("K, L"), Err(InvalidReason::KeyNotVisible));
     }
 
-    /// C39
     #[test]
     fn two_configured_headers_agree_or_are_invalid() {
         let both = |a: &'static [u8], b: &'static [u8]| {
@@ -194,7 +190,7 @@ mod tests {
             }
         }
 
-        /// C37: only the whitespace around a key and its quotes are not part of it.
+        /// Only the whitespace around a key and its quotes are not part of it.
         #[test]
         fn bare_and_quoted_keys_are_compared_byte_for_byte(a in "[!-~]{1,20}", b in "[!-~]{1,20}") {
             let quoted = |key: &str| {
