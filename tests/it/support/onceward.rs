@@ -101,7 +101,7 @@ impl Builder {
 
     /// Another program than the one that is tested.
     pub fn program(mut self, program: &Path) -> Self {
-        self.program = program.to_owned();
+        program.clone_into(&mut self.program);
         self
     }
 

@@ -103,7 +103,7 @@ async fn what_must_be_durable_is_flushed_although_the_server_would_not_wait() {
         assert!(served.server.row(is_flushed).await.get::<_, bool>(0), "the claim");
         store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
         assert!(served.server.row(is_flushed).await.get::<_, bool>(0), "the settle");
-        forgets(&*store, order.id).await;
+        forgets(store, order.id).await;
         assert!(served.server.row(is_flushed).await.get::<_, bool>(0), "the decision");
     }
     assert_eq!(served.server.row("SHOW synchronous_commit").await.get::<_, String>(0), "off");
