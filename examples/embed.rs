@@ -1,5 +1,5 @@
-//! Onceward inside an axum application: one port, on it the application's own routes, and the
-//! proxy behind them.
+//! Onceward inside an axum application: one port serves the application's own routes, and the proxy
+//! gets every other request.
 //!
 //! ```sh
 //! cargo run --example receiver -- 127.0.0.1:3000 &
@@ -8,7 +8,7 @@
 //! curl -i http://127.0.0.1:8080/webhooks/orders -d '{"id":1}'  # forwarded once; try it twice
 //! ```
 
-#![expect(clippy::print_stdout, reason = "an example that says where it listens")]
+#![expect(clippy::print_stdout, reason = "the example says where it listens")]
 
 use std::error::Error;
 
@@ -26,12 +26,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let router = Router::new()
         .route("/", get(async || "the shop\n"))
-        // As the fallback it sees the whole path; nested it would see what is left of it.
+        // As the fallback the proxy sees the whole path. Nested, it would see only the rest of it,
+        // and no route of the configuration would match.
         .fallback_service(app.proxy());
 
-    // Ctrl-C ends both in good order: attempts in flight are finished and recorded first.
+    // Ctrl-C ends both: attempts in flight are finished, and their outcomes recorded, first.
     app.run_inside(router, async {
-        let _heard = tokio::signal::ctrl_c().await;
+        let _interrupted = tokio::signal::ctrl_c().await;
     })
     .await;
     Ok(())

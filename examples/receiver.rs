@@ -1,25 +1,25 @@
-//! A webhook receiver that is slow, fails or lies on request:
+//! An upstream that is slow, fails or breaks HTTP, as the request asks for it:
 //!
 //! ```sh
 //! cargo run --example receiver -- 127.0.0.1:3000
 //! ```
 //!
-//! The end of the path says how it behaves:
+//! The last part of the path says how it behaves:
 //!
-//! | end of the path  | what it does with each request                           |
+//! | end of the path  | what the upstream does                                   |
 //! | ---------------- | -------------------------------------------------------- |
-//! | `/slow?ms=3000`  | answers 200 after this time                              |
-//! | `/fail?times=2`  | answers 503 so many times for each event, then 200       |
-//! | `/hang`          | reads it and says nothing                                |
-//! | `/close`         | reads it and closes                                      |
-//! | `/half`          | breaks off in the middle of its answer                   |
+//! | `/slow?ms=3000`  | answers 200 after 3000 ms                                |
+//! | `/fail?times=2`  | answers 503 twice for each event, then 200               |
+//! | `/hang`          | reads the request and never answers                      |
+//! | `/close`         | reads the request and closes the connection              |
+//! | `/half`          | closes the connection in the middle of its answer        |
 //! | `/garbage`       | answers something that is not HTTP                       |
 //! | `/count`         | answers how often each event came                        |
 //! | anything else    | answers 200                                              |
 //!
 //! Behind Onceward: `onceward serve --upstream http://127.0.0.1:3000`.
 
-#![expect(clippy::print_stdout, reason = "printing what came is what it is for")]
+#![expect(clippy::print_stdout, reason = "the example shows what it gets")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,10 +31,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
-/// More than any webhook has.
+/// The longest request that is read: longer than any webhook.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// How often each event came.
+/// How often each event has come.
 type Counts = Arc<Mutex<BTreeMap<String, u64>>>;
 
 #[tokio::main]
@@ -54,12 +54,13 @@ async fn main() -> Result<()> {
     }
 }
 
-/// Of raw TCP, one to a connection: a library would repair what is meant to be broken.
+/// A request that is read from raw TCP, one on each connection. An HTTP library would refuse to
+/// send the broken answers.
 struct Request {
     line: String,
     path: String,
     query: String,
-    /// Its key, else the id in its body, else its path.
+    /// The value of `x-idempotency-key`, or the `id` in the body, or the path.
     event: String,
 }
 
@@ -87,7 +88,7 @@ async fn serve(mut connection: TcpStream, counts: &Counts) -> Result<()> {
     }
 }
 
-/// Reads one request; `None` if none comes.
+/// Reads one request. None if the connection closes first, or the head is too long.
 async fn read(connection: &mut TcpStream) -> Result<Option<Request>> {
     let mut bytes = Vec::new();
     let end = loop {

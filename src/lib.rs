@@ -1,8 +1,8 @@
 //! Onceward: an HTTP reverse proxy that forwards each webhook once.
 //!
-//! A library user needs four types: [`Config`] reads the configuration, [`App`] runs it, [`Proxy`] is
-//! the data plane as a [`tower::Service`], and [`OnceLayer`] puts it in front of handlers in the same
-//! process. All other modules are the inside. Their shape may change with every version.
+//! A library user needs four types: [`Config`] reads the configuration, [`App`] runs it, [`Proxy`]
+//! is the data plane as a [`tower::Service`], and [`OnceLayer`] puts it in front of handlers in the
+//! same process. All other modules are the inside. Their shape may change with every version.
 //!
 //! # The path of a request
 //!
@@ -14,8 +14,8 @@
 //!                     413 503                                422 503
 //! ```
 //!
-//! A step that stops early goes straight to `respond`, the only place that names a status code. From
-//! `claim` on, the work runs in a task of its own: a sender that hangs up interrupts nothing.
+//! A step that stops early goes straight to `respond`, the only place that names a status code.
+//! From `claim` on, the work runs in a task of its own: a sender that hangs up interrupts nothing.
 //!
 //! # The states of an operation
 //!
@@ -67,9 +67,9 @@
 //!
 //! # Where to read
 //!
-//! In this order: `operation::state` (all that can happen to an operation), `idempotency` (what "once"
-//! means), `proxy` (the path of a request), `store` (what a store must do). Modules are declared from
-//! the bottom up. Each uses only those above it here.
+//! In this order: `operation::state` (all that can happen to an operation), `idempotency` (what
+//! "once" means), `proxy` (the path of a request), `store` (what a store must do). Modules are
+//! declared from the bottom up. Each uses only those above it here.
 #![doc = include_str!("../docs/guarantees.md")]
 
 #[doc(hidden)]
@@ -79,6 +79,8 @@ pub mod operation;
 pub mod clock;
 #[doc(hidden)]
 pub mod json;
+#[doc(hidden)]
+pub mod problem;
 #[doc(hidden)]
 pub mod secret;
 

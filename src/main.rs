@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-/// Requests are many small allocations; this allocator is made for them.
+/// A request makes many small allocations, on whichever thread is free. This allocator is made for
+/// that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,4 +1,4 @@
-//! What a newcomer sees first is what was promised.
+//! `onceward demo`, which a newcomer runs first, shows what is promised.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 
@@ -7,65 +7,79 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-/// Far more than the show takes; it hangs if it takes so long.
+/// Far longer than the demo takes. A demo that takes longer hangs.
 const HANGS: Duration = Duration::from_mins(1);
 
-/// A burst, a failure that is not kept, and a sender that gives up are among them.
+/// Among the scenes are a burst, a failure that is not remembered, a sender that gives up, and an
+/// operation that a person decides about.
 #[tokio::test]
 async fn the_demo_shows_what_is_promised() {
     let directory = tempfile::tempdir().unwrap();
     let demo = demo(directory.path()).arg("--once").output();
     let Output { status, stdout, stderr } = timeout(HANGS, demo).await.unwrap().unwrap();
 
-    let stdout = without_counts(&without_ports(&String::from_utf8(stdout).unwrap()));
+    let stdout = String::from_utf8(stdout).unwrap();
+    let stdout = without_ids(&without_counts(&without_ports(&stdout)));
     insta::assert_snapshot!(stdout, @r"
-    A receiver on http://127.0.0.1:PORT counts what it gets. In front of it stands
-    the proxy on http://127.0.0.1:PORT, which remembers on disk what was done.
+    An upstream on http://127.0.0.1:PORT counts the events that it gets. In front of it
+    stands the proxy on http://127.0.0.1:PORT, which remembers on disk what was done.
     Senders send each event several times.
 
     1. A duplicate
        Stripe sends an event again. Its key: id and type in the body.
-       copy 1          200 from the receiver
+       copy 1          200 from the upstream
        copy 2          200 with Idempotent-Replayed: true
-       2 copies sent, the receiver counted 1: as promised
+       2 copies sent, the upstream counted 1: as promised
 
     2. A redelivery by hand
        Somebody presses GitHub's button, twice. Its key: header X-GitHub-Delivery.
-       copy 1          200 from the receiver
+       copy 1          200 from the upstream
        copy 2          200 with Idempotent-Replayed: true
        copy 3          200 with Idempotent-Replayed: true
-       3 copies sent, the receiver counted 1: as promised
+       3 copies sent, the upstream counted 1: as promised
 
     3. Eight copies at once
        One is forwarded; Shopify's route lets the others wait for its outcome.
-       copy 1          200 from the receiver
+       copy 1          200 from the upstream
        copies 2 to 8   200 with Idempotent-Replayed: true
-       8 copies sent, the receiver counted 1: as promised
+       8 copies sent, the upstream counted 1: as promised
 
-    4. A receiver that fails first
+    4. An upstream that fails first
        A failure is not remembered: PayPal's next copy is a new attempt.
-       copy 1          503 from the receiver
-       copy 2          200 from the receiver
+       copy 1          503 from the upstream
+       copy 2          200 from the upstream
        copy 3          200 with Idempotent-Replayed: true
-       3 copies sent, the receiver counted 2: as promised
+       3 copies sent, the upstream counted 2: as promised
 
-    5. A receiver that takes longer than the sender waits
+    5. An upstream that takes longer than the sender waits
        It takes 12 s; Adyen gives up after 10 s. Then, in this show, a copy comes every 250 ms.
        It began with scene 1: please wait.
        copy 1          no answer for 10 s: the sender gives up
        copies 2 to N   503 in flight, with Retry-After
        copy N+1        200 with Idempotent-Replayed: true
-       N+1 copies sent, the receiver counted 1: as promised
+       N+1 copies sent, the upstream counted 1: as promised
+
+    6. An upstream that takes an event and never answers
+       Was the transfer made? Nobody knows, so it is held: not sent again until a person decides.
+       copy 1          504, no answer from the upstream in time
+       copy 2          503 uncertain, with Retry-After
+
+       A person finds the transfer in the ledger, and types:
+       onceward operations resolve OPERATION --outcome succeeded --reason 'found in the ledger' --admin http://127.0.0.1:PORT
+       OPERATION is resolved as succeeded
+
+       copy 3          200 with Idempotent-Replayed: true
+       3 copies sent, the upstream counted 1: as promised
     ");
     assert_eq!(String::from_utf8(stderr).unwrap(), "");
     assert_eq!(status.code(), Some(0));
     assert_eq!(left_in(directory.path()), 0);
 }
 
-/// The slow receiver still has most of its 12 s before it.
+/// The slow upstream still has most of its 12 s to work.
 #[tokio::test]
 async fn an_interrupt_ends_the_demo_early_and_leaves_nothing_behind() {
     let directory = tempfile::tempdir().unwrap();
@@ -74,11 +88,39 @@ async fn an_interrupt_ends_the_demo_early_and_leaves_nothing_behind() {
     let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
     while !lines.next_line().await.unwrap().unwrap().starts_with("5. ") {}
 
-    let interrupt = format!("kill -INT {}", demo.id().unwrap());
-    assert!(Command::new("sh").args(["-c", &interrupt]).status().await.unwrap().success());
+    interrupt(&demo).await;
     let status = timeout(Duration::from_secs(8), demo.wait()).await.unwrap().unwrap();
     assert_eq!(status.code(), Some(0));
     assert_eq!(left_in(directory.path()), 0);
+}
+
+/// Whoever copies the commands that the demo prints may do so after it has ended.
+#[tokio::test]
+async fn the_configuration_that_the_demo_names_can_be_used_after_its_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut demo = demo(directory.path());
+    let mut demo = demo.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+    let check = async {
+        loop {
+            let line = lines.next_line().await.unwrap().unwrap();
+            if let Some(arguments) = line.strip_prefix("onceward check ") {
+                return arguments.to_owned();
+            }
+        }
+    };
+    let arguments = timeout(HANGS, check).await.unwrap();
+    interrupt(&demo).await;
+    assert_eq!(timeout(HANGS, demo.wait()).await.unwrap().unwrap().code(), Some(0));
+
+    let mut check = Command::new(env!("CARGO_BIN_EXE_onceward"));
+    let check = check.arg("check").args(arguments.split(' ')).current_dir(directory.path());
+    let Output { status, stdout, .. } = check.output().await.unwrap();
+    let stdout = String::from_utf8(stdout).unwrap();
+    assert_eq!(status.code(), Some(0), "{stdout}");
+    assert!(stdout.contains(": no problems, "), "{stdout}");
+    // The file is left, and nothing of the store.
+    assert_eq!(left_in(directory.path()), 1);
 }
 
 fn demo(directory: &Path) -> Command {
@@ -87,11 +129,11 @@ fn demo(directory: &Path) -> Command {
     demo
 }
 
-/// How many copies there is time for in the last scene depends on the machine. What is counted there
-/// has to fit together all the same.
+/// How many copies there is time for in the fifth scene depends on the machine. The counts in it
+/// have to agree with each other all the same.
 fn without_counts(text: &str) -> String {
-    let title = "5. A receiver";
-    let (before, scene) = text.split_once(title).unwrap();
+    let (before, rest) = text.split_once("\n5. ").unwrap();
+    let (scene, after) = rest.split_once("\n6. ").unwrap();
     let line = scene.lines().find(|line| line.contains(" in flight")).unwrap();
     let copies = line.split("503").next().unwrap().trim();
     let last: usize = copies.rsplit(' ').next().unwrap().parse().unwrap();
@@ -100,9 +142,22 @@ fn without_counts(text: &str) -> String {
         .replace(&format!("{copies:<14}"), "copies 2 to N ")
         .replace(&format!("{:<14}", format!("copy {next}")), "copy N+1      ")
         .replace(&format!("{next} copies sent"), "N+1 copies sent");
-    format!("{before}{title}{scene}")
+    format!("{before}\n5. {scene}\n6. {after}")
 }
 
+async fn interrupt(demo: &Child) {
+    let kill = format!("kill -INT {}", demo.id().unwrap());
+    assert!(Command::new("sh").args(["-c", &kill]).status().await.unwrap().success());
+}
+
+/// The operation id in the sixth scene says nothing to a reader.
+fn without_ids(text: &str) -> String {
+    let id = text.split_whitespace().find(|word| word.starts_with("op_")).unwrap();
+    assert_eq!(id.len(), "op_".len() + 32, "{id}");
+    text.replace(id, "OPERATION")
+}
+
+/// How many files and directories there are.
 fn left_in(directory: &Path) -> usize {
     std::fs::read_dir(directory).unwrap().count()
 }

@@ -1,4 +1,4 @@
-//! What a decision must bring: JSON, not too long, with a reason.
+//! Reads the body of a call: JSON of limited length, with limited texts in it.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -10,25 +10,27 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
+use super::api::OPERATOR;
 use super::problem::Problem;
 
-/// Who decides through this API, in the decision record.
-const OPERATOR: &str = "operator";
-
-/// What a whole call may bring.
-pub(super) const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// The longest body of a call. A resolution with the longest answer is below it.
+const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 const REASON_BYTES_MAX: usize = 1024;
 const REFERENCE_BYTES_MAX: usize = 255;
 const BY_BYTES_MAX: usize = 128;
-/// What is told of a mistake; the caller knows what it wrote.
+/// How much of a mistake is described. A parser quotes what the caller wrote, at any length.
 pub(super) const MISTAKE_CHARS_MAX: usize = 200;
 
-/// Reads a call's body. A form of a web page cannot have this content type.
+/// Reads the body of a call as JSON.
 pub(super) async fn json<T: DeserializeOwned>(request: Request) -> Result<T, Problem> {
+    // A form of another site's page cannot have this content type: it is not one of those that a
+    // browser sends to another site without asking it first (Fetch Standard, "CORS-safelisted
+    // request-header").
     if !is_json(request.headers()) {
-        let empty = request.body().is_end_stream();
-        return Err(if empty { mistake("expected a JSON object") } else { Problem::NotJson });
+        let is_empty = request.body().is_end_stream();
+        return Err(if is_empty { mistake("expected a JSON object") } else { Problem::NotJson });
     }
     let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect();
     let body = timeout(BODY_TIMEOUT, body).await.map_err(|_| Problem::BodyTimeout)?;
@@ -40,30 +42,32 @@ pub(super) async fn json<T: DeserializeOwned>(request: Request) -> Result<T, Pro
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
-    let (kind, more) = (kinds.next().and_then(|kind| kind.to_str().ok()), kinds.next().is_some());
-    let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
-    essence.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) && !more
+    let mut content_types = headers.get_all(header::CONTENT_TYPE).iter();
+    let first = content_types.next().and_then(|value| value.to_str().ok());
+    let has_more = content_types.next().is_some();
+    let essence = first.and_then(|value| value.split(';').next()).map(str::trim);
+    essence.is_some_and(|essence| essence.eq_ignore_ascii_case("application/json")) && !has_more
 }
 
-/// What is wrong with a body.
+/// The problem of a body with this mistake.
 pub(super) fn mistake(what: impl Display) -> Problem {
     Problem::Body(what.to_string().chars().take(MISTAKE_CHARS_MAX).collect())
 }
 
-/// Why something is decided.
+/// The reason of a decision.
 pub(super) fn reason(given: String) -> Result<String, Problem> {
     bounded("reason", given, REASON_BYTES_MAX)
 }
 
-/// Something to find it by elsewhere.
+/// The reference of a decision.
 pub(super) fn reference(given: Option<String>) -> Result<Option<String>, Problem> {
     given.map(|given| bounded("reference", given, REFERENCE_BYTES_MAX)).transpose()
 }
 
-/// Who decides: an operator, and what they call themselves. Nobody checks that.
+/// Who decides, as the decision record names them: an operator, with the name that they gave.
 pub(super) fn by(given: Option<String>) -> Result<String, Problem> {
     let Some(name) = given else { return Ok(OPERATOR.to_owned()) };
+    // With the word in front of it, no name can pass for that of a policy such as `when_uncertain`.
     Ok(format!("{OPERATOR}: {}", bounded("by", name, BY_BYTES_MAX)?))
 }
 

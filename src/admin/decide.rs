@@ -1,4 +1,4 @@
-//! What a person decides about one operation.
+//! The decisions of an operator about one operation: to resolve it, or to forget it.
 
 use std::sync::Arc;
 
@@ -6,85 +6,43 @@ use axum::Json;
 use axum::extract::{Request, State};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
-use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::Admin;
+use super::api::{Decided as DecidedAnswer, Forget, Outcome, ResolvableState, Resolve};
 use super::body::{self, json, mistake};
-use super::operations::{InPath, operation_id};
-use super::problem::{Problem, Stands};
+use super::control::Admin;
+use super::operations::{IdInPath, operation_id};
+use super::problem::{CurrentState, Problem};
 use crate::operation::state::{Decided, Forgetting, Resolution, Verdict};
 use crate::operation::{AnswerBody, OperationId, StateName, StoredAnswer};
 use crate::store::{self, Store, StoreExt as _};
 use crate::telemetry::chain;
 
-/// The longest body that an operator can have replayed.
+/// The longest body that an operator can give to an operation's copies.
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
 
-/// How an operation is resolved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum OutcomeWord {
-    Succeeded,
-    Failed,
-}
-
-/// What can be resolved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum StateWord {
-    Uncertain,
-    Failed,
-}
-
-impl From<StateWord> for StateName {
-    fn from(word: StateWord) -> Self {
-        match word {
-            StateWord::Uncertain => Self::Uncertain,
-            StateWord::Failed => Self::Failed,
+impl From<ResolvableState> for StateName {
+    fn from(state: ResolvableState) -> Self {
+        match state {
+            ResolvableState::Uncertain => Self::Uncertain,
+            ResolvableState::Failed => Self::Failed,
         }
     }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ResolveJson {
-    outcome: OutcomeWord,
-    reason: String,
-    reference: Option<String>,
-    by: Option<String>,
-    attempt: Option<u32>,
-    state: Option<StateWord>,
-    status: Option<u16>,
-    body: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ForgetJson {
-    reason: String,
-    by: Option<String>,
-}
-
-/// What was done.
-#[derive(Debug, Serialize)]
-pub(super) struct DecidedJson {
-    operation: String,
-    state: &'static str,
 }
 
 /// `POST /api/operations/{id}/resolve`.
 pub(super) async fn resolve(
     State(admin): State<Admin>,
-    id: InPath,
+    id: IdInPath,
     request: Request,
-) -> Result<Json<DecidedJson>, Problem> {
+) -> Result<Json<DecidedAnswer>, Problem> {
     let id = operation_id(id)?;
-    let asked: ResolveJson = json(request).await?;
-    let (verdict, state) = verdict(&asked)?;
+    let asked: Resolve = json(request).await?;
+    let verdict = verdict(&asked)?;
     let reason = body::reason(asked.reason)?;
     let by = body::by(asked.by)?;
     let reference = body::reference(asked.reference)?;
+    // The retention belongs to the route, and only the record knows the route of an operation id.
     let route = admin.find(id).await?.asked.route.clone();
     let resolution = Resolution {
         operation: id,
@@ -96,37 +54,37 @@ pub(super) async fn resolve(
         state: asked.state.map(Into::into),
         retention: admin.0.retentions.of(&route),
     };
-    admin.decide(Act::Resolve(resolution)).await?;
-    Ok(Json(DecidedJson { operation: id.to_string(), state: state.as_str() }))
+    admin.decide(DecisionRequest::Resolve(resolution)).await?;
+    let state = asked.outcome.as_str().to_owned();
+    Ok(Json(DecidedAnswer { operation: id.to_string(), state }))
 }
 
 /// `DELETE /api/operations/{id}`.
 pub(super) async fn forget(
     State(admin): State<Admin>,
-    id: InPath,
+    id: IdInPath,
     request: Request,
-) -> Result<Json<DecidedJson>, Problem> {
+) -> Result<Json<DecidedAnswer>, Problem> {
     let id = operation_id(id)?;
-    let asked: ForgetJson = json(request).await?;
+    let asked: Forget = json(request).await?;
     let reason = body::reason(asked.reason)?;
     let by = body::by(asked.by)?;
-    admin.decide(Act::Forget(Forgetting { operation: id, by, reason })).await?;
-    Ok(Json(DecidedJson { operation: id.to_string(), state: StateName::Forgotten.as_str() }))
+    admin.decide(DecisionRequest::Forget(Forgetting { operation: id, by, reason })).await?;
+    let state = StateName::Forgotten.as_str().to_owned();
+    Ok(Json(DecidedAnswer { operation: id.to_string(), state }))
 }
 
-/// What was decided, and the state that it leads to.
-fn verdict(asked: &ResolveJson) -> Result<(Verdict, StateName), Problem> {
+/// The verdict of a resolution.
+fn verdict(asked: &Resolve) -> Result<Verdict, Problem> {
     match (asked.outcome, asked.status, &asked.body) {
-        (OutcomeWord::Failed, None, None) => Ok((Verdict::Failed, StateName::Failed)),
-        (OutcomeWord::Failed, _, _) => {
+        (Outcome::Failed, None, None) => Ok(Verdict::Failed),
+        (Outcome::Failed, _, _) => {
             Err(mistake("`status` and `body` are for `succeeded`: a failure is not replayed"))
         }
-        (OutcomeWord::Succeeded, None, None) => {
-            Ok((Verdict::Succeeded(None), StateName::Succeeded))
-        }
-        (OutcomeWord::Succeeded, status, body) => {
+        (Outcome::Succeeded, None, None) => Ok(Verdict::Succeeded(None)),
+        (Outcome::Succeeded, status, body) => {
             let answer = answer(status.unwrap_or(200), body.as_deref().unwrap_or_default())?;
-            Ok((Verdict::Succeeded(Some(Arc::new(answer))), StateName::Succeeded))
+            Ok(Verdict::Succeeded(Some(Arc::new(answer))))
         }
     }
 }
@@ -134,42 +92,43 @@ fn verdict(asked: &ResolveJson) -> Result<(Verdict, StateName), Problem> {
 /// The answer that every later copy gets.
 fn answer(status: u16, body: &str) -> Result<StoredAnswer, Problem> {
     let status = StatusCode::from_u16(status).ok();
-    // A sender takes a 4xx or 5xx for a failure, and would come again for the whole retention.
+    // A sender takes a 4xx or 5xx for a failure and would send again for the whole retention.
     let status = status
         .filter(|status| (200..=399).contains(&status.as_u16()))
         .ok_or_else(|| mistake("`status` must be that of a success: a number from 200 to 399"))?;
     if body.is_empty() {
         return Ok(StoredAnswer::empty(status));
     }
-    let never_has_one =
+    // RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5: a response with one of these has no content.
+    let without_content =
         [StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT, StatusCode::NOT_MODIFIED];
-    if never_has_one.contains(&status) {
+    if without_content.contains(&status) {
         return Err(mistake(format_args!("an answer with status {} has no body", status.as_u16())));
     }
     if body.len() > ANSWER_BYTES_MAX {
         return Err(mistake(format_args!("`body` is longer than {ANSWER_BYTES_MAX} bytes")));
     }
-    let kind = HeaderValue::from_static(content_type(body));
-    let headers = vec![(header::CONTENT_TYPE, kind)];
+    let content_type = HeaderValue::from_static(content_type(body));
+    let headers = vec![(header::CONTENT_TYPE, content_type)];
     let body = AnswerBody::Kept(Bytes::copy_from_slice(body.as_bytes()));
     Ok(StoredAnswer { status, headers, body })
 }
 
-/// Senders that read JSON want to be told so.
+/// The content type of a body. A sender that parses JSON may look at it before it does.
 fn content_type(body: &str) -> &'static str {
     let is_json = body.trim_start().starts_with(['{', '['])
         && serde_json::from_str::<&RawValue>(body).is_ok();
     if is_json { "application/json" } else { "text/plain; charset=utf-8" }
 }
 
-/// A decision to be made.
+/// A decision that is to be made.
 #[derive(Debug)]
-pub(super) enum Act {
+pub(super) enum DecisionRequest {
     Resolve(Resolution),
     Forget(Forgetting),
 }
 
-impl Act {
+impl DecisionRequest {
     const fn operation(&self) -> OperationId {
         match self {
             Self::Resolve(resolution) => resolution.operation,
@@ -179,44 +138,52 @@ impl Act {
 }
 
 impl Admin {
-    /// Makes a decision, or says how the operation stands instead.
-    async fn decide(&self, act: Act) -> Result<(), Problem> {
-        let id = act.operation();
+    /// Makes a decision. Refuses it with the operation's current state if that state does not allow
+    /// it.
+    async fn decide(&self, request: DecisionRequest) -> Result<(), Problem> {
+        let id = request.operation();
         let store = Arc::clone(&self.0.store);
-        // In a task of its own: a caller that hangs up leaves no decision without its line in the
-        // log.
-        let made = tokio::spawn(async move { make(&*store, act).await }).await;
-        let made = made.map_err(|_panicked| Problem::NoReply)?;
-        match made.map_err(|error| Problem::of_writing(&error))? {
+        // In a task of its own, so that a caller that hangs up leaves no decision without its line
+        // in the log.
+        let decided = tokio::spawn(async move { decide(&*store, request).await }).await;
+        let decided = decided.map_err(|_panicked| Problem::NoReply)?;
+        match decided.map_err(|error| Problem::of_writing(&error))? {
             Decided::Done => Ok(()),
             Decided::Unknown => Err(Problem::NoSuchOperation),
             Decided::Refused => {
                 let found = self.find(id).await?;
                 let state = found.state.name();
                 let attempt = found.attempts.latest_number();
-                Err(Problem::Refused(Stands { operation: id, state, attempt }))
+                Err(Problem::Refused(CurrentState { operation: id, state, attempt }))
             }
         }
     }
 }
 
-/// Makes a decision and writes it into the log.
-pub(super) async fn make(store: &dyn Store, act: Act) -> Result<Decided, store::Error> {
-    let id = act.operation();
-    let decision = match &act {
-        Act::Resolve(Resolution { verdict: Verdict::Succeeded(_), .. }) => "resolved as succeeded",
-        Act::Resolve(Resolution { verdict: Verdict::Failed, .. }) => "resolved as failed",
-        Act::Forget(_) => "forgotten",
+/// Makes a decision, and logs it and whether it was made.
+pub(super) async fn decide(
+    store: &dyn Store,
+    request: DecisionRequest,
+) -> Result<Decided, store::Error> {
+    let id = request.operation();
+    let decision = match &request {
+        DecisionRequest::Resolve(Resolution { verdict: Verdict::Succeeded(_), .. }) => {
+            "resolved as succeeded"
+        }
+        DecisionRequest::Resolve(Resolution { verdict: Verdict::Failed, .. }) => {
+            "resolved as failed"
+        }
+        DecisionRequest::Forget(_) => "forgotten",
     };
-    let (Act::Resolve(Resolution { by, reason, .. }) | Act::Forget(Forgetting { by, reason, .. })) =
-        &act;
+    let (DecisionRequest::Resolve(Resolution { by, reason, .. })
+    | DecisionRequest::Forget(Forgetting { by, reason, .. })) = &request;
     let by = by.clone();
     let reason = reason.clone();
-    let made = match act {
-        Act::Resolve(resolution) => store.apply(resolution).await,
-        Act::Forget(forgetting) => store.apply(forgetting).await,
+    let decided = match request {
+        DecisionRequest::Resolve(resolution) => store.apply(resolution).await,
+        DecisionRequest::Forget(forgetting) => store.apply(forgetting).await,
     };
-    match &made {
+    match &decided {
         Ok(Decided::Done) => {
             tracing::info!(operation.id = %id, decision, ?by, ?reason, "a person decided");
         }
@@ -231,7 +198,7 @@ pub(super) async fn make(store: &dyn Store, act: Act) -> Result<Decided, store::
             );
         }
     }
-    made
+    decided
 }
 
 #[cfg(test)]

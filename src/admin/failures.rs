@@ -1,90 +1,93 @@
-//! Wrong tokens, counted by where they come from.
+//! Counts wrong tokens by the address that they come from.
 //!
-//! Whoever guesses for long is told to come back later and is no longer logged one by one. The
-//! right token is never refused for that: an operator behind the same address would be locked out
-//! by whoever guesses there, just when it matters.
+//! After many wrong tokens a caller is told to come back later, and its guesses are no longer
+//! logged one by one. The right token is never refused for that: otherwise anybody behind the
+//! operator's address could lock the operator out.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::budget::peer_network;
 use crate::clock::{Clock, Moment};
 
-/// A wrong token is paid for with so much time;
-const COST: Duration = Duration::from_secs(6);
-/// who owes more than this is told to wait. So ten in a row are free, then ten a minute.
-const DEBT_MAX: Duration = Duration::from_mins(1);
-/// Addresses that are kept. Of more, those that owe the least are let go.
-const SOURCES_MAX: usize = 1024;
+/// How much one wrong token fills a bucket.
+const FILL: Duration = Duration::from_secs(6);
+/// The capacity of a bucket. Ten wrong tokens in a row fit in, and then ten a minute.
+const CAPACITY: Duration = Duration::from_mins(1);
+/// The number of buckets that are kept. Beyond it the emptiest is dropped.
+const BUCKETS_MAX: usize = 1024;
 
-/// Who owes how much.
+/// A leaky bucket of wrong tokens for each source.
 #[derive(Debug)]
 pub(super) struct Failures {
     clock: Clock,
-    debts: Mutex<HashMap<Source, Debt>>,
+    buckets: Mutex<HashMap<Source, Bucket>>,
 }
 
-/// An IPv4 address, or the network of an IPv6 one, whose every address one machine may have; none
-/// where the server does not tell.
+/// An IPv4 address, or the /64 network of an IPv6 address, since one machine may use every address
+/// of its network. None where the server does not know the caller's address.
 type Source = Option<IpAddr>;
 
+/// A bucket that leaks as time passes: one second of its fill in a second.
 #[derive(Debug, Clone, Copy)]
-struct Debt {
-    owed: Duration,
-    at: Moment,
+struct Bucket {
+    fill: Duration,
+    filled_at: Moment,
 }
 
 /// Why a token does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Denied {
-    /// It is not the right one.
+    /// The token is wrong.
     Wrong,
-    /// It is not the right one, as too many before it; the caller is to try again after this time.
+    /// The token is wrong, like too many before it. The caller has to wait this long.
     TooMany(Duration),
 }
 
 impl Failures {
     pub(super) fn new(clock: Clock) -> Self {
-        Self { clock, debts: Mutex::default() }
+        Self { clock, buckets: Mutex::default() }
     }
 
-    /// Takes note of a wrong token from this address. An address pays for its own failures only.
+    /// Counts a wrong token from this address.
     pub(super) fn wrong(&self, peer: Option<SocketAddr>) -> Denied {
         let source = peer.map(|peer| peer_network(peer.ip()));
-        let mut debts = self.lock();
+        let mut buckets = self.buckets.lock();
         let now = self.clock.moment();
-        let owed = debts.get(&source).map_or(Duration::ZERO, |debt| debt.left(now));
-        let after = owed.saturating_add(COST);
-        if after > DEBT_MAX {
-            return Denied::TooMany(after.saturating_sub(DEBT_MAX));
+        let fill = buckets.get(&source).map_or(Duration::ZERO, |bucket| bucket.fill_at(now));
+        let fill = fill.saturating_add(FILL);
+        // A token that does not fit in does not fill the bucket either, so that a caller that goes
+        // on guessing is told the same time, and not a longer one at every guess.
+        if fill > CAPACITY {
+            return Denied::TooMany(fill.saturating_sub(CAPACITY));
         }
-        make_room(&mut debts, source, now);
-        debts.insert(source, Debt { owed: after, at: now });
+        make_room(&mut buckets, source, now);
+        buckets.insert(source, Bucket { fill, filled_at: now });
         Denied::Wrong
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Source, Debt>> {
-        self.debts.lock().unwrap_or_else(PoisonError::into_inner)
+impl Bucket {
+    fn fill_at(self, now: Moment) -> Duration {
+        self.fill.saturating_sub(self.filled_at.until(now))
     }
 }
 
-impl Debt {
-    /// Time alone pays it.
-    fn left(self, now: Moment) -> Duration {
-        self.owed.saturating_sub(self.at.until(now))
-    }
-}
-
-fn make_room(debts: &mut HashMap<Source, Debt>, newcomer: Source, now: Moment) {
-    if debts.len() < SOURCES_MAX || debts.contains_key(&newcomer) {
+/// Drops a bucket if there is none to spare for a new source.
+fn make_room(buckets: &mut HashMap<Source, Bucket>, source: Source, now: Moment) {
+    if buckets.len() < BUCKETS_MAX || buckets.contains_key(&source) {
         return;
     }
-    debts.retain(|_, debt| debt.left(now) > Duration::ZERO);
-    if debts.len() >= SOURCES_MAX {
-        let least = debts.iter().min_by_key(|(_, debt)| debt.left(now)).map(|(source, _)| *source);
-        least.map(|source| debts.remove(&source));
+    buckets.retain(|_, bucket| bucket.fill_at(now) > Duration::ZERO);
+    if buckets.len() >= BUCKETS_MAX {
+        // The emptiest goes: an attacker with many addresses cannot push out the bucket of an
+        // address that has guessed more often.
+        let emptiest = buckets.iter().min_by_key(|(_, bucket)| bucket.fill_at(now));
+        let emptiest = emptiest.map(|(source, _)| *source);
+        emptiest.map(|source| buckets.remove(&source));
     }
 }
 
@@ -109,40 +112,40 @@ mod tests {
     }
 
     #[test]
-    fn ten_wrong_tokens_are_told_so_and_then_ten_a_minute() {
+    fn ten_wrong_tokens_are_refused_as_wrong_and_then_ten_a_minute() {
         let (failures, clock) = failures();
         let guess = || wrong(&failures, "192.0.2.1");
         for _ in 0..10 {
             assert_eq!(guess(), Denied::Wrong);
         }
-        assert_eq!(guess(), Denied::TooMany(COST));
-        clock.advance(COST / 2);
-        assert_eq!(guess(), Denied::TooMany(COST / 2));
-        clock.advance(COST / 2);
+        assert_eq!(guess(), Denied::TooMany(FILL));
+        clock.advance(FILL / 2);
+        assert_eq!(guess(), Denied::TooMany(FILL / 2));
+        clock.advance(FILL / 2);
         assert_eq!(guess(), Denied::Wrong);
-        assert_eq!(guess(), Denied::TooMany(COST));
+        assert_eq!(guess(), Denied::TooMany(FILL));
     }
 
     #[test]
-    fn nobody_pays_for_others() {
+    fn a_source_is_not_charged_for_others() {
         let failures = failures().0;
         guess_often(&failures, &["192.0.2.1"]);
         assert_eq!(wrong(&failures, "192.0.2.2"), Denied::Wrong);
         guess_often(&failures, &["2001:db8::1", "2001:db8::2"]);
-        assert_eq!(wrong(&failures, "2001:db8::3"), Denied::TooMany(COST));
+        assert_eq!(wrong(&failures, "2001:db8::3"), Denied::TooMany(FILL));
         assert_eq!(wrong(&failures, "2001:db8:0:1::1"), Denied::Wrong);
-        assert_eq!(wrong(&failures, "::ffff:192.0.2.1"), Denied::TooMany(COST));
+        assert_eq!(wrong(&failures, "::ffff:192.0.2.1"), Denied::TooMany(FILL));
     }
 
     #[test]
-    fn of_many_addresses_those_that_owe_most_are_kept() {
+    fn of_many_addresses_the_fullest_buckets_are_kept() {
         let failures = failures().0;
         guess_often(&failures, &["192.0.2.1"]);
         for n in 0..3_000_u32 {
             let address = SocketAddr::new(std::net::Ipv4Addr::from_bits(n).into(), 1);
             assert_eq!(failures.wrong(Some(address)), Denied::Wrong);
         }
-        assert!(failures.lock().len() <= SOURCES_MAX);
-        assert_eq!(wrong(&failures, "192.0.2.1"), Denied::TooMany(COST));
+        assert!(failures.buckets.lock().len() <= BUCKETS_MAX);
+        assert_eq!(wrong(&failures, "192.0.2.1"), Denied::TooMany(FILL));
     }
 }

@@ -1,50 +1,53 @@
-//! What a list is asked for, and its pages, with bounded memory however many operations there are.
+//! The query of a list, and its pages, with bounded memory however many operations there are.
 
 use std::fmt::Display;
 use std::sync::Arc;
 
 use form_urlencoded::parse;
 
-use super::Admin;
 use super::body::MISTAKE_CHARS_MAX;
+use super::control::Admin;
 use super::problem::Problem;
 use crate::operation::{Key, Operation, OperationId, StateName, Timestamp};
 use crate::store::{ListPosition, ListQuery};
 
-/// Operations of one page.
+/// The most operations on one page.
 pub(super) const LIMIT_MAX: usize = 500;
 const LIMIT_DEFAULT: usize = 50;
-/// Operations that are in memory with their answers at a time.
+/// How many operations are read from the store at a time. Each has its stored answer with it, so
+/// this times the longest answer is the memory that a page needs.
 const PART: usize = 25;
-/// How often the store may look at as many records as it does for one call and find less than was
-/// asked for. So a page may hold fewer operations, or none, and still have a next one.
+/// How many calls to the store for one page may find less than was asked for. A store looks at a
+/// limited number of records for one call, so a rare state would take very many calls. After this
+/// many the page ends early: it may be short or empty and still have a next page.
 const SHORT_PARTS_MAX: usize = 5;
 
 /// Reads `route=&state=&key=&before=&limit=&cursor=`. A parameter without a value counts as absent.
 pub(super) fn listing(query: &str) -> Result<ListQuery, Problem> {
-    let mut asked = [const { None }; 6];
+    let mut values = [const { None }; 6];
     let names = ["route", "state", "key", "before", "limit", "cursor"];
     for (name, value) in parse(query.as_bytes()) {
-        let found = names.iter().zip(&mut asked).find(|(known, _)| **known == name);
+        let found = names.iter().zip(&mut values).find(|(known, _)| **known == name);
         let Some((_, slot)) = found else {
             let names = "`route`, `state`, `key`, `before`, `limit` and `cursor`";
             return Err(wrong(format_args!("unknown parameter {name:?}; there are {names}")));
         };
+        // Which of two values counts is a guess that differs from server to server.
         if slot.replace(value.into_owned()).is_some() {
             return Err(wrong(format_args!("`{name}` is there twice")));
         }
     }
     let [route, state, key, before, limit, cursor] =
-        asked.map(|given| given.filter(|given| !given.is_empty()));
-    let before = before.map(|text| time(&text).map_err(wrong)).transpose()?;
-    let after = cursor.map(|text| place(&text).ok_or_else(|| wrong(CURSOR))).transpose()?;
+        values.map(|value| value.filter(|value| !value.is_empty()));
+    let before = before.map(|text| parse_time(&text).map_err(wrong)).transpose()?;
+    let after = cursor.map(|text| parse_cursor(&text).ok_or_else(|| wrong(CURSOR))).transpose()?;
     Ok(ListQuery {
         route: route.map(Arc::from),
-        state: state.map(|text| state_of(&text)).transpose()?,
-        key: key.map(|text| key_of(&text)).transpose()?,
-        after: behind(before, after),
+        state: state.map(|text| parse_state(&text)).transpose()?,
+        key: key.map(|text| parse_key(&text)).transpose()?,
+        after: start(before, after),
         limit: limit
-            .map_or(Ok(LIMIT_DEFAULT), |text| limit_of(text.parse().ok()).map_err(wrong))?,
+            .map_or(Ok(LIMIT_DEFAULT), |text| check_limit(text.parse().ok()).map_err(wrong))?,
     })
 }
 
@@ -54,32 +57,32 @@ fn wrong(what: impl Display) -> Problem {
     Problem::Query(what.to_string().chars().take(MISTAKE_CHARS_MAX).collect())
 }
 
-fn state_of(text: &str) -> Result<StateName, Problem> {
+fn parse_state(text: &str) -> Result<StateName, Problem> {
     let found = StateName::ALL.into_iter().find(|state| state.as_str() == text);
     let names = StateName::ALL.map(|state| format!("`{}`", state.as_str())).join(", ");
     found.ok_or_else(|| wrong(format_args!("`state` must be one of {names}")))
 }
 
-/// The longest key that is searched for, in bytes: that of the longest part of a key.
+/// The longest key that is searched for: as long as the longest part of a key.
 const KEY_BYTES_MAX: usize = 4096;
 
-/// A key or event id.
-fn key_of(text: &str) -> Result<Arc<str>, Problem> {
+/// Reads an idempotency key or an event id, as the store searches for it.
+fn parse_key(text: &str) -> Result<Arc<str>, Problem> {
     if text.len() > KEY_BYTES_MAX {
         return Err(wrong(format_args!("`key` has more than {KEY_BYTES_MAX} bytes")));
     }
     Ok(Key::searchable(text).into())
 }
 
-/// How many operations one call may be about.
-pub(super) fn limit_of(given: Option<usize>) -> Result<usize, String> {
+/// Checks how many operations a call is about.
+pub(super) fn check_limit(given: Option<usize>) -> Result<usize, String> {
     given
         .filter(|limit| (1..=LIMIT_MAX).contains(limit))
         .ok_or_else(|| format!("`limit` must be a number from 1 to {LIMIT_MAX}"))
 }
 
-/// A point in time, such as `2026-11-29T12:00:00Z`.
-pub(super) fn time(text: &str) -> Result<Timestamp, String> {
+/// Reads a time such as `2026-11-29T12:00:00Z`. A time before 1970 counts as 1970.
+pub(super) fn parse_time(text: &str) -> Result<Timestamp, String> {
     let time: jiff::Timestamp = text.parse().map_err(|_| {
         "`before` must be a time such as `2026-11-29T12:00:00Z` (a `+` is written `%2B` in a query)"
             .to_owned()
@@ -87,11 +90,15 @@ pub(super) fn time(text: &str) -> Result<Timestamp, String> {
     Ok(Timestamp(u64::try_from(time.as_millisecond()).unwrap_or(0)))
 }
 
-/// The place where a list begins of what was created before a time, behind an earlier page.
-pub(super) fn behind(
+/// The place after which a list begins: before this time, and after the last operation of an
+/// earlier page. A list goes from the newest operation to the oldest, so the lesser place is the
+/// later one.
+pub(super) fn start(
     before: Option<Timestamp>,
     after: Option<ListPosition>,
 ) -> Option<ListPosition> {
+    // Of operations that were created at one time, the one with the lowest id is the last. So
+    // nothing that was created at this time is listed.
     let lowest = OperationId::from_bytes([0; 16]);
     let before = before.map(|created_at| ListPosition { created_at, id: lowest });
     match (before, after) {
@@ -100,14 +107,14 @@ pub(super) fn behind(
     }
 }
 
-/// A place as a text that means nothing to others.
+/// Writes a place as a cursor. Callers pass it back as it is.
 pub(super) fn cursor(place: ListPosition) -> String {
     let created_at = place.created_at.0.to_be_bytes();
     format!("{}{}", hex::encode(created_at), hex::encode(place.id.as_bytes()))
 }
 
-/// The place that [`cursor`] wrote down.
-pub(super) fn place(cursor: &str) -> Option<ListPosition> {
+/// Reads a place that [`cursor`] wrote.
+pub(super) fn parse_cursor(cursor: &str) -> Option<ListPosition> {
     let mut bytes = [0; 24];
     hex::decode_to_slice(cursor, &mut bytes).ok()?;
     let (created_at, id) = bytes.split_first_chunk::<8>()?;
@@ -115,12 +122,15 @@ pub(super) fn place(cursor: &str) -> Option<ListPosition> {
     Some(ListPosition { created_at, id: OperationId::from_bytes(id.try_into().ok()?) })
 }
 
-/// One page, of each operation only a `T`; and where the list goes on.
+/// Reads one page, and the place after which the next one begins. Only a `T` is kept of each
+/// operation, so that no more than one part of the page is in memory with its answers.
 pub(super) async fn page<T: for<'a> From<&'a Operation>>(
     admin: &Admin,
     listing: &ListQuery,
 ) -> Result<(Vec<T>, Option<ListPosition>), Problem> {
-    let (mut kept, mut after, mut short_parts) = (Vec::new(), listing.after, 0);
+    let mut kept = Vec::new();
+    let mut after = listing.after;
+    let mut short_parts = 0;
     loop {
         let limit = PART.min(listing.limit - kept.len());
         let part = ListQuery { after, limit, ..listing.clone() };
@@ -152,20 +162,21 @@ mod tests {
             created_at: Timestamp(u64::MAX - 7),
             id: OperationId::from_bytes(*b"0123456789abcdef"),
         };
-        assert_eq!(super::place(&cursor(place)), Some(place));
+        assert_eq!(parse_cursor(&cursor(place)), Some(place));
         for text in ["", "00", &"0".repeat(46), &"0".repeat(50), &"g".repeat(48)] {
-            assert_eq!(super::place(text), None, "{text}");
+            assert_eq!(parse_cursor(text), None, "{text}");
         }
     }
 
     #[test]
-    fn what_is_left_empty_counts_as_absent() {
+    fn an_empty_parameter_counts_as_absent() {
         let all =
             ListQuery { route: None, state: None, key: None, after: None, limit: LIMIT_DEFAULT };
         assert_eq!(listing("").unwrap(), all);
         assert_eq!(listing("route=&state=&key=&limit=&cursor=&before=").unwrap(), all);
         let some = listing("state=in_flight&route=a%20b&limit=500").unwrap();
-        let (route, state) = (Some("a b".into()), Some(StateName::InFlight));
+        let route = Some("a b".into());
+        let state = Some(StateName::InFlight);
         assert_eq!(some, ListQuery { route, state, key: None, after: None, limit: 500 });
     }
 
@@ -192,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn of_a_time_and_a_cursor_the_older_one_counts() {
+    fn with_a_time_and_a_cursor_the_older_place_counts() {
         let place =
             |at| ListPosition { created_at: Timestamp(at), id: OperationId::from_bytes([7; 16]) };
-        let earlier = behind(Some(Timestamp(5)), Some(place(9))).unwrap();
+        let earlier = start(Some(Timestamp(5)), Some(place(9))).unwrap();
         assert!(earlier < place(5) && earlier > place(4));
-        assert_eq!(behind(Some(Timestamp(9)), Some(place(5))), Some(place(5)));
-        assert_eq!(behind(None, Some(place(5))), Some(place(5)));
-        assert_eq!(time("1970-01-01T00:00:01+00:00"), Ok(Timestamp(1000)));
-        assert_eq!(time("1969-01-01T00:00:00Z"), Ok(Timestamp(0)));
+        assert_eq!(start(Some(Timestamp(9)), Some(place(5))), Some(place(5)));
+        assert_eq!(start(None, Some(place(5))), Some(place(5)));
+        assert_eq!(parse_time("1970-01-01T00:00:01+00:00"), Ok(Timestamp(1000)));
+        assert_eq!(parse_time("1969-01-01T00:00:00Z"), Ok(Timestamp(0)));
     }
 }

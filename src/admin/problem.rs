@@ -1,12 +1,12 @@
-//! The control plane's refusals, as problems (RFC 9457).
+//! Why the control plane refuses a call, as problem documents (RFC 9457).
 
 use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use serde_json::{Map, Value};
 
 use crate::operation::{OperationId, StateName};
+use crate::problem::{self, Document};
 use crate::store;
 
 /// Why a call was refused.
@@ -14,43 +14,43 @@ use crate::store;
 pub(super) enum Problem {
     /// The token is missing or wrong.
     Unauthorized,
-    /// Too many tokens from there were wrong; none is looked at for so long.
+    /// Too many wrong tokens came from the caller's address. It has to wait this long.
     TooManyFailures(Duration),
-    /// A page of another site asks for a change.
+    /// A page of another site asked for a change.
     CrossSite,
-    /// There is no token, and the name in `Host` could be anybody's.
+    /// There is no token, and `Host` is a name that a stranger could control.
     UnknownHost,
-    /// The call exists, but not with this method.
+    /// The path is that of a call, but with another method.
     MethodNotAllowed,
-    /// There is no such call.
+    /// No call has this path.
     NotFound,
-    /// What stands in the path is no operation id.
+    /// The path has something else in place of an operation id.
     NotAnOperationId,
-    /// Nothing is remembered under this id.
+    /// The store remembers no operation with this id.
     NoSuchOperation,
     /// A parameter of the query is wrong.
     Query(String),
-    /// The body is not JSON by its content type.
+    /// The content type of the body is not that of JSON.
     NotJson,
-    /// The body is not what is expected.
+    /// The body has a mistake.
     Body(String),
-    /// The body is longer than any decision.
+    /// The body is longer than any call needs.
     BodyTooLarge,
-    /// The body did not come in time.
+    /// The body did not arrive in time.
     BodyTimeout,
-    /// It cannot be decided as it stands now.
-    Refused(Stands),
-    /// The store did not take the call.
+    /// The operation's current state does not allow the decision.
+    Refused(CurrentState),
+    /// The store did nothing.
     StoreUnavailable,
-    /// The store did not answer, so that the decision may have been made.
+    /// The store did not answer, so the decision may have been made.
     NoReply,
-    /// The record cannot be read.
+    /// The record of the operation cannot be read.
     Unreadable,
 }
 
-/// How an operation stands that nothing is decided about.
+/// The current state of an operation that could not be decided about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stands {
+pub(super) struct CurrentState {
     pub(super) operation: OperationId,
     pub(super) state: StateName,
     /// The number of its latest attempt.
@@ -58,7 +58,7 @@ pub(super) struct Stands {
 }
 
 impl Problem {
-    /// What becomes of a call that only reads.
+    /// The problem of a call that only reads, if the store fails.
     pub(super) fn of_reading(error: &store::Error) -> Self {
         match error {
             store::Error::Unreadable(..) => Self::Unreadable,
@@ -71,7 +71,7 @@ impl Problem {
         }
     }
 
-    /// What becomes of a call that writes.
+    /// The problem of a call that writes, if the store fails.
     pub(super) fn of_writing(error: &store::Error) -> Self {
         if error.may_have_applied() { Self::NoReply } else { Self::of_reading(error) }
     }
@@ -93,8 +93,7 @@ impl Problem {
         }
     }
 
-    /// The code, and a title that is the same for all of its kind.
-    const fn words(&self) -> (&'static str, &'static str) {
+    const fn code_and_title(&self) -> (&'static str, &'static str) {
         match self {
             Self::Unauthorized => ("unauthorized", "the token is missing or wrong"),
             Self::TooManyFailures(_) => ("too-many-failures", "too many tokens were wrong"),
@@ -123,7 +122,7 @@ impl Problem {
     fn detail(&self) -> Option<String> {
         match self {
             Self::Query(detail) | Self::Body(detail) => Some(detail.clone()),
-            Self::Refused(stands) => Some(stands.to_string()),
+            Self::Refused(current) => Some(current.to_string()),
             Self::UnknownHost => Some("`admin.token` opens it to other names".to_owned()),
             Self::NotFound => {
                 Some("there are `/livez`, `/readyz`, `/metrics`, `/api/operations`".to_owned())
@@ -143,24 +142,22 @@ impl Problem {
         }
     }
 
-    fn body(&self) -> String {
-        let (code, title) = self.words();
-        let mut members = Map::new();
-        let mut put = |name: &str, value: Value| members.insert(name.to_owned(), value);
-        put("type", format!("urn:onceward:problem:{code}").into());
-        put("title", title.into());
-        put("status", self.status().as_u16().into());
-        self.detail().map(|detail| put("detail", detail.into()));
-        if let Self::Refused(Stands { operation, state, attempt }) = self {
-            put("operation", operation.to_string().into());
-            put("state", state.as_str().into());
-            put("attempt", (*attempt).into());
+    fn document(&self) -> Document<'static> {
+        let (code, title) = self.code_and_title();
+        let current = if let Self::Refused(current) = self { Some(current) } else { None };
+        Document {
+            code: code.into(),
+            title: title.into(),
+            status: self.status().as_u16(),
+            detail: self.detail().map(Into::into),
+            operation: current.map(|current| current.operation.to_string()),
+            state: current.map(|current| current.state.as_str().into()),
+            attempt: current.map(|current| current.attempt),
         }
-        Value::Object(members).to_string()
     }
 }
 
-impl std::fmt::Display for Stands {
+impl std::fmt::Display for CurrentState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let attempt = self.attempt;
         match self.state {
@@ -177,13 +174,16 @@ impl std::fmt::Display for Stands {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let kind = [(header::CONTENT_TYPE, "application/problem+json")];
-        let mut response = (self.status(), kind, self.body()).into_response();
+        let content_type = [(header::CONTENT_TYPE, problem::MEDIA_TYPE)];
+        let body = self.document().to_body();
+        let mut response = (self.status(), content_type, body).into_response();
         let headers = response.headers_mut();
+        // A 401 has to name the scheme of the credentials (RFC 9110, section 15.5.2).
         if self == Self::Unauthorized {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Self::TooManyFailures(wait) = self {
+            // Rounded up: whoever comes back too early is refused once more.
             let seconds = wait.as_millis().div_ceil(1000).max(1);
             let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
             headers.insert(header::RETRY_AFTER, seconds.into());

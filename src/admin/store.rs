@@ -1,41 +1,28 @@
-//! What a person says about the store itself.
+//! What an operator tells the process about the store itself.
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Request, State};
-use serde::{Deserialize, Serialize};
 
-use super::Admin;
+use super::api::{Acknowledge, Acknowledged};
 use super::body::{self, json};
+use super::control::Admin;
 use super::problem::Problem;
 use crate::telemetry::chain;
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AcknowledgeJson {
-    by: Option<String>,
-}
-
-/// What was done.
-#[derive(Debug, Serialize)]
-pub(super) struct AcknowledgedJson {
-    /// False if there was nothing to acknowledge.
-    acknowledged: bool,
-}
-
-/// `POST /api/store/acknowledge`: it is known that the store came back empty.
+/// `POST /api/store/acknowledge`: the operator knows that the store came back empty.
 pub(super) async fn acknowledge(
     State(admin): State<Admin>,
     request: Request,
-) -> Result<Json<AcknowledgedJson>, Problem> {
-    let asked: AcknowledgeJson = json(request).await?;
+) -> Result<Json<Acknowledged>, Problem> {
+    let asked: Acknowledge = json(request).await?;
     let by = body::by(asked.by)?;
     let store = Arc::clone(&admin.0.store);
-    // In a task of its own: a caller that hangs up leaves nothing half done.
-    let made = tokio::spawn(async move { store.acknowledge().await }).await;
-    let made = made.map_err(|_panicked| Problem::NoReply)?;
-    match &made {
+    // In a task of its own, so that a caller that hangs up leaves nothing half done.
+    let acknowledged = tokio::spawn(async move { store.acknowledge().await }).await;
+    let acknowledged = acknowledged.map_err(|_panicked| Problem::NoReply)?;
+    match &acknowledged {
         Ok(acknowledged) => {
             tracing::info!(?by, acknowledged, "a person knows that the store came back empty");
         }
@@ -44,6 +31,6 @@ pub(super) async fn acknowledge(
             tracing::warn!(?by, error, "that the store came back empty may not be acknowledged");
         }
     }
-    let acknowledged = made.map_err(|error| Problem::of_writing(&error))?;
-    Ok(Json(AcknowledgedJson { acknowledged }))
+    let acknowledged = acknowledged.map_err(|error| Problem::of_writing(&error))?;
+    Ok(Json(Acknowledged { acknowledged }))
 }

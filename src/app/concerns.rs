@@ -1,4 +1,4 @@
-//! Tells people what makes the store unsafe, when that begins and when it is over.
+//! Watches what makes the store unsafe, and logs when a concern begins and when it is over.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,49 +10,53 @@ use crate::admin::Admin;
 use crate::store::{Concern, Store};
 use crate::telemetry::{Metrics, chain};
 
-/// The pause between two looks.
+/// The pause between two looks at the store.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// What has been told, by code and text.
-type Told = BTreeSet<(&'static str, String)>;
+/// The concerns that have been logged, by code and text.
+type Logged = BTreeSet<(&'static str, String)>;
 
-/// Looks for as long as the process runs. `codes`: those of all concerns that there may be.
-pub(super) async fn tell(
+/// Watches the store for as long as the process runs. `codes` are those of all concerns that this
+/// kind of store may have.
+pub(super) async fn watch_concerns(
     store: Arc<dyn Store>,
     metrics: Arc<Metrics>,
     admin: Admin,
     mut codes: Vec<&'static str>,
 ) {
-    let mut told = Told::new();
+    let mut logged = Logged::new();
     let mut ticks = interval(LOOK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         match store.concerns().await {
             Ok(concerns) => {
-                admin.has_seen(&concerns);
-                // Before the first look nobody knows.
+                admin.set_concerns(&concerns);
+                // A metric with the value 0 says that all is well, which nobody knows before the
+                // first look.
                 codes.drain(..).for_each(|code| metrics.store_concern(code, false));
-                told = tell_changes(&told, concerns, &metrics);
+                logged = log_changes(&logged, concerns, &metrics);
             }
-            // whoever needs the store has said so
+            // The requests that need the store have logged the failure.
             Err(error) => tracing::debug!(error = %chain(&error), "the store was not looked at"),
         }
     }
 }
 
-/// Says what is new, and what is over. Gives what has been told.
-fn tell_changes(told: &Told, concerns: Vec<Concern>, metrics: &Metrics) -> Told {
-    let mut now = Told::new();
+/// Logs the concerns that are new and the codes that are over. Gives the concerns that there are
+/// now.
+fn log_changes(logged: &Logged, concerns: Vec<Concern>, metrics: &Metrics) -> Logged {
+    let mut now = Logged::new();
     for Concern { code, text, hint } in concerns {
-        if !told.contains(&(code, text.clone())) {
+        if !logged.contains(&(code, text.clone())) {
             tracing::warn!(concern = code, hint, "the store is not safe: {text}");
             metrics.store_concern(code, true);
         }
         now.insert((code, text));
     }
-    let codes = |told: &Told| told.iter().map(|(code, _)| *code).collect::<BTreeSet<_>>();
-    for code in codes(told).difference(&codes(&now)) {
+    // The metric has only the code, so a code is over when none of its texts is left.
+    let codes = |of: &Logged| of.iter().map(|(code, _)| *code).collect::<BTreeSet<_>>();
+    for code in codes(logged).difference(&codes(&now)) {
         tracing::info!(concern = code, "the store is safe in this again");
         metrics.store_concern(code, false);
     }
@@ -76,13 +80,13 @@ mod tests {
             metrics.prometheus().unwrap().contains(&line)
         };
         let both = vec![concern("denied", "HSET"), concern("denied", "DEL")];
-        let told = tell_changes(&Told::new(), both.clone(), &metrics);
-        assert_eq!(told.len(), 2);
-        assert_eq!(tell_changes(&told, both, &metrics), told);
+        let logged = log_changes(&Logged::new(), both.clone(), &metrics);
+        assert_eq!(logged.len(), 2);
+        assert_eq!(log_changes(&logged, both, &metrics), logged);
         assert!(is_so(1));
-        let told = tell_changes(&told, vec![concern("denied", "DEL")], &metrics);
+        let logged = log_changes(&logged, vec![concern("denied", "DEL")], &metrics);
         assert!(is_so(1));
-        assert_eq!(tell_changes(&told, Vec::new(), &metrics), Told::new());
+        assert_eq!(log_changes(&logged, Vec::new(), &metrics), Logged::new());
         assert!(is_so(0));
     }
 }

@@ -1,72 +1,76 @@
-//! File descriptors: connections must not take those that the store needs.
+//! Shares out file descriptors, so that connections cannot take those that the store needs.
 //!
-//! A database that cannot open a file in the middle of its work is broken until a restart, and any
-//! stranger can open connections. So what the kernel allows is shared out before the first one.
+//! An embedded database that cannot open a file in the middle of its work is broken until a
+//! restart, and any stranger can open connections. So the descriptors that the kernel allows are
+//! shared out before the first connection is accepted.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::config::Config;
 
-/// Files of the store, and whatever else the process opens.
+/// Descriptors for the files of the store and for whatever else the process opens.
 const KEPT_BACK: usize = 256;
-/// Connections to the control plane at a time.
+/// The most connections to the control plane at a time.
 const ADMIN_CONNECTIONS_MAX: usize = 64;
-/// Below this it is no use to share anything out.
-const SHARE_MIN: usize = 8;
+/// The least number of connections of each kind. With fewer the process would be of no use.
+const CONNECTIONS_MIN: usize = 8;
 
-/// How many connections each side may have.
+/// How many connections of each kind there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shares {
-    /// From senders.
+pub(super) struct ConnectionLimits {
+    /// Connections from senders.
     pub(super) public: usize,
-    /// To the control plane.
+    /// Connections to the control plane.
     pub(super) private: usize,
-    /// To upstreams, for each route: attempts at a time.
+    /// Attempts in flight on one route. Each has a connection to an upstream.
     pub(super) attempts: usize,
 }
 
-impl Shares {
-    /// Raises what the process may open as far as it is allowed to, and shares that out: what is
-    /// configured if there is enough, else less of it.
+impl ConnectionLimits {
+    /// Raises the number of files that the process may open, and shares it out: as many connections
+    /// as are configured if it is enough, else fewer.
     pub(super) fn of(config: &Config) -> Self {
         let allowed = raise();
-        let asked = config.server.listener.connections_max;
+        let configured = config.server.listener.connections_max;
         let in_flight: Vec<usize> =
             config.routes.iter().map(|route| route.policy.in_flight_max).collect();
-        let shares = share(allowed, asked, &in_flight);
-        if shares.public < asked {
+        let limits = share(allowed, configured, &in_flight);
+        if limits.public < configured {
             tracing::warn!(
                 files_max = allowed,
-                connections_max = shares.public,
-                in_flight_max = shares.attempts,
+                connections_max = limits.public,
+                in_flight_max = limits.attempts,
                 "the process may open too few files for what is configured; raise its limit (`ulimit -n`)"
             );
         }
-        shares
+        limits
     }
 }
 
-fn share(allowed: usize, asked: usize, in_flight: &[usize]) -> Shares {
-    let private = ADMIN_CONNECTIONS_MAX.min(allowed / 8).max(SHARE_MIN);
+fn share(allowed: usize, public: usize, in_flight: &[usize]) -> ConnectionLimits {
+    let private = ADMIN_CONNECTIONS_MAX.min(allowed / 8).max(CONNECTIONS_MIN);
     let left = allowed.saturating_sub(KEPT_BACK.min(allowed / 2) + private);
     let attempts: usize = in_flight.iter().fold(0, |sum, max| sum.saturating_add(*max));
-    if left >= asked.saturating_add(attempts) {
+    if left >= public.saturating_add(attempts) {
         let attempts = in_flight.iter().copied().max().unwrap_or_default();
-        return Shares { public: asked, private, attempts };
+        return ConnectionLimits { public, private, attempts };
     }
+    // Half of what is left goes to senders: a proxy that could not accept would be of no more use
+    // than one that could not forward.
     let attempts = attempts.min(left / 2);
-    Shares {
-        public: (left - attempts).max(SHARE_MIN).min(asked),
+    ConnectionLimits {
+        public: (left - attempts).max(CONNECTIONS_MIN).min(public),
         private,
-        attempts: (attempts / in_flight.len().max(1)).max(SHARE_MIN),
+        attempts: (attempts / in_flight.len().max(1)).max(CONNECTIONS_MIN),
     }
 }
 
-/// Raises the soft limit to the hard one, and says what it is then.
+/// Raises the soft limit of open files to the hard limit, and gives the new soft limit. Systems
+/// keep the soft limit low for programs that use `select`, which Onceward does not.
 fn raise() -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // If it cannot be raised it stays, which is what is read next.
+    // If the limit cannot be raised it stays as it is, and is read below.
     let _raised = setrlimit(Resource::Nofile, limit);
     let limit = getrlimit(Resource::Nofile).current;
     limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
@@ -77,23 +81,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn with_room_for_all_everybody_gets_what_is_configured() {
-        let Shares { public, private, attempts } = share(20_000, 10_000, &[1024, 512]);
+    fn with_enough_descriptors_there_are_as_many_connections_as_configured() {
+        let ConnectionLimits { public, private, attempts } = share(20_000, 10_000, &[1024, 512]);
         assert_eq!((public, private, attempts), (10_000, ADMIN_CONNECTIONS_MAX, 1024));
     }
 
     #[test]
     fn connections_never_take_what_the_store_needs() {
         for allowed in [600, 1024, 4096, 11_000] {
-            let Shares { public, private, attempts } = share(allowed, 10_000, &[1024; 3]);
+            let ConnectionLimits { public, private, attempts } = share(allowed, 10_000, &[1024; 3]);
             assert!(public + private + 3 * attempts + KEPT_BACK <= allowed, "{allowed}");
         }
     }
 
     #[test]
     fn with_next_to_nothing_a_few_connections_are_left() {
-        let Shares { public, private, attempts } = share(64, 10_000, &[1024]);
-        assert!(public >= SHARE_MIN && private >= SHARE_MIN && attempts >= SHARE_MIN);
+        let ConnectionLimits { public, private, attempts } = share(64, 10_000, &[1024]);
+        assert!(
+            public >= CONNECTIONS_MIN && private >= CONNECTIONS_MIN && attempts >= CONNECTIONS_MIN
+        );
         assert!(public + private + attempts <= 40);
     }
 }

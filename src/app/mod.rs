@@ -1,8 +1,11 @@
-//! The composition root: a configuration in, running listeners and background loops out.
+//! A whole Onceward process as a value: [`App`] turns a configuration into running listeners and
+//! background tasks.
 #![doc = include_str!("../../docs/embedding.md")]
 
 mod concerns;
 mod descriptors;
+mod start_error;
+mod store;
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,15 +22,46 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::idempotency::Executor;
 use crate::listener::{self, Listener, Resources, Service, Shutdown};
-use crate::provider::signature::{Certificates, CertificatesError, SecretError};
+use crate::provider::signature::Certificates;
 use crate::proxy::{Dependencies, Proxy, RouteSettings};
-use crate::store::{self, Measured, Store, embedded, memory, postgres, redis};
-use crate::telemetry::{Metrics, chain};
+use crate::store::{Measured, Store};
+use crate::telemetry::Metrics;
 use crate::upstream::{TrustStore, TrustedProxies};
 
-use descriptors::Shares;
+use concerns::watch_concerns;
+use descriptors::ConnectionLimits;
+pub use start_error::StartError;
+pub(crate) use store::open_store;
+use store::{log_probe, sweep};
 
-/// Everything that makes up a running process.
+/// A whole Onceward process: the proxy, the control plane and the store.
+///
+/// [`App::start`] opens the store and binds both listeners. [`App::run`] serves until a future ends
+/// and then drains: attempts in flight are finished, and their outcomes are recorded, before it
+/// returns. To serve the proxy on an axum application's own port, see [`App::run_inside`].
+///
+/// ```no_run
+/// use std::error::Error;
+/// use std::path::Path;
+///
+/// use onceward::app::App;
+/// use onceward::config::Config;
+///
+/// #[tokio::main]
+/// async fn main() -> Result<(), Box<dyn Error>> {
+///     let config = Config::from_file(Path::new("onceward.toml"), std::env::vars())?;
+///     let app = App::start(config).await?;
+///     println!("serving on http://{}", app.address()?);
+///     app.run(async {
+///         let _interrupted = tokio::signal::ctrl_c().await;
+///     })
+///     .await;
+///     Ok(())
+/// }
+/// ```
+///
+/// An app logs through [`tracing`] and installs no subscriber, handles no signals, and raises the
+/// number of files that the process may open as far as the system lets it.
 #[derive(Debug)]
 pub struct App {
     proxy: Proxy,
@@ -37,70 +71,52 @@ pub struct App {
     resources: Resources,
     public: Listener,
     private: Listener,
-    /// What may make the store unsafe.
+    /// The codes of all concerns that this kind of store may have.
     concern_codes: Vec<&'static str>,
     drain_delay: Duration,
     shutdown_timeout: Duration,
 }
 
-/// The process cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// An address cannot be listened on.
-    #[error("cannot listen on `{address}` (`{key}`)")]
-    Listen {
-        /// The setting.
-        key: &'static str,
-        /// Its value.
-        address: SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
-    /// The embedded store cannot be opened.
-    #[error("the store cannot be opened")]
-    Store(#[source] embedded::OpenError),
-    /// A secret cannot be what its sender gives out.
-    #[error("a route's signatures cannot be checked")]
-    Secret(#[source] SecretError),
-    /// Senders' certificates cannot be fetched.
-    #[error("senders' certificates cannot be fetched")]
-    Certificates(#[source] CertificatesError),
-    /// Nothing can be connected to the store's server.
-    #[error("the store cannot be used")]
-    Server(#[source] store::SetupError),
-}
-
-/// How long outcomes may take to be recorded after attempts were ended by force.
+/// How long the store may take to record outcomes after attempts were aborted.
 const LAST_WRITES: Duration = Duration::from_secs(5);
-/// How long their senders have to take the answer.
+/// How long senders have to read their answers after that.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
-/// The pause between two passes of expiry, and how much one pass does.
-const SWEEP_EVERY: Duration = Duration::from_secs(1);
-const SWEEP_RECORDS: usize = 1000;
-/// Memory for requests to the control plane.
+/// The memory for requests to the control plane. It is not that of the proxy, so that an operator
+/// can see what is wrong when the proxy has none left.
 const CONTROL_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The pause between two looks at idle upstream connections.
 const CLOSE_IDLE_EVERY: Duration = Duration::from_secs(1);
 
 impl App {
-    /// Opens the store and binds the listeners. Nothing is served yet.
+    /// Opens the store, binds the listeners and logs what is unsafe. Nothing is served yet:
+    /// connections wait in the kernel until [`App::run`].
+    ///
+    /// A store that does not work is no error if it may come back, such as a server that cannot be
+    /// reached. Until then every request is refused with 503.
+    ///
+    /// Cancel safe: dropping the future closes what it has opened.
+    ///
+    /// # Errors
+    ///
+    /// An address that cannot be listened on, an embedded store that another process has open or
+    /// that is damaged, and a secret or certificate that cannot be used. See [`StartError`].
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        let shares = Shares::of(&config);
+        let limits = ConnectionLimits::of(&config);
         let Config { mut server, admin, store, mut routes } = config;
-        server.listener.connections_max = shares.public;
+        server.listener.connections_max = limits.public;
         for route in &mut routes {
             let attempts = &mut route.policy.in_flight_max;
-            *attempts = shares.attempts.min(*attempts);
+            *attempts = limits.attempts.min(*attempts);
         }
         let unverified = routes.iter().filter(|route| route.is_unverified());
         let unverified: Vec<_> = unverified.map(|route| Arc::clone(&route.name)).collect();
         let clock = Clock::system();
         let metrics = Arc::new(Metrics::new());
         let concern_codes = store.concern_codes();
-        let store = open(store, clock.clone()).await?;
+        let store = open_store(store, clock.clone()).await?;
         let store: Arc<dyn Store> =
             Arc::new(Measured::new(store, clock.clone(), Arc::clone(&metrics)));
-        tell_whether_it_works(&*store).await;
+        log_probe(&*store).await;
         let budget = Budget::new(server.limits.buffered_bytes_max, Arc::clone(&metrics));
         let resources = Resources { memory: budget.clone(), metrics: Arc::clone(&metrics) };
         let retentions = retentions(&routes, admin.retention);
@@ -124,14 +140,15 @@ impl App {
         let proxy =
             Proxy::new(routes, server.limits, trusted, dependencies).map_err(StartError::Secret)?;
         let public = bind("server.listen", server.listen, server.listener.clone())?;
-        let limits = listener::Limits {
-            connections_max: shares.private,
+        let private_limits = listener::Limits {
+            connections_max: limits.private,
+            // Behind a reverse proxy all operators have one address.
             per_peer_max: Share::WHOLE,
             ..server.listener
         };
-        let private = bind("admin.listen", admin.listen, limits)?;
-        unverified.iter().for_each(tell_unverified);
-        let admin = Admin::new(admin::Parties {
+        let private = bind("admin.listen", admin.listen, private_limits)?;
+        unverified.iter().for_each(log_unverified);
+        let admin = Admin::new(admin::Dependencies {
             store: Arc::clone(&store),
             metrics: Arc::clone(&metrics),
             clock,
@@ -152,40 +169,78 @@ impl App {
         })
     }
 
-    /// Where requests are taken.
+    /// The address on which the proxy listens. With port 0 in the configuration, this has the port
+    /// that the system chose.
+    ///
+    /// # Errors
+    ///
+    /// The system does not know the address of its own socket.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.public.local_addr()
     }
 
-    /// Where the control plane is.
+    /// The address on which the control plane listens.
+    ///
+    /// # Errors
+    ///
+    /// The system does not know the address of its own socket.
     pub fn admin_address(&self) -> io::Result<SocketAddr> {
         self.private.local_addr()
     }
 
-    /// The data plane, to be served by somebody else.
+    /// The proxy as a service, for the routes of another application: see [`App::run_inside`].
     pub fn proxy(&self) -> Proxy {
         self.proxy.clone()
     }
 
-    /// What is counted. It outlives the app.
+    /// The metrics. They can be read after the app has ended.
     pub fn metrics(&self) -> Arc<Metrics> {
         Arc::clone(&self.resources.metrics)
     }
 
-    /// Serves until `asked_to_stop` ends, then lets what is in flight end in good order.
-    pub async fn run(self, asked_to_stop: impl Future<Output = ()>) {
+    /// Serves until `stop` ends, and then drains.
+    ///
+    /// While it drains, `/readyz` says so. For `server.drain_delay` requests are still served; then
+    /// they are refused with 503, and attempts in flight are finished. After
+    /// `server.shutdown_timeout` those that are left are aborted and recorded as uncertain. This
+    /// returns some seconds after that at the latest, once the store is closed.
+    ///
+    /// Not cancel safe: the listeners run in tasks of their own, and dropping the future leaves
+    /// them without anybody who could end them. End `stop` instead.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
         let proxy = self.proxy.clone();
-        self.run_service(proxy, asked_to_stop).await;
+        self.run_service(proxy, stop).await;
     }
 
-    /// The same for an application that has [`App::proxy`] among its own routes: its router is
-    /// served in place of the proxy alone.
-    pub async fn run_inside(self, router: Router, asked_to_stop: impl Future<Output = ()>) {
-        self.run_service(TowerToHyperService::new(router), asked_to_stop).await;
+    /// Serves an application's router in place of the proxy alone, until `stop` ends; then drains
+    /// as
+    /// [`App::run`] does. The router has [`App::proxy`] among its routes.
+    ///
+    /// ```no_run
+    /// # async fn serve(app: onceward::app::App) {
+    /// use axum::Router;
+    /// use axum::routing::get;
+    ///
+    /// let router = Router::new()
+    ///     .route("/", get(async || "the shop"))
+    ///     // As the fallback the proxy sees the whole path. Nested, it would see only the rest of it,
+    ///     // and no route of the configuration would match.
+    ///     .fallback_service(app.proxy());
+    /// app.run_inside(router, async {
+    ///     let _interrupted = tokio::signal::ctrl_c().await;
+    /// })
+    /// .await;
+    /// # }
+    /// ```
+    ///
+    /// Not cancel safe, like [`App::run`].
+    pub async fn run_inside(self, router: Router, stop: impl Future<Output = ()>) {
+        self.run_service(TowerToHyperService::new(router), stop).await;
     }
 
-    async fn run_service(self, service: impl Service, asked_to_stop: impl Future<Output = ()>) {
-        let (open, closing) = (Shutdown::default(), Shutdown::default());
+    async fn run_service(self, service: impl Service, stop: impl Future<Output = ()>) {
+        let open = Shutdown::default();
+        let closing = Shutdown::default();
         let metrics = Arc::clone(&self.resources.metrics);
         let control = Resources {
             memory: Budget::for_control_plane(CONTROL_BYTES_MAX, Arc::clone(&metrics)),
@@ -195,7 +250,7 @@ impl App {
         let router = TowerToHyperService::new(self.admin.router());
         let private = tokio::spawn(self.private.serve(router, closing.clone(), control));
         let sweep = tokio::spawn(sweep(Arc::clone(&self.store), Arc::clone(&metrics)));
-        let concerns = concerns::tell(
+        let concerns = watch_concerns(
             Arc::clone(&self.store),
             Arc::clone(&metrics),
             self.admin.clone(),
@@ -204,7 +259,7 @@ impl App {
         let concerns = tokio::spawn(concerns);
         let close_idle = tokio::spawn(close_idle(self.proxy.clone()));
 
-        asked_to_stop.await;
+        stop.await;
         let longest = self.drain_delay.saturating_add(self.shutdown_timeout);
         let in_flight = metrics.in_flight.get();
         tracing::info!(in_flight, ends_within = ?longest, "not ready from now on; draining");
@@ -213,16 +268,19 @@ impl App {
         self.proxy.drain();
         open.drain();
         let in_good_order = async {
-            // The listener stays open meanwhile: who comes now is told to come back, not cut off.
+            // The listener stays open meanwhile. A sender that comes now gets a 503 and sends
+            // again; most senders count a refused connection as a worse failure.
             self.executor.finish().await;
             open.stop(self.shutdown_timeout);
             let _panicked = (&mut public).await;
-            // What came in at the last moment.
+            // Requests that arrived before the listener closed may have begun attempts since.
             self.executor.finish().await;
         };
         if timeout(self.shutdown_timeout, in_good_order).await.is_err() {
             let left = self.executor.under_way();
             tracing::warn!(left, "the time is over; what is left is recorded as it stands");
+            // Attempts that may have reached their upstream are recorded as uncertain: better now
+            // than by the end of their lease, which the next process would have to wait for.
             self.executor.abort();
             if timeout(LAST_WRITES, self.executor.finish()).await.is_err() {
                 let left = self.executor.under_way();
@@ -233,6 +291,7 @@ impl App {
                 let _cut_off = timeout(LAST_ANSWERS, public).await;
             }
         }
+        // The control plane goes last, so that an operator can watch the end.
         sweep.abort();
         concerns.abort();
         close_idle.abort();
@@ -243,53 +302,15 @@ impl App {
     }
 }
 
-/// Says that a route takes events from anybody.
-fn tell_unverified(route: &Arc<str>) {
+/// Logs that a route takes events from anybody.
+fn log_unverified(route: &Arc<str>) {
     tracing::info!(
         route.name = &**route,
         "no signature is checked: who knows the URL can send events"
     );
 }
 
-/// A store that does not work is no reason not to start: it may come back.
-async fn tell_whether_it_works(store: &dyn Store) {
-    if let Err(error) = store.probe().await {
-        tracing::error!(
-            error = %chain(&error),
-            "the store does not work; requests are refused until it does"
-        );
-    }
-}
-
-/// Opens a store without blocking the runtime.
-pub(crate) async fn open(
-    settings: store::Settings,
-    clock: Clock,
-) -> Result<Arc<dyn Store>, StartError> {
-    match settings {
-        store::Settings::Memory => {
-            tracing::warn!("the store is in memory: what is remembered is lost with this process");
-            Ok(Arc::new(memory::Memory::new(clock)))
-        }
-        store::Settings::Redis(settings) => {
-            redis::open(&settings, clock).map_err(StartError::Server)
-        }
-        store::Settings::Postgres(settings) => {
-            postgres::open(&settings, clock).map_err(StartError::Server)
-        }
-        store::Settings::Embedded(settings) => {
-            let opened =
-                tokio::task::spawn_blocking(move || embedded::open(&settings, clock)).await;
-            match opened {
-                Ok(Ok(store)) => Ok(Arc::new(store)),
-                Ok(Err(error)) => Err(StartError::Store(error)),
-                Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-            }
-        }
-    }
-}
-
-/// How long a decision is remembered: as long as an outcome on the same route.
+/// The retentions of decisions: as long as the outcomes on the same route.
 fn retentions(routes: &[RouteSettings], otherwise: Duration) -> Retentions {
     let of_route = |route: &RouteSettings| (route.name.clone(), route.policy.durations.retention);
     Retentions { routes: routes.iter().map(of_route).collect(), otherwise }
@@ -304,42 +325,22 @@ fn bind(
     bound.map_err(|source| StartError::Listen { key, address, source })
 }
 
-/// Names this process among those that share a store.
+/// The name of this process among those that share a store. Host and process id alone are not
+/// enough: in containers many processes have the process id 1.
 fn holder() -> Arc<str> {
     let mut random = [0; 4];
-    // Without random numbers no claim is made either; the name is for people.
+    // The name is for people, so it may do without random digits. Claims need random numbers and
+    // fail without them.
     let _unnamed = getrandom::fill(&mut random);
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();
     format!("{host}-{}-{}", std::process::id(), hex::encode(random)).into()
 }
 
-/// Forgets what is past its retention, a bounded pass at a time.
-async fn sweep(store: Arc<dyn Store>, metrics: Arc<Metrics>) {
-    let mut ticks = interval(SWEEP_EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        loop {
-            match store.sweep(SWEEP_RECORDS).await {
-                Ok(swept) => {
-                    metrics.holds_ended.inc_by(swept.holds_ended as u64);
-                    if !swept.more {
-                        break;
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(error = %chain(&error), "expired records could not be removed yet");
-                    break;
-                }
-            }
-        }
-    }
-}
-
 /// Closes idle upstream connections.
 async fn close_idle(proxy: Proxy) {
     let mut ticks = interval(CLOSE_IDLE_EVERY);
+    // After a pause of the whole process, one look is enough.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;

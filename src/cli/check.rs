@@ -1,11 +1,11 @@
-//! `onceward check`: all problems and risks of a configuration, without starting.
+//! `onceward check`: finds all problems and risks of a configuration, without starting.
 
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::output::Ended;
-use super::serve;
+use super::environment::environment;
+use super::output::Exit;
 use crate::app::{self, StartError};
 use crate::clock::Clock;
 use crate::config::{Effective, Finding, Key, Origin, Problem, Problems, Sources};
@@ -40,49 +40,62 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// What is printed, and the exit status.
+/// The text that is printed, and the exit status.
 #[derive(Debug, PartialEq, Eq)]
 struct Report {
     text: String,
     status: u8,
 }
 
-/// A risk, and the place that it comes from.
-type Located = (Origin, Finding);
+/// A risk or a note, and the place in the configuration that it is about.
+#[derive(Debug)]
+struct Located {
+    origin: Origin,
+    finding: Finding,
+}
 
-/// What there is to say of a configuration without problems.
+/// Gives each risk its place.
+fn located(sources: &Sources, findings: Vec<Finding>) -> Vec<Located> {
+    let located = sources.located(findings).into_iter();
+    located.map(|(origin, finding)| Located { origin, finding }).collect()
+}
+
+/// Everything that is found in a configuration without problems.
 #[derive(Debug, Default)]
 struct Findings {
     risks: Vec<Located>,
-    /// What nothing has to be done about.
+    /// Findings that nothing has to be done about.
     notes: Vec<Located>,
     effective: Vec<Effective>,
-    /// Who was not probed, and why.
+    /// Why the store was not probed although it was asked for.
     not_probed: Option<String>,
 }
 
-/// Why nothing is known of the store.
+/// Why a probe found out nothing about the store.
 #[derive(Debug)]
 enum NotProbed {
-    /// A process that runs has it. That is no fault of the configuration.
+    /// A running process has it open. That is no fault of the configuration.
     InUse(String),
-    /// It does not do what it should.
+    /// It cannot be opened, or it does not claim or settle.
     Failed(String),
 }
 
-/// What helps if a process has the store.
-const STOP_IT: &str = "a running `onceward serve` is the usual one, and its `/readyz` tells how the store is; \
+/// What helps if a running process has the store open.
+const IN_USE_HINT: &str = "a running `onceward serve` is the usual one, and its `/readyz` tells how the store is; \
      to probe it from here, stop that process first";
 
-pub(super) fn run(args: &Args) -> Ended {
-    let Report { text, status } = report(args, serve::environment());
-    Ended { status, ..Ended::done(text) }
+pub(super) fn run(args: &Args) -> Exit {
+    // Problems go to stdout: they are the result of this command, and a script reads them as JSON
+    // there.
+    let Report { text, status } = report(args, environment());
+    Exit { status, ..Exit::done(text) }
 }
 
-/// Checks the configuration that `args` name, under these variables.
+/// Checks the configuration that `args` name, with these environment variables.
 fn report(args: &Args, environment: impl IntoIterator<Item = (String, String)>) -> Report {
     match examine(args, environment) {
         Ok(findings) => {
+            // A probe that was asked for and not made must not pass for one that found nothing.
             let fails = args.strict && !findings.risks.is_empty() || findings.not_probed.is_some();
             let status = u8::from(fails);
             let text = if args.json {
@@ -109,7 +122,9 @@ fn examine(
 ) -> Result<Findings, Problems> {
     let sources = Sources::from_file(&args.config, environment)?;
     let config = sources.check()?;
-    let (mut risks, notes) = (sources.ignored_variables(), config.notes());
+    let notes = config.notes();
+    // A variable that is nearly a setting is a risk: the setting still has another value.
+    let mut risks = sources.ignored_variables();
     risks.extend(config.risks());
     let mut not_probed = None;
     if args.probe {
@@ -135,21 +150,23 @@ fn examine(
         }
     }
     Ok(Findings {
-        risks: sources.located(risks),
-        notes: sources.located(notes),
+        risks: located(&sources, risks),
+        notes: located(&sources, notes),
         effective: if args.effective { sources.effective() } else { Vec::new() },
         not_probed,
     })
 }
 
-/// Opens the store, does in it what the proxy would do, and asks what makes it unsafe. Else says
-/// what went wrong.
+/// Opens the store, claims and settles a throw-away operation in it, and gives the concerns about
+/// it.
 fn probe(settings: store::Settings) -> Result<Vec<Concern>, NotProbed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| NotProbed::Failed(error.to_string()))?;
     runtime.block_on(async {
-        let opened = app::open(settings, Clock::system()).await;
+        let opened = app::open_store(settings, Clock::system()).await;
         let store = opened.map_err(|error| {
+            // Checking the configuration of a running process is normal, and its store is then
+            // locked.
             if let StartError::Store(in_use @ embedded::OpenError::InUse { .. }) = &error {
                 return NotProbed::InUse(in_use.to_string());
             }
@@ -160,11 +177,13 @@ fn probe(settings: store::Settings) -> Result<Vec<Concern>, NotProbed> {
             store.concerns().await
         };
         let probed = probed.await.map_err(|error| NotProbed::Failed(chain(&error)));
+        // An embedded store is locked until it is closed, and `serve` may start right after this.
         store.close().await;
         probed
     })
 }
 
+/// Writes the findings for people.
 fn as_text(args: &Args, findings: &Findings) -> String {
     let Findings { risks, notes, effective, not_probed } = findings;
     let settings = effective.iter().filter(|_| args.effective);
@@ -187,22 +206,23 @@ fn as_text(args: &Args, findings: &Findings) -> String {
     let found: Vec<String> = [("", risks), ("note: ", notes)]
         .into_iter()
         .flat_map(|(kind, found)| found.iter().map(move |found| (kind, found)))
-        .map(|(kind, (place, Finding { key, text, hint, .. }))| {
-            format!("  {place}: {kind}`{key}`: {text}\n    hint: {hint}\n")
+        .map(|(kind, Located { origin, finding: Finding { key, text, hint, .. } })| {
+            format!("  {origin}: {kind}`{key}`: {text}\n    hint: {hint}\n")
         })
         .collect();
     let not_probed = not_probed.as_ref().map_or_else(String::new, |why| {
-        format!("  the store was not probed: {why}\n    hint: {STOP_IT}\n")
+        format!("  the store was not probed: {why}\n    hint: {IN_USE_HINT}\n")
     });
     let found = found.concat();
     format!("{settings}{blank}{file}: no problems, {count}{noted}\n{found}{not_probed}")
 }
 
+/// Writes problems and findings for programs.
 fn as_json(problems: &Problems, findings: &Findings, effective: bool) -> String {
     let mut report = json!({
         "problems": problems.iter().map(problem).collect::<Vec<_>>(),
-        "risks": findings.risks.iter().map(risk).collect::<Vec<_>>(),
-        "notes": findings.notes.iter().map(risk).collect::<Vec<_>>(),
+        "risks": findings.risks.iter().map(finding).collect::<Vec<_>>(),
+        "notes": findings.notes.iter().map(finding).collect::<Vec<_>>(),
     });
     if let Value::Object(report) = &mut report {
         if effective {
@@ -210,7 +230,7 @@ fn as_json(problems: &Problems, findings: &Findings, effective: bool) -> String 
             report.insert("effective".to_owned(), Value::Array(settings));
         }
         if let Some(why) = &findings.not_probed {
-            report.insert("not_probed".to_owned(), json!({ "reason": why, "hint": STOP_IT }));
+            report.insert("not_probed".to_owned(), json!({ "reason": why, "hint": IN_USE_HINT }));
         }
     }
     format!("{report:#}\n")
@@ -226,13 +246,13 @@ fn problem(problem: &Problem) -> Value {
     })
 }
 
-fn risk((from, risk): &Located) -> Value {
+fn finding(Located { origin, finding }: &Located) -> Value {
     json!({
-        "code": risk.code,
-        "place": place(from),
-        "key": risk.key.to_string(),
-        "risk": risk.text,
-        "hint": risk.hint,
+        "code": finding.code,
+        "place": place(origin),
+        "key": finding.key.to_string(),
+        "risk": finding.text,
+        "hint": finding.hint,
     })
 }
 

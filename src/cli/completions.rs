@@ -1,10 +1,9 @@
-//! Completions and the man page, from the same definitions as the help.
+//! `onceward completions`: completions for a shell and the man page, from the same definitions as
+//! the help.
 
-use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-use super::Arguments;
-use super::output::Ended;
+use super::output::Exit;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: onceward completions bash > /etc/bash_completion.d/onceward")]
@@ -24,8 +23,8 @@ enum Target {
     Man,
 }
 
-pub(super) fn run(args: &Args) -> Ended {
-    let mut command = Arguments::command();
+/// Writes them for this command.
+pub(super) fn run(args: &Args, mut command: clap::Command) -> Exit {
     let mut page = Vec::new();
     let shell = match args.target {
         Target::Bash => Shell::Bash,
@@ -35,11 +34,11 @@ pub(super) fn run(args: &Args) -> Ended {
         Target::Zsh => Shell::Zsh,
         Target::Man => {
             return match clap_mangen::Man::new(command).render(&mut page) {
-                Ok(()) => Ended::done(String::from_utf8_lossy(&page)),
-                Err(error) => Ended::failed(&error),
+                Ok(()) => Exit::done(String::from_utf8_lossy(&page)),
+                Err(error) => Exit::failed(&error),
             };
         }
     };
     clap_complete::generate(shell, &mut command, "onceward", &mut page);
-    Ended::done(String::from_utf8_lossy(&page))
+    Exit::done(String::from_utf8_lossy(&page))
 }

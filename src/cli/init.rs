@@ -4,19 +4,19 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::output::Ended;
+use super::output::Exit;
 use super::providers::Unknown;
 use crate::config::{Config, Problems};
 use crate::provider::{Provider, signature};
 
-/// `docs/getting-started.md` shows it, too.
+/// The configuration without a provider. `docs/getting-started.md` shows the same file.
 const STARTING: &str = include_str!("../../config/minimal.toml");
 
 /// Writes a configuration to start with
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: onceward init --provider stripe --output onceward.toml")]
 pub(super) struct Args {
-    /// Who sends; see `onceward providers`
+    /// The sender; see `onceward providers`
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
     /// A file that does not exist yet; without it, standard output
@@ -33,23 +33,23 @@ enum Error {
     Exists(PathBuf),
     #[error(transparent)]
     Unknown(#[from] Unknown),
-    /// A test proves that every preset can be used.
+    /// A test shows that this does not happen: every preset makes a valid route.
     #[error("the preset cannot be used")]
     Preset(#[from] Problems),
 }
 
-pub(super) fn run(args: &Args) -> Ended {
+pub(super) fn run(args: &Args) -> Exit {
     match write(args) {
-        Ok(text) => Ended::done(text),
+        Ok(text) => Exit::done(text),
         Err(Error::Unknown(unknown)) => (&unknown).into(),
         Err(error @ Error::Exists(_)) => {
-            Ended::failed(&error).with_hint("name another file, or move this one away")
+            Exit::failed(&error).with_hint("name another file, or move this one away")
         }
-        Err(error @ (Error::NotWritten(..) | Error::Preset(_))) => Ended::failed(&error),
+        Err(error @ (Error::NotWritten(..) | Error::Preset(_))) => Exit::failed(&error),
     }
 }
 
-/// Writes it, and gives what is to be printed.
+/// Writes the configuration to the file, if there is one. Gives the text to print.
 fn write(args: &Args) -> Result<String, Error> {
     let text = match &args.provider {
         None => STARTING.to_owned(),
@@ -67,18 +67,21 @@ fn write(args: &Args) -> Result<String, Error> {
     }
 }
 
-/// A configuration for one sender.
+/// The configuration for one sender.
 fn starting_for(name: &str) -> Result<String, Error> {
     let unknown = || Unknown::named(name);
     let route = Config::of_preset(name).ok_or_else(unknown)??;
     let provider = route.provider.ok_or_else(unknown)?;
     let Provider { title, signature, facts, .. } = &*provider;
+    // A sender that signs the URL signs the one that it calls. Behind a TLS proxy only the
+    // configuration knows that URL.
     let signs_url = signature.as_ref().is_some_and(signature::Settings::needs_public_url);
     let public_url = if signs_url {
         "public_url = \"https://hooks.example.com\"   # as it is registered with the sender, up to the path\n"
     } else {
         ""
     };
+    // The secret stands in a variable and not in the file, which is copied and committed.
     let secret = if signature.is_some() {
         let variable = provider.secret_variable();
         let found = facts.secret.as_deref().unwrap_or("the sender's page of the webhook");
@@ -88,7 +91,7 @@ fn starting_for(name: &str) -> Result<String, Error> {
     };
     Ok(format!(
         "\
-# Sends each event of {title} on to the application, once.
+# Forwards each event of {title} to your application once.
 # `onceward providers {name}` says what is known of this sender; `onceward check --config FILE` checks
 # this file, and shows every value in use with `--effective`.
 
@@ -106,7 +109,8 @@ provider = \"{name}\"
     ))
 }
 
-/// Never over a file that is there already, not even one that appears at this moment.
+/// Writes a new file. A file that exists is never overwritten, not even one that another program
+/// creates at this moment: `create_new` checks and creates in one step.
 fn write_new(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(text.as_bytes())?;
@@ -170,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_nobody_knows_is_named() {
+    fn an_unknown_sender_is_named() {
         let error = starting_for("strpe").unwrap_err();
         assert_eq!(error.to_string(), "no provider `strpe` is built in");
     }

@@ -1,22 +1,27 @@
-//! What the operator types.
+//! The command line: one file or folder for each command.
+//!
+//! A command returns an [`Exit`], the text to print and the exit status, so that tests need no
+//! process. Only `output.rs` prints.
 
 mod check;
 mod completions;
 mod demo;
+mod environment;
 mod explain;
 mod init;
 mod operations;
 mod output;
 mod providers;
 mod serve;
+mod signals;
 mod store;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
-use output::print;
+use output::{Exit, print};
 
 /// An HTTP reverse proxy that forwards each webhook event once: copies are answered, not forwarded.
 #[derive(Debug, Parser)]
@@ -31,11 +36,11 @@ struct Arguments {
 enum Command {
     /// Run the proxy.
     Serve(serve::Args),
-    /// See it work: a sample receiver, the proxy, and what becomes of duplicates.
+    /// See it work: a sample upstream, the proxy, and what becomes of duplicates.
     Demo(demo::Args),
     /// Find all problems and risks of a configuration, without starting.
     Check(check::Args),
-    /// Show what a captured request would be taken for, and why.
+    /// Show what the proxy would do with a captured request, and why.
     Explain(explain::Args),
     /// List and show operations, and decide about those whose outcome nobody knows.
     Operations(operations::Args),
@@ -56,9 +61,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return output::usage(&error),
     };
-    // Fails only if there is one already, which is then the one that was wanted.
-    let _there_is_one = rustls::crypto::ring::default_provider().install_default();
-    let ended = match arguments.command {
+    // The HTTP client is built without a provider of cryptography and uses the one of the process.
+    // A second call in one process fails and changes nothing.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    let exit: Exit = match arguments.command {
         Command::Serve(args) => serve::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Check(args) => check::run(&args),
@@ -67,7 +73,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Store(args) => store::run(&args),
         Command::Providers(args) => providers::run(&args),
         Command::Init(args) => init::run(&args),
-        Command::Completions(args) => completions::run(&args),
+        Command::Completions(args) => completions::run(&args, Arguments::command()),
     };
-    print(&ended)
+    print(&exit)
 }

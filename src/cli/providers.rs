@@ -1,21 +1,22 @@
-//! `onceward providers`: the senders that are known, and what is known of each.
+//! `onceward providers`: lists the built-in presets of senders, or shows one.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::output::Ended;
+use super::output::Exit;
 use crate::config::{Config, captured, nearest};
 use crate::provider::{Preset, preset, presets};
 use crate::proxy::RouteSettings;
 
 /// List the senders that are known, or show what is known of one
 ///
-/// A route takes from `provider = "NAME"` whatever it does not say itself.
+/// A route with `provider = "NAME"` takes from the preset every setting that it does not have
+/// itself.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: onceward providers stripe")]
 pub(super) struct Args {
-    /// One of them
+    /// The name of a sender
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Print JSON
@@ -23,7 +24,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// No preset has this name.
+/// There is no preset with this name.
 #[derive(Debug, thiserror::Error)]
 #[error("no provider `{}` is built in", .0.escape_debug())]
 pub(super) struct Unknown(String);
@@ -34,7 +35,7 @@ impl Unknown {
     }
 }
 
-impl From<&Unknown> for Ended {
+impl From<&Unknown> for Exit {
     fn from(unknown: &Unknown) -> Self {
         let known = presets().iter().map(|preset| preset.name);
         let hint = nearest(&unknown.0, known).map_or_else(
@@ -45,17 +46,17 @@ impl From<&Unknown> for Ended {
     }
 }
 
-/// Why nothing is shown. Exit status 2.
+/// Why nothing is shown. The exit status is 2.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
     Unknown(#[from] Unknown),
-    /// A test proves that every preset is TOML.
+    /// A test shows that this does not happen: every preset is TOML.
     #[error("a preset is not TOML")]
     Preset(#[from] toml::de::Error),
 }
 
-pub(super) fn run(args: &Args) -> Ended {
+pub(super) fn run(args: &Args) -> Exit {
     let shown = match &args.name {
         None => list(args.json),
         Some(name) => match preset(name) {
@@ -64,9 +65,9 @@ pub(super) fn run(args: &Args) -> Ended {
         },
     };
     match shown {
-        Ok(text) => Ended::done(text),
+        Ok(text) => Exit::done(text),
         Err(Error::Unknown(unknown)) => (&unknown).into(),
-        Err(error @ Error::Preset(_)) => Ended { status: 2, ..Ended::failed(&error) },
+        Err(error @ Error::Preset(_)) => Exit { status: 2, ..Exit::failed(&error) },
     }
 }
 
@@ -76,7 +77,7 @@ fn list(as_json: bool) -> Result<String, Error> {
     for preset in presets() {
         let known = known(preset)?;
         let title = text(&known, "/title").unwrap_or(preset.name);
-        // Nothing can go wrong with a `String`.
+        // Writing to a string does not fail.
         let _written = writeln!(lines, "{:<18} {title}", preset.name);
         listed.push(json!({ "name": preset.name, "title": title, "signs": preset.signs() }));
     }
@@ -124,10 +125,11 @@ fn known(preset: &Preset) -> Result<Value, Error> {
     Ok(toml::from_str(preset.toml)?)
 }
 
-/// What stands above the settings, but for the title.
+/// The comment at the top of a preset's file, without its title.
 fn about(preset: &Preset) -> Vec<String> {
     let lines = preset.toml.lines().map_while(|line| line.strip_prefix('#'));
     let indented = |line: &str| format!("  {}", line.trim()).trim_end().to_owned();
+    // The first line is the title, which is printed already, and the second one is empty.
     let mut lines: Vec<String> = lines.skip(2).map(indented).collect();
     if !lines.is_empty() {
         lines.push(String::new());
@@ -135,7 +137,8 @@ fn about(preset: &Preset) -> Vec<String> {
     lines
 }
 
-/// How its events are told apart, with what is built in where the preset says nothing.
+/// The rows about the idempotency key. They come from a whole route, so that they also show what is
+/// built in where the preset says nothing.
 fn of_key(route: Option<&RouteSettings>) -> Vec<(&'static str, String)> {
     let Some(RouteSettings { key, .. }) = route else {
         return Vec::new();
@@ -153,6 +156,7 @@ fn of_key(route: Option<&RouteSettings>) -> Vec<(&'static str, String)> {
     rows
 }
 
+/// The rows about everything else.
 fn rows(known: &Value) -> Vec<(&'static str, String)> {
     let own = |pointer| text(known, pointer).map(str::to_owned);
     let signature = match (own("/signature/scheme"), own("/signature/header")) {
@@ -190,6 +194,7 @@ fn rows(known: &Value) -> Vec<(&'static str, String)> {
 
 fn handshakes(known: &Value) -> Vec<String> {
     let handshakes = known.get("handshakes").and_then(Value::as_array).into_iter().flatten();
+    // A handshake is signed unless the preset says that it is not.
     let shown = |handshake: &Value| {
         let signed = handshake.get("signed").and_then(Value::as_bool).unwrap_or(true);
         let name = text(handshake, "/name").unwrap_or("handshake");
@@ -235,7 +240,7 @@ mod tests {
         }
     }
 
-    /// What is built in holds where a preset says nothing.
+    /// Where a preset says nothing, the built-in value is shown.
     #[test]
     fn a_page_says_what_the_key_and_the_type_of_an_event_are() {
         for preset in presets() {

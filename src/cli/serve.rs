@@ -7,7 +7,9 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
-use super::output::Ended;
+use super::environment::environment;
+use super::output::Exit;
+use super::signals::Signals;
 use crate::app::{App, StartError};
 use crate::config::{Arguments, Config, Problems, SecretIn, Sources};
 use crate::provider::preset;
@@ -27,36 +29,37 @@ The secret of a provider that signs is in ONCEWARD_SECRET or in the file of --se
 Signals: the first SIGTERM or SIGINT drains; another one, a second or more later, ends at once.
 SIGHUP is ignored.")]
 pub(super) struct Args {
-    /// The configuration.
+    /// The configuration file.
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Without a file: where everything is forwarded to.
+    /// The URL of the upstream, in place of a configuration file.
     #[arg(long, value_name = "URL", conflicts_with = "config")]
     upstream: Option<String>,
-    /// Without a file: what is forwarded.
+    /// With --upstream: the path that is forwarded.
     #[arg(long, value_name = "PATH", default_value = "/*", requires = "upstream")]
     path: String,
-    /// Without a file: who sends; see `onceward providers`.
+    /// With --upstream: the sender; see `onceward providers`.
     #[arg(long, value_name = "NAME", requires = "upstream", conflicts_with = "config")]
     provider: Option<String>,
-    /// The file with the provider's secret; without it, the variable `ONCEWARD_SECRET`.
+    /// A file with the provider's secret, in place of the variable `ONCEWARD_SECRET`.
     #[arg(long, value_name = "FILE", requires = "provider", conflicts_with = "config")]
     secret_file: Option<PathBuf>,
-    /// Start although the embedded store is damaged, without what is damaged: operations that were
-    /// recorded there may run again. The log says which part of which file that is.
+    /// Start although the embedded store is damaged, without the damaged parts: operations that
+    /// were recorded there may run again. The log names each part and its file.
     #[arg(long)]
     accept_damaged_store: bool,
     #[command(flatten)]
     log: LogArgs,
 }
 
-/// The variable with the secret, where there is no configuration to name another.
+/// The variable with the secret if there is no configuration file to name another one.
 const SECRET: &str = "ONCEWARD_SECRET";
 
 /// How the log is written.
 #[derive(Debug, clap::Args)]
 pub(super) struct LogArgs {
     /// What is logged: a level, or directives such as `info,onceward::proxy=debug`.
+    // The embedded database logs its own housekeeping at `info`.
     #[arg(
         long,
         value_name = "FILTER",
@@ -66,37 +69,42 @@ pub(super) struct LogArgs {
     )]
     log: String,
     /// One line of text, or one JSON object, for each event.
-    // Read later than the others: what stands in a variable is shown by no error.
+    // Not parsed by clap, whose error would show the value. Somebody may have put a secret into the
+    // wrong variable.
     #[arg(long, value_name = "text|json", env = "ONCEWARD_LOG_FORMAT", default_value = "text")]
     #[arg(hide_env_values = true)]
     log_format: String,
 }
 
 impl LogArgs {
+    /// Begins to write the log.
     pub(super) fn install(&self) -> Result<(), telemetry::LogError> {
         telemetry::install(self.log_format.parse()?, &self.log)
     }
 }
 
-pub(super) fn run(args: &Args) -> Ended {
+pub(super) fn run(args: &Args) -> Exit {
     if args.config.is_none() && args.upstream.is_none() {
-        return Ended::misused(NOTHING_TO_SERVE);
+        return Exit::misused(NOTHING_TO_SERVE);
     }
+    // The configuration is read before the log begins: its problems are for the person who has
+    // started this, in text that is easy to read.
     let loaded = sources(args).and_then(|sources| Ok((sources.check()?, sources)));
     let (mut config, sources) = match loaded {
         Ok(loaded) => loaded,
-        Err(problems) => return Ended::misused(format!("error: {problems}\n")),
+        Err(problems) => return Exit::misused(format!("error: {problems}\n")),
     };
     if args.accept_damaged_store {
         let store::Settings::Embedded(settings) = &mut config.store else {
             let why = "`--accept-damaged-store` is for an embedded store, and this one is another";
-            return Ended::misused(format!("error: {why}\n"));
+            return Exit::misused(format!("error: {why}\n"));
         };
         settings.if_damaged = IfDamaged::Accept;
     }
     if let Err(error) = args.log.install() {
-        return Ended::misused(format!("error: {error}\n"));
+        return Exit::misused(format!("error: {error}\n"));
     }
+    // Neither of these stops the start, but each may be why nothing works afterwards.
     for ignored in sources.ignored_variables() {
         tracing::warn!(setting = %ignored.key, hint = &*ignored.hint, "{}", ignored.text);
     }
@@ -106,19 +114,20 @@ pub(super) fn run(args: &Args) -> Ended {
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return Ended::failed(&error),
+        Err(error) => return Exit::failed(&error),
     };
-    let ended = runtime.block_on(serve(config));
-    // What is left is waited for by nobody.
+    let exit = runtime.block_on(serve(config));
+    // After a second signal tasks may still be running, and dropping a runtime would wait for the
+    // blocking ones.
     runtime.shutdown_background();
-    ended
+    exit
 }
 
-/// For how long another signal is the same wish: one that is sent to a process and to its group, as
-/// `timeout` does, comes twice.
-const ONE_WISH: Duration = Duration::from_secs(1);
+/// How long after the first signal another one counts as the same. `timeout`, for one, sends a
+/// signal to the process and then to its group, so the process gets it twice.
+const SAME_SIGNAL: Duration = Duration::from_secs(1);
 
-/// What is said to whoever types `onceward serve` and nothing else.
+/// The message if `onceward serve` is called without arguments.
 const NOTHING_TO_SERVE: &str = "\
 error: nothing to serve: neither `--config` nor `--upstream` is given
   hint: `onceward init --output onceward.toml` writes a configuration to start with,
@@ -127,6 +136,7 @@ error: nothing to serve: neither `--config` nor `--upstream` is given
         `onceward serve --help` says the rest
 ";
 
+/// Where the configuration comes from: a file or the arguments, and the environment.
 fn sources(args: &Args) -> Result<Sources, Problems> {
     match (&args.config, &args.upstream) {
         (Some(file), _) => Sources::from_file(file, environment()),
@@ -147,60 +157,56 @@ fn sources(args: &Args) -> Result<Sources, Problems> {
     }
 }
 
-/// The variables of this process. One that is not text is none of ours.
-pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-}
-
-async fn serve(config: Config) -> Ended {
-    // Heard from before anything is started, so that no signal is missed.
+async fn serve(config: Config) -> Exit {
+    // Signals are received before anything starts, so that none is missed.
     if let Err(error) = ignore_hangups() {
-        return Ended::failed(&error);
+        return Exit::failed(&error);
     }
-    let (mut terminate, mut interrupt) = match signals() {
+    let mut signals = match Signals::install() {
         Ok(signals) => signals,
-        Err(error) => return Ended::failed(&error),
+        Err(error) => return Exit::failed(&error),
     };
     let app = tokio::select! {
         started = App::start(config) => match started {
             Ok(app) => app,
             Err(error) => return not_started(&error),
         },
-        _ = terminate.recv() => return Ended::done(""),
-        _ = interrupt.recv() => return Ended::done(""),
+        // A store that is slow to open must not keep an operator from ending the process.
+        () = signals.next() => return Exit::done(""),
     };
     match (app.address(), app.admin_address()) {
         (Ok(listen), Ok(admin)) => tracing::info!(%listen, %admin, "serving"),
-        (Err(error), _) | (_, Err(error)) => return Ended::failed(&error),
+        (Err(error), _) | (_, Err(error)) => return Exit::failed(&error),
     }
     let metrics = app.metrics();
-    let (asked, asked_to_stop) = tokio::sync::oneshot::channel::<()>();
+    let (first_signal, drain) = tokio::sync::oneshot::channel::<()>();
     let run = app.run(async {
-        // The signal's end of the channel lives until it has spoken.
-        let _asked = asked_to_stop.await;
+        // The sender lives in the branch below until it has sent.
+        let _sent = drain.await;
     });
     let second_signal = async {
-        next(&mut terminate, &mut interrupt).await;
-        let first = Instant::now();
-        let _told = asked.send(());
-        next(&mut terminate, &mut interrupt).await;
-        while first.elapsed() < ONE_WISH {
-            next(&mut terminate, &mut interrupt).await;
+        signals.next().await;
+        let first_at = Instant::now();
+        let _app_is_running = first_signal.send(());
+        signals.next().await;
+        while first_at.elapsed() < SAME_SIGNAL {
+            signals.next().await;
         }
     };
     tokio::select! {
-        () = run => Ended::done(""),
+        () = run => Exit::done(""),
         () = second_signal => {
-            // In no order with what ends now: of an attempt that ends at this moment it says too much.
+            // An attempt that ends at this very moment may still be counted. To say too much is
+            // better than to hide an operation that is uncertain.
             let attempts = metrics.in_flight.get();
-            Ended::failed(&if attempts > 0 { EndedAtOnce::During(attempts) } else { EndedAtOnce::Idle })
+            let error = if attempts > 0 { SecondSignal::InFlight(attempts) } else { SecondSignal::Idle };
+            Exit::failed(&error)
         }
     }
 }
 
-/// By itself the signal ends a process at once, which leaves operations uncertain. Others take it
-/// for a wish to read their configuration again.
+/// Ignores SIGHUP. By default it ends a process at once, which would leave operations uncertain;
+/// and operators send it to servers that then read their configuration again.
 fn ignore_hangups() -> io::Result<()> {
     let mut hangups = signal(SignalKind::hangup())?;
     tokio::spawn(async move {
@@ -213,27 +219,29 @@ fn ignore_hangups() -> io::Result<()> {
     Ok(())
 }
 
-/// Why it does not start, and what to do about an address or a store.
-fn not_started(error: &StartError) -> Ended {
-    let ended = Ended::failed(error);
+/// Why the process does not start, with a hint about an address or a store.
+fn not_started(error: &StartError) -> Exit {
+    let exit = Exit::failed(error);
     match error {
         StartError::Listen { key, address, source } => {
-            ended.with_hint(&about_address(key, address.port(), source.kind()))
+            exit.with_hint(&address_hint(key, address.port(), source.kind()))
         }
+        // Two processes on one directory would both grant claims.
         StartError::Store(OpenError::InUse { .. }) => {
-            ended.with_hint("stop that process, or give this one another `store.embedded.path`")
+            exit.with_hint("stop that process, or give this one another `store.embedded.path`")
         }
-        StartError::Store(OpenError::NotOurs { .. }) => ended.with_hint(
+        StartError::Store(OpenError::NotOurs { .. }) => exit.with_hint(
             "let `store.embedded.path` name an empty directory, or one that is not there yet",
         ),
         StartError::Store(_)
         | StartError::Secret(_)
         | StartError::Certificates(_)
-        | StartError::Server(_) => ended,
+        | StartError::Server(_) => exit,
     }
 }
 
-fn about_address(key: &str, port: u16, kind: io::ErrorKind) -> String {
+/// What helps if an address cannot be listened on.
+fn address_hint(key: &str, port: u16, kind: io::ErrorKind) -> String {
     if kind == io::ErrorKind::AddrInUse {
         format!("`ss -ltnp 'sport = :{port}'` shows who listens there; or change `{key}`")
     } else if kind == io::ErrorKind::AddrNotAvailable {
@@ -245,30 +253,14 @@ fn about_address(key: &str, port: u16, kind: io::ErrorKind) -> String {
     }
 }
 
-/// The second signal came before the first had done its work.
+/// A second signal ended the process before it had drained.
 #[derive(Debug, thiserror::Error)]
-enum EndedAtOnce {
+enum SecondSignal {
     #[error("ended at once by a second signal; no attempt was in flight")]
     Idle,
     #[error(
         "ended at once by a second signal; attempts in flight: {0}; their operations are uncertain \
          after the restart"
     )]
-    During(i64),
-}
-
-pub(super) type Signals = (tokio::signal::unix::Signal, tokio::signal::unix::Signal);
-
-pub(super) fn signals() -> io::Result<Signals> {
-    Ok((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?))
-}
-
-pub(super) async fn next(
-    terminate: &mut tokio::signal::unix::Signal,
-    interrupt: &mut tokio::signal::unix::Signal,
-) {
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    InFlight(i64),
 }

@@ -1,16 +1,15 @@
-//! `onceward store`: what a person says about the store itself, through the admin API of a running
-//! process.
+//! `onceward store`: tells a running process something about its store, through the admin API.
 
 use clap::Subcommand;
-use serde_json::{Value, json};
 
-use super::operations::{Client, Connection, Error, json as shown};
-use super::output::{self, Ended};
+use super::operations::{Client, Connection, Error, json};
+use super::output::{self, Exit};
+use crate::admin::api;
 
 /// Go on after the store has lost what it had
 ///
-/// Asked for through the admin API of a running process. Its token, where it asks for one, comes from
-/// `ONCEWARD_ADMIN_TOKEN` or from a file.
+/// Asked for through the admin API of a running process. Its token, where it asks for one, comes
+/// from `ONCEWARD_ADMIN_TOKEN` or from a file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: onceward store acknowledge")]
 pub(super) struct Args {
@@ -27,9 +26,9 @@ pub(super) struct Args {
 enum Command {
     /// Go on after the store came back empty
     ///
-    /// With `when_store_emptied = "stop"` nothing new is forwarded until then. What the store had is
-    /// lost: events that were done run again if their senders send them again. All processes on the
-    /// store go on within ten seconds.
+    /// With `when_store_emptied = "stop"` nothing new is forwarded until then. What the store had
+    /// is lost: events that were done run again if their senders send them again. All processes on
+    /// the store go on within ten seconds.
     #[command(after_help = "Example: onceward store acknowledge --yes")]
     Acknowledge(Acknowledge),
 }
@@ -47,10 +46,10 @@ struct Acknowledge {
 const QUESTION: &str = "what the store had is lost: events that were done run again if they are sent \
     again\nGo on? [y/N] ";
 
-pub(super) fn run(args: &Args) -> Ended {
+pub(super) fn run(args: &Args) -> Exit {
     let Command::Acknowledge(asked) = &args.command;
     match acknowledge(args, asked) {
-        Ok(answer) => Ended::done(answer),
+        Ok(answer) => Exit::done(answer),
         Err(error) => error.into(),
     }
 }
@@ -63,17 +62,16 @@ fn acknowledge(args: &Args, asked: &Acknowledge) -> Result<String, Error> {
     if !asked.yes && !output::ask(QUESTION) {
         return Err(Error::Declined);
     }
+    // A container may have a `USER` that is set and empty.
     let by = asked.by.as_ref().filter(|by| !by.trim().is_empty());
-    let body = by.map_or_else(|| json!({}), |by| json!({ "by": by }));
+    let body = api::Acknowledge { by: by.cloned() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Error::Runtime)?;
-    let answer = runtime.block_on(client.acknowledge(body))?;
+    let answer = runtime.block_on(client.acknowledge(&body))?;
     if args.json {
-        return Ok(shown(&answer, true));
+        return Ok(json(&answer, true));
     }
-    let acknowledged = answer.get("acknowledged").and_then(Value::as_bool);
-    let acknowledged = acknowledged.ok_or(Error::NotUnderstood)?;
-    Ok(if acknowledged {
+    Ok(if answer.acknowledged {
         "acknowledged: claims are granted again\n".to_owned()
     } else {
         "the store has lost nothing: there is nothing to acknowledge\n".to_owned()

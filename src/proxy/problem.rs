@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
-use serde::Serialize;
 
 use super::answer::Answer;
 use super::identify::KeySource;
 
 use crate::operation::{OperationId, Reason};
+use crate::problem::{self, Document};
 use crate::telemetry::{self, ExpectedCounters};
 use crate::upstream::ResponseBody;
 
@@ -79,21 +79,19 @@ impl Problem {
     /// The answer that holds this problem.
     pub(super) fn answer(self, disposition: telemetry::Disposition) -> Answer {
         let Self { status, code, title, detail, retry_after, operation, attempt } = self;
-        let json = ProblemJson {
-            kind: format!("urn:onceward:problem:{code}"),
-            title,
+        let document = Document {
+            code: code.into(),
+            title: title.into(),
             status: status.as_u16(),
-            detail: &detail,
+            detail: Some((&detail).into()),
             operation: operation.map(|id| id.to_string()),
+            state: None,
             attempt,
         };
-        // A struct of texts and numbers always becomes JSON.
-        let body = serde_json::to_vec(&json).unwrap_or_default();
-        let mut response = Response::new(ResponseBody::whole(body.into()));
+        let mut response = Response::new(ResponseBody::whole(document.to_body()));
         *response.status_mut() = status;
         let headers = response.headers_mut();
-        let json = HeaderValue::from_static("application/problem+json");
-        headers.insert(header::CONTENT_TYPE, json);
+        headers.insert(header::CONTENT_TYPE, problem::MEDIA_TYPE);
         if let Some(retry_after) = retry_after {
             // A whole number of seconds (RFC 9110, 10.2.3), at least 1: a sender that comes back at
             // once would find nothing changed.
@@ -112,19 +110,6 @@ impl Problem {
             ..Answer::plain(response, disposition)
         }
     }
-}
-
-#[derive(Serialize)]
-struct ProblemJson<'a> {
-    #[serde(rename = "type")]
-    kind: String,
-    title: &'static str,
-    status: u16,
-    detail: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    operation: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    attempt: Option<u32>,
 }
 
 /// What failed, in words that name no internal address.

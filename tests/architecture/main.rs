@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Lowest row first. A module imports from rows before its own, never from its neighbours.
 const ROWS: &[&[&str]] = &[
     &["operation"],
-    &["clock", "json", "secret"],
+    &["clock", "json", "problem", "secret"],
     &["telemetry"],
     &["budget"],
     &["provider", "listener", "store", "upstream"],

@@ -107,7 +107,7 @@ fn check_fails_on_risks_only_if_it_is_strict() {
     assert_eq!(codes, expected);
 }
 
-/// Whoever can reach the admin listener can forget operations: others need a token.
+/// Anybody who can reach the admin listener without a token could forget operations.
 #[test]
 fn an_admin_listener_for_others_needs_a_token() {
     let open = format!("[admin]\nlisten = \"[::]:8081\"\n{ROUTE}");
@@ -154,7 +154,7 @@ fn check_shows_every_value_and_where_it_comes_from() {
     assert!(json["effective"].as_array().unwrap().contains(&lease), "{json:#}");
 }
 
-/// With one underscore a variable is none of the settings, and nobody would notice.
+/// With one underscore in place of two, a variable sets nothing, and nobody would notice.
 #[test]
 fn a_variable_that_is_nearly_a_setting_is_named() {
     let shell = Shell::with("onceward.toml", SIGNED)

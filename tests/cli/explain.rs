@@ -59,7 +59,7 @@ fn explain_without_a_request_or_a_configuration_exits_with_2() {
     "#);
 }
 
-/// Most editors end a file with a newline, which the sender has not signed.
+/// Most editors add a newline at the end of a file, which the sender has not signed.
 #[test]
 fn explain_says_where_only_the_newline_of_an_editor_is_wrong() {
     // HMAC-SHA256 of the body under `0123456789abcdef`.
@@ -92,7 +92,7 @@ fn explain_says_where_only_the_newline_of_an_editor_is_wrong() {
     assert!(json["signature"]["hint"].as_str().unwrap().contains("newline"), "{json}");
 }
 
-/// What is explained is what happens.
+/// `explain` and the proxy agree.
 #[test]
 fn explain_names_the_operation_that_the_proxy_makes() {
     let config = ROUTE.replace("127.0.0.1:3000", &receiver().to_string());
@@ -105,8 +105,8 @@ fn explain_names_the_operation_that_the_proxy_makes() {
     assert_eq!((status, operation.as_deref()), (200, explained["operation"].as_str()));
 }
 
-/// What is said of a request for this path of this host.
-fn told(routes: &str, host: &str, path: &str) -> Value {
+/// The explanation of a request for this path of this host.
+fn explains(routes: &str, host: &str, path: &str) -> Value {
     let event = "{\"id\":\"evt_1\",\"type\":\"paid\"}";
     let request = format!("POST {path} HTTP/1.1\r\nHost: {host}\r\n\r\n{event}");
     let shell = Shell::with("onceward.toml", routes).and("captured.http", &request);
@@ -122,21 +122,21 @@ fn route(name: &str, path: &str, more: &str) -> String {
 fn explain_refuses_a_path_that_can_be_read_as_that_of_another_route() {
     let routes = [route("orders", "/orders", ""), route("all", "/*", "mode = \"pass\"")].concat();
     for path in ["/%6frders", "//orders", "/x/../orders", "/orders;x", "/x%2F..%5corders"] {
-        let told = told(&routes, "h", path);
-        assert_eq!(told["refusal"]["code"], "malformed", "{path}");
-        let detail = told["refusal"]["detail"].as_str().unwrap();
+        let explained = explains(&routes, "h", path);
+        assert_eq!(explained["refusal"]["code"], "malformed", "{path}");
+        let detail = explained["refusal"]["detail"].as_str().unwrap();
         assert!(detail.contains("another route"), "{path}: {detail}");
-        assert_eq!(told["route"], Value::Null, "{path}");
+        assert_eq!(explained["route"], Value::Null, "{path}");
     }
-    assert_eq!(told(&routes, "h", "/orders")["route"], "orders");
-    assert_eq!(told(&routes, "h", "/others;x")["disposition"], "passed");
+    assert_eq!(explains(&routes, "h", "/orders")["route"], "orders");
+    assert_eq!(explains(&routes, "h", "/others;x")["disposition"], "passed");
 }
 
-/// However the path is spelled, it is one event.
+/// A path that is spelled in several ways is one path, and its event one event.
 #[test]
 fn explain_names_the_operation_of_a_path_s_normal_form_on_a_prefix() {
     let routes = route("st", "/st/*", "");
-    let operation = |path: &str| told(&routes, "h", path)["operation"].clone();
+    let operation = |path: &str| explains(&routes, "h", path)["operation"].clone();
     let normal = operation("/st/acct");
     assert!(normal.as_str().unwrap().starts_with("op_"), "{normal}");
     for path in ["/st/%61cct", "/st//acct", "/st/./acct", "/st/x/../acct", "/st/%2e/acct"] {
@@ -148,11 +148,11 @@ fn explain_names_the_operation_of_a_path_s_normal_form_on_a_prefix() {
 #[test]
 fn explain_tells_a_path_with_a_slash_at_its_end_from_one_without() {
     let alone = route("orders", "/orders", "");
-    assert_eq!(told(&alone, "h", "/orders/")["refusal"]["code"], "no-route");
+    assert_eq!(explains(&alone, "h", "/orders/")["refusal"]["code"], "no-route");
     let routes = [alone, route("all", "/*", "mode = \"pass\"")].concat();
-    assert_eq!(told(&routes, "h", "/orders/")["refusal"]["code"], "malformed");
+    assert_eq!(explains(&routes, "h", "/orders/")["refusal"]["code"], "malformed");
     let prefix = route("st", "/st/*", "");
-    let [open, bare] = ["/st/", "/st"].map(|path| told(&prefix, "h", path));
+    let [open, bare] = ["/st/", "/st"].map(|path| explains(&prefix, "h", path));
     assert_eq!((&open["route"], &bare["route"]), (&json!("st"), &json!("st")));
     assert_ne!(open["operation"], bare["operation"]);
 }
@@ -162,8 +162,11 @@ fn explain_finds_the_host_without_its_dot_its_port_and_its_case() {
     let own = route("orders", "/orders", "host = \"hooks.example.com\"");
     let routes = [own, route("all", "/*", "mode = \"pass\"")].concat();
     for host in ["hooks.example.com", "hooks.example.com.", "Hooks.Example.com.:443"] {
-        let told = told(&routes, host, "/orders");
-        assert_eq!((&told["route"], &told["disposition"]), (&json!("orders"), &json!("executed")));
+        let explained = explains(&routes, host, "/orders");
+        assert_eq!(
+            (&explained["route"], &explained["disposition"]),
+            (&json!("orders"), &json!("executed"))
+        );
     }
-    assert_eq!(told(&routes, "hooks.example.com.evil", "/orders")["route"], "all");
+    assert_eq!(explains(&routes, "hooks.example.com.evil", "/orders")["route"], "all");
 }

@@ -1,4 +1,4 @@
-//! What an operator types, and what comes of it: output, exit status, files.
+//! Runs the commands as an operator does, and looks at output, exit status and files.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must end")]
 
@@ -19,13 +19,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A directory to type commands in.
+/// A directory in which commands are run, and their environment variables.
 struct Shell {
     directory: TempDir,
     variables: Vec<(String, String)>,
 }
 
-/// What a command came to.
+/// The result of a command.
 struct Ended {
     stdout: String,
     stderr: String,
@@ -51,7 +51,7 @@ impl Shell {
         self
     }
 
-    /// Both listeners on ports that nobody else has.
+    /// Both listeners on ports that the system chooses.
     fn anywhere(self) -> Self {
         self.variable("ONCEWARD_SERVER__LISTEN", "127.0.0.1:0")
             .variable("ONCEWARD_ADMIN__LISTEN", "127.0.0.1:0")
@@ -73,7 +73,7 @@ impl Shell {
         command
     }
 
-    /// Runs a command that ends by itself.
+    /// Runs a command, and waits until it ends by itself.
     fn types(&self, line: &str) -> Ended {
         let output = self.command(line).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -84,7 +84,7 @@ impl Shell {
         }
     }
 
-    /// Runs a command that serves.
+    /// Runs a command that serves, and waits until it does.
     fn serves(&self, line: &str) -> Serving {
         let mut command = self.command(line);
         command.args(["--log-format", "json"]).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -123,10 +123,10 @@ impl Ended {
     }
 }
 
-/// A process that serves; it ends with this value.
+/// A process that serves. It is killed when this value is dropped.
 struct Serving {
     child: Child,
-    /// That it serves, and what it says from then on.
+    /// The log line that says that it serves, and the rest of the log once it has ended.
     said: Option<(Value, JoinHandle<String>)>,
 }
 
@@ -144,7 +144,7 @@ impl Serving {
         serving[name].as_str().unwrap().parse().unwrap()
     }
 
-    /// Ends it by a signal; gives its exit status and what it said since it served.
+    /// Ends the process with a signal. Gives its exit status and its log since it began to serve.
     fn ends_by(mut self, signal: Signal) -> (Option<i32>, String) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
         let (_, rest) = self.said.take().unwrap();
@@ -159,7 +159,7 @@ impl Drop for Serving {
     }
 }
 
-/// An answer: its status, and a header of it.
+/// Sends a request. Gives the status of the answer and one of its headers.
 fn ask(to: SocketAddr, request: &str, header: &str) -> (u16, Option<String>) {
     use std::io::Write as _;
     let mut stream = std::net::TcpStream::connect(to).unwrap();
@@ -177,7 +177,7 @@ fn get(to: SocketAddr, path: &str) -> u16 {
     ask(to, &format!("GET {path} HTTP/1.1\r\nhost: {to}\r\n\r\n"), "date").0
 }
 
-/// A receiver that answers every connection with 200.
+/// An upstream that answers every request with 200.
 fn receiver() -> SocketAddr {
     use std::io::Write as _;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

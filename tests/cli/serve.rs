@@ -67,6 +67,7 @@ fn serve_on_a_port_that_is_taken_names_the_setting() {
     }
 }
 
+/// Two processes on one directory would both grant claims.
 #[test]
 fn a_second_process_on_one_directory_refuses_to_start_and_names_it() {
     let shell = Shell::with("onceward.toml", ROUTE).anywhere();
@@ -76,7 +77,7 @@ fn a_second_process_on_one_directory_refuses_to_start_and_names_it() {
       because: another process is using the store in `onceward-data`
       hint: stop that process, or give this one another `store.embedded.path`
     ");
-    // The store is well: it is not the configuration that has to be mended.
+    // Nothing is wrong with the configuration, so `check` reports no problem.
     let checked = shell.types("check --config onceward.toml --probe").printed(1);
     assert!(checked.starts_with("onceward.toml: no problems, 2 risks\n"), "{checked}");
     let (_, not_probed) = checked.split_once("  the store was not probed: ").unwrap();
@@ -99,7 +100,7 @@ fn a_second_process_on_one_directory_refuses_to_start_and_names_it() {
     assert!(said.contains("\n  hint: let `store.embedded.path` name an empty directory"), "{said}");
 }
 
-/// Ctrl-C is no failure either.
+/// Ctrl-C is a normal end, like SIGTERM.
 #[test]
 fn both_signals_end_it_in_good_order() {
     let shell = Shell::with("onceward.toml", ROUTE).anywhere();
@@ -114,7 +115,8 @@ fn both_signals_end_it_in_good_order() {
     }
 }
 
-/// A shell that hangs up, or an operator that means "read your configuration again".
+/// SIGHUP comes from a shell that hangs up, or from an operator who wants the configuration read
+/// again.
 #[test]
 fn a_hangup_ends_nothing_and_leaves_a_line() {
     let shell = Shell::with("onceward.toml", ROUTE).anywhere();
@@ -138,31 +140,31 @@ fn serve_without_arguments_says_what_to_do() {
 }
 
 #[test]
-fn a_route_that_anybody_may_send_to_is_said_at_start() {
+fn a_route_that_anybody_may_send_to_is_reported_at_start() {
     let shell = Shell::with("onceward.toml", ROUTE).anywhere();
-    let told = told_at_start(shell.command("serve --config onceward.toml"));
-    let told = told.iter().find(|line| line.contains("no signature is checked"));
-    assert!(told.unwrap().contains("route.name=\"orders\""), "{told:?}");
+    let logged = logged_at_start(shell.command("serve --config onceward.toml"));
+    let logged = logged.iter().find(|line| line.contains("no signature is checked"));
+    assert!(logged.unwrap().contains("route.name=\"orders\""), "{logged:?}");
 }
 
-/// Every event would be a 401, and nothing else would say why.
+/// With such a secret every event is refused with 401, and nothing else would say why.
 #[test]
-fn a_secret_that_is_most_likely_another_one_is_said_at_start_without_it() {
+fn a_secret_that_is_most_likely_the_wrong_one_is_reported_at_start_and_not_shown() {
     let route = format!("{ROUTE}provider = \"stripe\"\nsecrets = [{{ env = \"SECRET\" }}]\n");
     let shell = Shell::with("onceward.toml", &route).anywhere();
     let mut command = shell.command("serve --config onceward.toml");
     command.env("SECRET", "sk_live_canary");
-    let told = told_at_start(command);
-    assert!(told.iter().any(|line| line.contains("secret-prefix")), "{told:?}");
-    assert!(!told.concat().contains("canary"), "{told:?}");
+    let logged = logged_at_start(command);
+    assert!(logged.iter().any(|line| line.contains("secret-prefix")), "{logged:?}");
+    assert!(!logged.concat().contains("canary"), "{logged:?}");
 }
 
 /// The lines of the log until it serves.
-fn told_at_start(mut command: Command) -> Vec<String> {
+fn logged_at_start(mut command: Command) -> Vec<String> {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let told = lines.take_while(|line| !line.contains(" serving")).collect();
+    let logged = lines.take_while(|line| !line.contains(" serving")).collect();
     child.kill().unwrap();
     child.wait().unwrap();
-    told
+    logged
 }

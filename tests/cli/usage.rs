@@ -1,4 +1,4 @@
-//! What all commands have in common.
+//! Help, completions and wrong usage, for all commands.
 
 use super::{Ended, ROUTE, Shell};
 
@@ -77,7 +77,7 @@ fn wrong_usage_exits_with_2() {
     assert!(filter.starts_with("error: the log filter"), "{filter}");
 }
 
-/// Somebody puts a secret into the wrong variable.
+/// Somebody may have put a secret into the wrong variable.
 #[test]
 fn no_command_shows_what_stands_in_a_variable() {
     const CANARY: &str = "hunter2canary";

@@ -1,4 +1,4 @@
-//! `onceward init` and `onceward providers`: what they write can be used.
+//! `onceward init` and `onceward providers`.
 
 use insta::assert_snapshot;
 use rustix::process::Signal;
@@ -22,7 +22,7 @@ fn init_writes_a_configuration_that_checks_and_serves() {
     assert_eq!(get(serving.listen(), "/nowhere"), 404);
     assert!(shell.path().join("onceward-data").is_dir());
     assert_eq!(serving.ends_by(Signal::TERM).0, Some(0));
-    // And it is not written over.
+    // A second `init` does not overwrite the file.
     assert_snapshot!(shell.types("init --output onceward.toml").complained(1), @"
     error: `onceward.toml` exists already, and is left as it is
       hint: name another file, or move this one away
@@ -62,7 +62,7 @@ fn a_sender_is_enough_to_serve_without_a_file() {
 }
 
 #[test]
-fn what_is_known_of_a_sender_is_shown() {
+fn providers_shows_a_sender() {
     let shell = Shell::new();
     let list = shell.types("providers").printed(0);
     assert!(list.contains("stripe             Stripe (snapshot events, v1)\n"), "{list}");

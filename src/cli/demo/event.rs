@@ -1,4 +1,5 @@
-//! Events in the documented shape of five senders. Names, ids and amounts are invented.
+//! Events in the documented shape of five senders, and one of a sender of your own. Names, ids and
+//! amounts are invented.
 
 /// One event, of which copies are sent.
 #[derive(Debug)]
@@ -6,7 +7,7 @@ pub(super) struct Event {
     pub(super) path: &'static str,
     pub(super) headers: &'static [(&'static str, &'static str)],
     pub(super) body: &'static str,
-    /// What the receiver counts it by.
+    /// The id that the sample upstream counts it by.
     pub(super) id: &'static str,
 }
 
@@ -54,4 +55,11 @@ pub(super) const ADYEN: Event = Event {
     headers: &[],
     body: include_str!("../../../tests/fixtures/events/adyen.json"),
     id: "NC6HT9CRT65ZGN82",
+};
+
+pub(super) const TRANSFER: Event = Event {
+    path: "/webhooks/transfers",
+    headers: &[],
+    body: "{\"id\":\"transfer_7\",\"type\":\"transfer.requested\",\"amount\":4200}",
+    id: "transfer_7",
 };

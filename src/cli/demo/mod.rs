@@ -1,32 +1,38 @@
-//! `onceward demo`: what becomes of duplicates, seen from both ends.
+//! `onceward demo`: shows what becomes of duplicates, from the sender's end and the upstream's.
+//!
+//! The demo runs the proxy in this process, with a sample upstream behind it and senders in front
+//! of it. `scene.rs` has the scenes in which no person is needed, `held.rs` the one in which a
+//! person decides.
 
 mod event;
-mod receiver;
+mod held;
 mod scene;
 mod sender;
+mod transcript;
+mod upstream;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use tempfile::TempDir;
+use tempfile::{TempDir, TempPath};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::output::{Ended, say};
-use super::serve;
+use super::output::{Exit, say};
+use super::signals::Signals;
 use crate::app::{App, StartError};
 use crate::config::{Config, Problems};
 use crate::telemetry::{self, Format};
 
-use receiver::Receiver;
 use sender::Sender;
+use upstream::SampleUpstream;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: onceward demo --once")]
 pub(super) struct Args {
-    /// End after the show: with status 0 if every count is as promised, else with 1.
+    /// End after the scenes: with status 0 if everything went as promised, else with 1.
     #[arg(long)]
     once: bool,
     /// What is logged: a level, or directives such as `info,onceward::proxy=debug`.
@@ -35,145 +41,173 @@ pub(super) struct Args {
     log: String,
 }
 
-/// The demo could not be shown, or showed what it should not.
+/// Why the demo fails.
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("no place for the demo")]
-    Place(#[from] io::Error),
+    #[error("the demo cannot be set up")]
+    SetUp(#[from] io::Error),
     #[error(transparent)]
     Configuration(#[from] Problems),
     #[error(transparent)]
     Start(#[from] StartError),
-    #[error("no sender for the demo")]
+    #[error("the sample sender cannot be set up")]
     Sender(#[from] reqwest::Error),
     #[error("not everything went as promised")]
     NotAsPromised,
 }
 
-pub(super) fn run(args: &Args) -> Ended {
+pub(super) fn run(args: &Args) -> Exit {
     if let Err(error) = telemetry::install(Format::Text, &args.log) {
-        return Ended::misused(format!("error: {error}\n"));
+        return Exit::misused(format!("error: {error}\n"));
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return Ended::failed(&error),
+        Err(error) => return Exit::failed(&error),
     };
     match runtime.block_on(demo(args.once)) {
-        Ok(()) => Ended::done(""),
-        Err(error) => Ended::failed(&error),
+        Ok(()) => Exit::done(""),
+        Err(error) => Exit::failed(&error),
     }
 }
 
 async fn demo(once: bool) -> Result<(), Error> {
-    let (mut terminate, mut interrupt) = serve::signals()?;
-    let stage = Stage::set().await?;
-    let mut kept = true;
+    let mut signals = Signals::install()?;
+    let mut stage = Stage::set_up().await?;
+    let mut is_as_promised = true;
     let show = async {
         say(&stage.introduction());
-        kept = scene::play(&stage.sender, &stage.receiver).await;
+        let Stage { sender, upstream, admin, .. } = &stage;
+        is_as_promised = scene::play(sender, upstream).await;
+        is_as_promised &= held::play(sender, upstream, *admin).await;
         if !once {
+            stage.keep_file();
             say(&stage.invitation());
             std::future::pending::<()>().await;
         }
     };
     tokio::select! {
         () = show => {}
-        () = serve::next(&mut terminate, &mut interrupt) => {}
+        () = signals.next() => {}
     }
-    stage.clear().await;
-    if kept { Ok(()) } else { Err(Error::NotAsPromised) }
+    stage.tear_down().await;
+    if is_as_promised { Ok(()) } else { Err(Error::NotAsPromised) }
 }
 
-/// What the demo shows, and what people can copy.
+/// The configuration of the demo, which people can copy.
 const CONFIGURATION: &str = include_str!("../../../config/demo.toml");
 
-/// The routes of [`CONFIGURATION`], as variables spell them.
-const ROUTES: [&str; 6] = ["STRIPE", "GITHUB", "SHOPIFY", "PAYPAL", "ADYEN", "ORDERS"];
+/// The routes of [`CONFIGURATION`], as environment variables spell them.
+const ROUTES: [&str; 7] = ["STRIPE", "GITHUB", "SHOPIFY", "PAYPAL", "ADYEN", "TRANSFERS", "ORDERS"];
 
-/// Receiver and proxy, running.
+/// The sample upstream, the proxy and the sample sender, all running.
 struct Stage {
-    receiver: Receiver,
+    upstream: SampleUpstream,
+    upstream_address: SocketAddr,
     sender: Sender,
-    receives_at: SocketAddr,
     proxy: SocketAddr,
     admin: SocketAddr,
-    file: PathBuf,
+    /// The configuration file. It is removed at the end unless it was shown to the user.
+    file: TempPath,
+    /// The proxy drains when this is dropped.
     stop: oneshot::Sender<()>,
     running: JoinHandle<()>,
-    /// Removed with everything in it when it is dropped.
+    /// The directory of the store. It is removed at the end.
     directory: TempDir,
 }
 
 impl Stage {
-    async fn set() -> Result<Self, Error> {
+    async fn set_up() -> Result<Self, Error> {
         let directory = tempfile::Builder::new().prefix("onceward-demo-").tempdir()?;
-        let receiver = Receiver::default();
+        let upstream = SampleUpstream::default();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let receives_at = listener.local_addr()?;
-        tokio::spawn(receiver.clone().serve(listener));
+        let upstream_address = listener.local_addr()?;
+        tokio::spawn(upstream.clone().serve(listener));
 
-        let file = directory.path().join("demo.toml");
+        let file = tempfile::Builder::new().prefix("onceward-demo-").suffix(".toml").tempfile()?;
+        let file = file.into_temp_path();
         std::fs::write(&file, CONFIGURATION)?;
-        let config = Config::from_file(&file, overrides(directory.path(), receives_at))?;
+        let config = Config::from_file(&file, overrides(directory.path(), upstream_address))?;
         let app = App::start(config).await?;
-        let (proxy, admin) = (app.address()?, app.admin_address()?);
+        let proxy = app.address()?;
+        let admin = app.admin_address()?;
         let sender = Sender::new(proxy)?;
         let (stop, stopped) = oneshot::channel();
         let running = tokio::spawn(app.run(async {
-            // An end of the other side is an end, too.
-            let _asked = stopped.await;
+            // The sender only drops its end, which ends this wait with an error.
+            let _dropped = stopped.await;
         }));
-        Ok(Self { receiver, sender, receives_at, proxy, admin, file, stop, running, directory })
+        Ok(Self {
+            upstream,
+            upstream_address,
+            sender,
+            proxy,
+            admin,
+            file,
+            stop,
+            running,
+            directory,
+        })
     }
 
-    /// Ends the proxy before its directory goes. Nobody waits for the slow receiver.
-    async fn clear(self) {
-        self.receiver.hurry();
+    /// Keeps the configuration file, so that whoever copies its path later still finds it.
+    fn keep_file(&mut self) {
+        self.file.disable_cleanup(true);
+    }
+
+    /// Ends the proxy, and removes its store afterwards. An embedded store whose files vanish would
+    /// report errors.
+    async fn tear_down(self) {
+        self.upstream.hurry();
         drop(self.stop);
         let _panicked = self.running.await;
         drop(self.directory);
     }
 
     fn introduction(&self) -> String {
-        let Self { proxy, receives_at, .. } = self;
+        let Self { proxy, upstream_address, .. } = self;
         format!(
             "\
-A receiver on http://{receives_at} counts what it gets. In front of it stands
-the proxy on http://{proxy}, which remembers on disk what was done.
+An upstream on http://{upstream_address} counts the events that it gets. In front of it
+stands the proxy on http://{proxy}, which remembers on disk what was done.
 Senders send each event several times.
 "
         )
     }
 
     fn invitation(&self) -> String {
-        let Self { proxy, receives_at, admin, .. } = self;
+        let Self { proxy, upstream_address, admin, .. } = self;
         let file = self.file.display();
         format!(
             "
-Both go on. Try it, each line more than once:
+The upstream and the proxy go on until Ctrl-C. Try it, each line more than once:
 
 curl -i http://{proxy}/webhooks/orders -d '{{\"id\":1,\"type\":\"paid\"}}'
 curl -i http://{proxy}/webhooks/orders -H 'x-idempotency-key: a' -d 'x'
 curl -i http://{proxy}/webhooks/paypal -d '{{\"id\":2,\"event_type\":\"paid\"}}'
-curl http://{receives_at}/count
+curl http://{upstream_address}/count
 curl http://{admin}/metrics
+onceward operations list --admin http://{admin}
 
-The configuration, to copy: {file}
-Ctrl-C ends.
+The configuration stays when the demo ends, to copy and to run:
+
+onceward check --config {file}
+onceward serve --config {file}
 "
         )
     }
 }
 
-/// Puts the demo's own addresses and directory in place of those in the file.
-fn overrides(directory: &Path, receiver: SocketAddr) -> impl Iterator<Item = (String, String)> {
+/// The environment variables that put the demo's own addresses and directory in place of those in
+/// the file.
+fn overrides(directory: &Path, upstream: SocketAddr) -> impl Iterator<Item = (String, String)> {
+    // Port 0: the demo runs beside whatever uses the ports in the file, such as another demo.
     let own = [
         ("ONCEWARD_SERVER__LISTEN", "127.0.0.1:0".to_owned()),
         ("ONCEWARD_ADMIN__LISTEN", "127.0.0.1:0".to_owned()),
         ("ONCEWARD_STORE__EMBEDDED__PATH", directory.join("data").display().to_string()),
     ];
     let upstreams = ROUTES
-        .map(|route| (format!("ONCEWARD_ROUTES__{route}__UPSTREAM"), format!("http://{receiver}")));
+        .map(|route| (format!("ONCEWARD_ROUTES__{route}__UPSTREAM"), format!("http://{upstream}")));
     own.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(upstreams)
 }
 
@@ -183,32 +217,32 @@ mod tests {
 
     /// A route that was forgotten here would send to whatever listens on port 3000.
     #[test]
-    fn every_route_leads_to_the_receiver_of_the_demo() {
+    fn every_route_leads_to_the_upstream_of_the_demo() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("demo.toml");
         std::fs::write(&file, CONFIGURATION).unwrap();
-        let receiver = "127.0.0.1:4".parse().unwrap();
-        let config = Config::from_file(&file, overrides(directory.path(), receiver)).unwrap();
+        let upstream = "127.0.0.1:4".parse().unwrap();
+        let config = Config::from_file(&file, overrides(directory.path(), upstream)).unwrap();
         assert_eq!(config.routes.len(), ROUTES.len());
         for route in config.routes {
             assert_eq!(route.upstream.target.authority, "127.0.0.1:4");
         }
     }
 
-    /// Else what was seen would not be what was copied.
+    /// Otherwise the demo would show something else than people copy.
     #[test]
-    fn nothing_but_addresses_and_the_directory_is_put_in_place_of_what_people_copy() {
-        let receiver = "127.0.0.1:4".parse().unwrap();
-        for (name, value) in overrides(Path::new("/demo"), receiver) {
+    fn the_demo_overrides_nothing_but_addresses_and_the_directory() {
+        let upstream = "127.0.0.1:4".parse().unwrap();
+        for (name, value) in overrides(Path::new("/demo"), upstream) {
             let is_address = ["__LISTEN", "__UPSTREAM"].iter().any(|end| name.ends_with(end));
             let is_directory = name == "ONCEWARD_STORE__EMBEDDED__PATH";
             assert!(is_address || is_directory, "{name}={value}");
         }
     }
 
-    /// The demo has no secrets, and lets a sender hang up.
+    /// The demo has no secrets, lets a sender hang up, and ends an attempt early.
     #[test]
-    fn what_people_copy_names_each_sender_and_lacks_nothing_but_secrets() {
+    fn the_configuration_names_each_sender_and_lacks_nothing_but_secrets() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/demo.toml");
         let config = Config::from_file(&file, []).unwrap();
         for risk in config.risks() {

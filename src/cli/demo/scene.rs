@@ -1,4 +1,5 @@
-//! The scenes: what is sent, what is promised, and whether the promise was kept.
+//! The first five scenes: copies of an event are sent, and all of them are answered without a
+//! person.
 
 use std::time::Duration;
 
@@ -7,51 +8,29 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::event::{self, Event};
-use super::receiver::Receiver;
 use super::sender::{Answer, Sender};
-use crate::cli::output::say;
+use super::transcript::{Count, GivenAnswer, Promise, PromisedAnswer, Transcript};
+use super::upstream::SampleUpstream;
 
 /// Copies of one event, and what is promised of them.
 #[derive(Debug)]
-pub(super) struct Scene {
+struct Scene {
     title: &'static str,
     story: &'static str,
     event: Event,
     copies: Copies,
-    promised: &'static [(Count, Answer)],
-    /// How often the receiver gets the event.
-    forwarded: usize,
+    promise: Promise,
 }
 
-/// So many copies got this answer.
-type Told = (usize, Answer);
-
-/// How many copies are promised an answer.
-#[derive(Debug, Clone, Copy)]
-enum Count {
-    Exactly(usize),
-    /// As many as there is time for.
-    AtLeastOne,
-}
-
-impl Count {
-    const fn holds_for(self, copies: usize) -> bool {
-        match self {
-            Self::Exactly(count) => copies == count,
-            Self::AtLeastOne => copies > 0,
-        }
-    }
-}
-
-const ONE: Count = Count::Exactly(1);
-
+/// How the copies are sent.
 #[derive(Debug)]
 enum Copies {
-    /// Each after the answer to the one before.
+    /// Each one after the answer to the one before.
     OneByOne(usize),
-    /// All at once.
+    /// All of them at the same time.
     AtOnce(usize),
-    /// One, after this time another, and more of them until one is answered.
+    /// One copy that is given up after this time, and then further ones until the operation has
+    /// ended.
     AfterGivingUp(Duration),
 }
 
@@ -60,8 +39,13 @@ static DUPLICATE: Scene = Scene {
     story: "Stripe sends an event again. Its key: id and type in the body.",
     event: event::STRIPE,
     copies: Copies::OneByOne(2),
-    promised: &[(ONE, Answer::Executed(200)), (ONE, Answer::Replayed(200))],
-    forwarded: 1,
+    promise: Promise {
+        answers: &[
+            PromisedAnswer { copies: Count::ONE, answer: Answer::Executed(200) },
+            PromisedAnswer { copies: Count::ONE, answer: Answer::Replayed(200) },
+        ],
+        forwarded: 1,
+    },
 };
 
 static REDELIVERY: Scene = Scene {
@@ -69,12 +53,14 @@ static REDELIVERY: Scene = Scene {
     story: "Somebody presses GitHub's button, twice. Its key: header X-GitHub-Delivery.",
     event: event::GITHUB,
     copies: Copies::OneByOne(3),
-    promised: &[
-        (ONE, Answer::Executed(200)),
-        (ONE, Answer::Replayed(200)),
-        (ONE, Answer::Replayed(200)),
-    ],
-    forwarded: 1,
+    promise: Promise {
+        answers: &[
+            PromisedAnswer { copies: Count::ONE, answer: Answer::Executed(200) },
+            PromisedAnswer { copies: Count::ONE, answer: Answer::Replayed(200) },
+            PromisedAnswer { copies: Count::ONE, answer: Answer::Replayed(200) },
+        ],
+        forwarded: 1,
+    },
 };
 
 static BURST: Scene = Scene {
@@ -82,117 +68,116 @@ static BURST: Scene = Scene {
     story: "One is forwarded; Shopify's route lets the others wait for its outcome.",
     event: event::SHOPIFY,
     copies: Copies::AtOnce(8),
-    promised: &[(ONE, Answer::Executed(200)), (Count::Exactly(7), Answer::Replayed(200))],
-    forwarded: 1,
+    promise: Promise {
+        answers: &[
+            PromisedAnswer { copies: Count::ONE, answer: Answer::Executed(200) },
+            PromisedAnswer { copies: Count::Exactly(7), answer: Answer::Replayed(200) },
+        ],
+        forwarded: 1,
+    },
 };
 
 static FAILURE: Scene = Scene {
-    title: "4. A receiver that fails first",
+    title: "4. An upstream that fails first",
     story: "A failure is not remembered: PayPal's next copy is a new attempt.",
     event: event::PAYPAL,
     copies: Copies::OneByOne(3),
-    promised: &[
-        (ONE, Answer::Executed(503)),
-        (ONE, Answer::Executed(200)),
-        (ONE, Answer::Replayed(200)),
-    ],
-    forwarded: 2,
+    promise: Promise {
+        answers: &[
+            PromisedAnswer { copies: Count::ONE, answer: Answer::Executed(503) },
+            PromisedAnswer { copies: Count::ONE, answer: Answer::Executed(200) },
+            PromisedAnswer { copies: Count::ONE, answer: Answer::Replayed(200) },
+        ],
+        forwarded: 2,
+    },
 };
 
 static SLOWNESS: Scene = Scene {
-    title: "5. A receiver that takes longer than the sender waits",
+    title: "5. An upstream that takes longer than the sender waits",
     story: "It takes 12 s; Adyen gives up after 10 s. Then, in this show, a copy comes every 250 ms.\n   \
             It began with scene 1: please wait.",
     event: event::ADYEN,
     copies: Copies::AfterGivingUp(Duration::from_secs(10)),
-    promised: &[
-        (ONE, Answer::GaveUp(Duration::from_secs(10))),
-        (Count::AtLeastOne, Answer::InFlight(503)),
-        (ONE, Answer::Replayed(200)),
-    ],
-    forwarded: 1,
+    promise: Promise {
+        answers: &[
+            PromisedAnswer { copies: Count::ONE, answer: Answer::GaveUp(Duration::from_secs(10)) },
+            PromisedAnswer { copies: Count::AtLeastOne, answer: Answer::InFlight(503) },
+            PromisedAnswer { copies: Count::ONE, answer: Answer::Replayed(200) },
+        ],
+        forwarded: 1,
+    },
 };
 
-/// How long a sender waits that was told to come back. Real ones wait for longer.
+/// The pause before a sender comes back after it was told to. Real senders wait longer.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Plays all scenes, the slow one beside the others. Whether every promise was kept.
-pub(super) async fn play(sender: &Sender, receiver: &Receiver) -> bool {
+/// Plays the scenes. The slow one runs beside the others from the beginning. True if everything
+/// went as promised.
+pub(super) async fn play(sender: &Sender, upstream: &SampleUpstream) -> bool {
     let slowness = SLOWNESS.begin(sender);
-    let mut kept = true;
+    let mut is_as_promised = true;
     for scene in [&DUPLICATE, &REDELIVERY, &BURST, &FAILURE] {
-        let told = scene.begin(sender);
-        kept &= scene.show(told, receiver).await;
+        let answers = scene.begin(sender);
+        is_as_promised &= scene.show(answers, upstream).await;
     }
-    SLOWNESS.show(slowness, receiver).await && kept
+    SLOWNESS.show(slowness, upstream).await && is_as_promised
 }
 
 impl Scene {
-    /// Begins to send. What the sender is told comes as it is told.
-    fn begin(&'static self, sender: &Sender) -> mpsc::UnboundedReceiver<Told> {
-        let (tell, told) = mpsc::unbounded_channel();
-        tokio::spawn(self.send(sender.clone(), tell));
-        told
+    /// Begins to send, and gives the answers as they come.
+    fn begin(&'static self, sender: &Sender) -> mpsc::UnboundedReceiver<GivenAnswer> {
+        let (give, answers) = mpsc::unbounded_channel();
+        tokio::spawn(self.send(sender.clone(), give));
+        answers
     }
 
-    async fn send(&self, sender: Sender, tell: mpsc::UnboundedSender<Told>) {
-        // Nobody listens any more when the demo has been interrupted.
-        let tell = |copies, answer| drop(tell.send((copies, answer)));
+    async fn send(&self, sender: Sender, give: mpsc::UnboundedSender<GivenAnswer>) {
+        // Nobody receives any more once the demo has been interrupted.
+        let give = |copies, answer| drop(give.send(GivenAnswer { copies, answer }));
         match self.copies {
             Copies::OneByOne(copies) => {
                 for _ in 0..copies {
-                    tell(1, sender.send(&self.event).await);
+                    give(1, sender.send(&self.event).await.answer);
                 }
             }
             Copies::AtOnce(copies) => {
-                let mut answers = join_all((0..copies).map(|_| sender.send(&self.event))).await;
+                let replies = join_all((0..copies).map(|_| sender.send(&self.event))).await;
+                let mut answers: Vec<_> = replies.into_iter().map(|reply| reply.answer).collect();
+                // Which of the copies arrives first is chance.
                 answers.sort();
                 for same in answers.chunk_by(Answer::eq) {
-                    same.first().into_iter().for_each(|one| tell(same.len(), one.clone()));
+                    same.first().into_iter().for_each(|one| give(same.len(), one.clone()));
                 }
             }
             Copies::AfterGivingUp(patience) => {
-                tell(1, sender.send_within(patience, &self.event).await);
-                let early = sender.send(&self.event).await;
+                give(1, sender.send_within(patience, &self.event).await);
+                let early = sender.send(&self.event).await.answer;
                 let mut last = early.clone();
-                let mut told_to_come_back = 0;
+                let mut in_flight = 0;
                 while last == early && matches!(last, Answer::InFlight(_)) {
-                    told_to_come_back += 1;
+                    in_flight += 1;
                     sleep(PAUSE).await;
-                    last = sender.send(&self.event).await;
+                    last = sender.send(&self.event).await.answer;
                 }
-                if told_to_come_back > 0 {
-                    tell(told_to_come_back, early);
+                if in_flight > 0 {
+                    give(in_flight, early);
                 }
-                tell(1, last);
+                give(1, last);
             }
         }
     }
 
-    /// Prints what comes, and what the receiver counted. Whether that is what was promised.
-    async fn show(&self, mut told: mpsc::UnboundedReceiver<Told>, receiver: &Receiver) -> bool {
-        say(&format!("\n{}\n   {}\n", self.title, self.story));
-        let mut sent = 0;
-        let mut all = Vec::new();
-        while let Some((copies, answer)) = told.recv().await {
-            let first = sent + 1;
-            sent += copies;
-            let which = match copies {
-                1 => format!("copy {first}"),
-                _ => format!("copies {first} to {sent}"),
-            };
-            say(&format!("   {which:<14}  {answer}\n"));
-            all.push((copies, answer));
+    /// Prints the answers as they come, and what the upstream counted. True if everything went as
+    /// promised.
+    async fn show(
+        &self,
+        mut answers: mpsc::UnboundedReceiver<GivenAnswer>,
+        upstream: &SampleUpstream,
+    ) -> bool {
+        let mut transcript = Transcript::begin(self.title, self.story);
+        while let Some(given) = answers.recv().await {
+            transcript.add(given);
         }
-        let forwarded = receiver.received(self.event.id);
-        let as_promised = |((copies, answer), (count, promised)): (&Told, &(Count, Answer))| {
-            count.holds_for(*copies) && answer == promised
-        };
-        let kept = all.len() == self.promised.len()
-            && all.iter().zip(self.promised).all(as_promised)
-            && forwarded == self.forwarded;
-        let verdict = if kept { "as promised" } else { "NOT AS PROMISED" };
-        say(&format!("   {sent} copies sent, the receiver counted {forwarded}: {verdict}\n"));
-        kept
+        transcript.end(&self.event, &self.promise, upstream)
     }
 }

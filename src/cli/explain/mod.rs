@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use http::request::Parts;
 
-use super::output::Ended;
-use super::serve;
+use super::environment::environment;
+use super::output::Exit;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::operation::Timestamp;
@@ -44,7 +44,8 @@ pub(super) struct Args {
     /// When it arrived, for the timestamp of its signature; else now. RFC 3339
     #[arg(long, value_name = "TIME")]
     pub(super) at: Option<jiff::Timestamp>,
-    /// Take this file for the certificate, or the answer with a key, at a URL, instead of fetching it
+    /// Take this file for the certificate, or the answer with a key, at a URL, instead of fetching
+    /// it
     #[arg(long, value_name = "URL=FILE", value_parser = certificate)]
     pub(super) certificate: Vec<(String, PathBuf)>,
     /// Print JSON
@@ -85,21 +86,21 @@ const SHAPE: &str = "it begins with a line such as `POST /webhooks/orders HTTP/1
     for each header, an empty line, and the body: `onceward explain --help` shows one";
 
 /// Explains what `args` name.
-pub(super) fn run(args: &Args) -> Ended {
-    let config = match Config::from_file(&args.config, serve::environment()) {
+pub(super) fn run(args: &Args) -> Exit {
+    let config = match Config::from_file(&args.config, environment()) {
         Ok(config) => config,
-        Err(problems) => return Ended::misused(format!("error: {problems}\n")),
+        Err(problems) => return Exit::misused(format!("error: {problems}\n")),
     };
     match explain(args, |parts| proxy::choose(&config.routes, parts)) {
-        Ok(text) => Ended::done(text),
+        Ok(text) => Exit::done(text),
         Err(error) => {
-            let ended = Ended { status: 2, ..Ended::failed(&error) };
+            let exit = Exit { status: 2, ..Exit::failed(&error) };
             if let ExplainError::NotARequest(_, why) = &error
                 && why.is_of_the_head()
             {
-                return ended.with_hint(SHAPE);
+                return exit.with_hint(SHAPE);
             }
-            ended
+            exit
         }
     }
 }

@@ -1,36 +1,34 @@
-//! `onceward operations audit`: who decided what.
+//! `onceward operations audit`: lists decisions.
 
 use serde::Serialize;
 
 use super::client::Client;
 use super::error::Error;
-use super::list::{Filter, Pages};
-use super::shown::{Decision, Shown};
+use super::list::{self, Filter, Pages};
 use super::text::{json, table};
+use crate::admin::api::{Decision, OPERATOR, Operation};
 
-/// Operations that are looked at for one report.
+/// How many operations are read for one report.
 const OPERATIONS_MAX: usize = 100_000;
-/// Who decides through the admin API, alone or followed by a name.
-const OPERATOR: &str = "operator";
 
 /// List what people decided, newest first
 ///
-/// Decisions are remembered as long as their operations. Of a list that is too long the newest
-/// operations are looked at; then the last line of the JSON is `{"older_not_looked_at":true}`.
+/// A decision is remembered as long as its operation. Of very many operations only the newest are
+/// read; the last line of the JSON is then `{"older_not_looked_at":true}`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: onceward operations audit --route stripe --json")]
 pub(super) struct Args {
     #[command(flatten)]
     filter: Filter,
-    /// What policies such as `when_uncertain` decided, too
+    /// Also list what policies such as `when_uncertain` decided
     #[arg(long)]
     policies: bool,
-    /// At most so many
+    /// The most decisions to list
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
 }
 
-/// A decision, and what it is about.
+/// A decision, and the operation that it is about.
 #[derive(Debug, Serialize)]
 struct Entry {
     at: String,
@@ -46,16 +44,16 @@ pub(super) async fn run(args: &Args, client: &Client, as_json: bool) -> Result<S
     let mut pages = Pages::new(&args.filter, Some(OPERATIONS_MAX));
     let mut entries = Vec::new();
     while let Some(operations) = pages.next(client).await? {
-        for told in &operations {
-            entries.extend(of(&Shown::read(told)?, args.policies));
+        for json in &operations {
+            entries.extend(entries_of(&list::operation(json)?, args.policies));
         }
-        // so that memory stays bounded
-        newest(&mut entries, args.limit);
+        // Decisions beyond the limit are dropped at each page, so that memory stays bounded.
+        keep_newest(&mut entries, args.limit);
     }
     Ok(if as_json { lines(&entries, pages.has_more()) } else { text(entries, pages.has_more()) })
 }
 
-/// A line for each decision, and one more if older operations were not looked at.
+/// Writes a line for each decision, and one more line if older operations were not read.
 fn lines(entries: &[Entry], has_more: bool) -> String {
     let last = has_more.then(|| json(&serde_json::json!({ "older_not_looked_at": true }), false));
     entries.iter().map(|entry| json(entry, false)).chain(last).collect()
@@ -74,20 +72,23 @@ fn text(entries: Vec<Entry>, has_more: bool) -> String {
     format!("{}{more}", table(&header, rows))
 }
 
-fn of(shown: &Shown, policies: bool) -> impl Iterator<Item = Entry> {
-    let is_of_a_person = |decision: &&Decision| {
+fn entries_of(operation: &Operation, policies: bool) -> impl Iterator<Item = Entry> {
+    // The admin API writes `operator` or `operator: NAME`. A policy is named by its setting.
+    let is_of_operator = |decision: &&Decision| {
         let rest = decision.by.strip_prefix(OPERATOR);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
     };
-    let decisions = shown.decisions.iter().filter(move |found| policies || is_of_a_person(found));
+    let decisions = operation.decisions.iter();
+    let decisions = decisions.filter(move |decision| policies || is_of_operator(decision));
     decisions.cloned().map(|decision| {
-        let Decision { at, by, kind: decision, reason, reference } = decision;
-        let (operation, route) = (shown.operation.clone(), shown.route.clone());
+        let Decision { at, by, decision, reason, reference } = decision;
+        let route = operation.route.clone();
+        let operation = operation.operation.clone();
         Entry { at, operation, route, by, decision, reason, reference }
     })
 }
 
-fn newest(entries: &mut Vec<Entry>, limit: usize) {
+fn keep_newest(entries: &mut Vec<Entry>, limit: usize) {
     let at = |entry: &Entry| entry.at.parse::<jiff::Timestamp>().unwrap_or_default();
     entries.sort_by_key(|entry| std::cmp::Reverse(at(entry)));
     entries.truncate(limit);
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_looked_at_is_said_to_people_and_programs() {
+    fn people_and_programs_learn_that_older_operations_were_not_read() {
         let one = "{\"at\":\"a\",\"operation\":\"o\",\"route\":\"r\",\"by\":\"b\",\
                    \"decision\":\"d\",\"reason\":\"w\",\"reference\":null}\n";
         let word = |word: &str| word.to_owned();

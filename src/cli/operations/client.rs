@@ -6,22 +6,29 @@ use std::time::Duration;
 use http::HeaderValue;
 use reqwest::redirect::Policy;
 use reqwest::{Method, Response, Url, header};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::error::{Cause, Error, Problem};
+use super::error::{Cause, Error, Refusal};
 use super::text::plain;
+use crate::admin::api::{
+    Acknowledge, Acknowledged, Decided, Forget, Operation, Page, Resolve, ResolveMany, ResolvedMany,
+};
 use crate::operation::OperationId;
+use crate::problem::Document;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// To resolve many takes a write to the store for each.
+/// To resolve many operations takes a write to the store for each. The process begins no further
+/// one after a minute.
 const MANY_TIMEOUT: Duration = Duration::from_mins(5);
-/// A page of operations with all their attempts is far below this.
+/// The longest answer that is read. A page of operations with all their attempts is far below it.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 const TOKEN_BYTES_MAX: u64 = 64 * 1024;
 
-/// Whom to call.
+/// Which process to call, and with which token.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Connection {
     /// The admin listener
@@ -49,7 +56,7 @@ pub(in crate::cli) struct Client {
 }
 
 impl Client {
-    /// Nothing is called yet.
+    /// Reads the token and prepares calls. Nothing is called yet.
     pub(in crate::cli) fn open(connection: &Connection) -> Result<Self, Error> {
         let base = Url::parse(&connection.admin).ok().filter(is_plain).ok_or(Error::Url)?;
         let token = match &connection.token_file {
@@ -59,9 +66,11 @@ impl Client {
         let token = token.filter(|token| connection.token_file.is_some() || !token.is_empty());
         let authorization = token.map(|token| bearer(&token).ok_or(Error::Token)).transpose()?;
         let http = reqwest::Client::builder()
-            // what the operator calls is named by the operator alone
+            // A proxy that the environment names would see the token.
             .no_proxy()
+            // A redirect could send the token and the decision to another server.
             .redirect(Policy::none())
+            // A decision that gets no answer may have been made. The operator has to look first.
             .retry(reqwest::retry::never())
             .connect_timeout(CONNECT_TIMEOUT)
             .build()
@@ -69,47 +78,54 @@ impl Client {
         Ok(Self { http, base, authorization })
     }
 
-    /// One operation.
+    /// Shows one operation as JSON, which is printed as it is.
     pub(super) async fn show(&self, id: OperationId) -> Result<Value, Error> {
-        let call = Call::new(Method::GET, id.to_string());
+        let call = Call::new(Method::GET, format!("operations/{id}"));
         self.call(call).await.map_err(|error| error.about(id))
     }
 
-    /// A page of a list, with these parameters.
-    pub(super) async fn list(&self, query: &[(&str, &str)]) -> Result<Value, Error> {
-        self.call(Call { query, ..Call::new(Method::GET, String::new()) }).await
+    /// Shows one operation.
+    pub(super) async fn operation(&self, id: OperationId) -> Result<Operation, Error> {
+        let call = Call::new(Method::GET, format!("operations/{id}"));
+        self.call(call).await.map_err(|error| error.about(id))
+    }
+
+    /// Lists one page of operations, with these parameters.
+    pub(super) async fn list(&self, query: &[(&str, &str)]) -> Result<Page<Value>, Error> {
+        self.call(Call { query, ..Call::new(Method::GET, "operations".to_owned()) }).await
     }
 
     /// Resolves one operation.
-    pub(super) async fn resolve(&self, id: OperationId, body: Value) -> Result<Value, Error> {
-        let call = Call::new(Method::POST, format!("{id}/resolve"));
-        let call = Call { body: Some(body), ..call };
+    pub(super) async fn resolve(&self, id: OperationId, body: &Resolve) -> Result<Decided, Error> {
+        let call = Call::new(Method::POST, format!("operations/{id}/resolve")).with(body);
         self.call(call).await.map_err(|error| error.about(id))
     }
 
     /// Forgets one operation.
-    pub(super) async fn forget(&self, id: OperationId, body: Value) -> Result<Value, Error> {
-        let call = Call { body: Some(body), ..Call::new(Method::DELETE, id.to_string()) };
+    pub(super) async fn forget(&self, id: OperationId, body: &Forget) -> Result<Decided, Error> {
+        let call = Call::new(Method::DELETE, format!("operations/{id}")).with(body);
         self.call(call).await.map_err(|error| error.about(id))
     }
 
-    /// Resolves many operations, or says which ones it would.
-    pub(super) async fn resolve_many(&self, body: Value) -> Result<Value, Error> {
-        let call = Call::new(Method::POST, "resolve".to_owned());
-        self.call(Call { body: Some(body), timeout: MANY_TIMEOUT, ..call }).await
+    /// Resolves many operations, or says which ones it would resolve.
+    pub(super) async fn resolve_many(&self, body: &ResolveMany) -> Result<ResolvedMany, Error> {
+        let call = Call::new(Method::POST, "operations/resolve".to_owned()).with(body);
+        self.call(Call { timeout: MANY_TIMEOUT, ..call }).await
     }
 
-    /// Says that it is known that the store came back empty.
-    pub(in crate::cli) async fn acknowledge(&self, body: Value) -> Result<Value, Error> {
-        let call = Call::new(Method::POST, "acknowledge".to_owned());
-        self.call(Call { about: "store", body: Some(body), ..call }).await
+    /// Tells the process that the operator knows that the store came back empty.
+    pub(in crate::cli) async fn acknowledge(
+        &self,
+        body: &Acknowledge,
+    ) -> Result<Acknowledged, Error> {
+        self.call(Call::new(Method::POST, "store/acknowledge".to_owned()).with(body)).await
     }
 
-    async fn call(&self, call: Call<'_>) -> Result<Value, Error> {
+    async fn call<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, Error> {
         let mut url = self.base.clone();
+        // The base may have a path of its own, where a proxy stands in front of the admin listener.
         if let Ok(mut path) = url.path_segments_mut() {
-            let below = call.path.split('/').filter(|part| !part.is_empty());
-            path.pop_if_empty().extend(["api", call.about]).extend(below);
+            path.pop_if_empty().push("api").extend(call.path.split('/'));
         }
         if !call.query.is_empty() {
             url.query_pairs_mut().extend_pairs(call.query);
@@ -123,7 +139,9 @@ impl Client {
             request = request.json(body);
         }
         let failed = |error: &reqwest::Error| {
-            let (url, source) = (self.base.to_string(), Cause::of(error));
+            let url = self.base.to_string();
+            let source = Cause::of(error);
+            // Without a connection nothing was sent, so nothing can have changed.
             if error.is_connect() {
                 Error::Connect { url, source }
             } else {
@@ -131,39 +149,46 @@ impl Client {
             }
         };
         let mut response = request.send().await.map_err(|error| failed(&error))?;
+        // Whatever listens at the address may send an endless body.
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error))? {
             if body.len() + chunk.len() > ANSWER_BYTES_MAX {
-                return Err(self.stranger(&response));
+                return Err(self.not_admin(&response));
             }
             body.extend_from_slice(&chunk);
         }
         self.read(&response, &body)
     }
 
-    fn read(&self, response: &Response, body: &[u8]) -> Result<Value, Error> {
+    fn read<T: DeserializeOwned>(&self, response: &Response, body: &[u8]) -> Result<T, Error> {
         if response.status().is_success() {
-            return serde_json::from_slice(body).map_err(|_| self.stranger(response));
+            // Two steps: something that is no JSON comes from another server, and JSON that does
+            // not fit comes from another version of Onceward.
+            let json: Value = serde_json::from_slice(body).map_err(|_| self.not_admin(response))?;
+            return serde_json::from_value(json).map_err(|_| Error::NotUnderstood);
         }
-        let problem = serde_json::from_slice(body).ok().filter(Problem::is_of_admin);
-        let mut problem = problem.ok_or_else(|| self.stranger(response))?;
+        let document: Document<'static> =
+            serde_json::from_slice(body).map_err(|_| self.not_admin(response))?;
+        // Only the listener for senders has routes.
+        if document.code == "no-route" {
+            return Err(self.not_admin(response));
+        }
         let retry_after = response.headers().get(header::RETRY_AFTER);
-        problem.retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
-        match (&problem.state, problem.attempt) {
-            (Some(state), Some(attempt)) => Err(Error::Stands { state: plain(state), attempt }),
-            (Some(_) | None, _) => Err(Error::Refused(Box::new(problem))),
+        let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
+        match (&document.state, document.attempt) {
+            (Some(state), Some(attempt)) => Err(Error::WrongState { state: plain(state), attempt }),
+            (Some(_) | None, _) => Err(Error::Refused(Box::new(Refusal { document, retry_after }))),
         }
     }
 
-    fn stranger(&self, response: &Response) -> Error {
-        Error::Stranger { url: self.base.to_string(), status: response.status().as_u16() }
+    fn not_admin(&self, response: &Response) -> Error {
+        Error::NotAdmin { url: self.base.to_string(), status: response.status().as_u16() }
     }
 }
 
-/// One call, below `/api/operations` or what else it is about.
+/// One call to a path below `/api`.
 #[derive(Debug)]
 struct Call<'a> {
-    about: &'static str,
     method: Method,
     path: String,
     query: &'a [(&'a str, &'a str)],
@@ -173,11 +198,17 @@ struct Call<'a> {
 
 impl Call<'_> {
     const fn new(method: Method, path: String) -> Self {
-        Self { about: "operations", method, path, query: &[], body: None, timeout: TIMEOUT }
+        Self { method, path, query: &[], body: None, timeout: TIMEOUT }
+    }
+
+    fn with(self, body: &impl Serialize) -> Self {
+        // Serialization cannot fail: the bodies have only texts, numbers and lists.
+        Self { body: Some(serde_json::to_value(body).unwrap_or_default()), ..self }
     }
 }
 
-/// Whether it names a server, and at most a path there.
+/// Whether a URL names a server and at most a path there. A user and a password in it would be
+/// taken for a login that the admin listener does not have.
 fn is_plain(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https")
         && url.has_host()
@@ -187,17 +218,20 @@ fn is_plain(url: &Url) -> bool {
         && url.fragment().is_none()
 }
 
-/// The token in a file. One newline at its end is cut off, as the proxy does.
+/// Reads the token in a file. One newline at its end is cut off, as the process does with its own
+/// file: editors and `echo` write one.
 fn token_of(file: &Path) -> Result<Zeroizing<String>, Error> {
     use std::io::Read as _;
     let unreadable = |error| Error::TokenFile(file.to_owned(), error);
     let mut token = Zeroizing::new(String::new());
+    // Somebody may name a device or a very large file.
     let opened = std::fs::File::open(file).map_err(unreadable)?;
     opened.take(TOKEN_BYTES_MAX).read_to_string(&mut token).map_err(unreadable)?;
     let cut = token.strip_suffix("\r\n").or_else(|| token.strip_suffix('\n'));
     Ok(cut.map(|cut| Zeroizing::new(cut.to_owned())).unwrap_or(token))
 }
 
+/// The header that carries a token. None if the token is empty or could not be sent in a header.
 fn bearer(token: &str) -> Option<HeaderValue> {
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return None;

@@ -1,19 +1,20 @@
-//! Why a command came to nothing, and what may help.
+//! Why a command that calls the admin API fails, and what may help.
 
 use std::io;
 use std::path::PathBuf;
 
 use reqwest::StatusCode;
-use serde::Deserialize;
 
 use super::text::plain;
-use crate::cli::output::Ended;
+use crate::cli::output::Exit;
 use crate::operation::OperationId;
+use crate::problem::Document;
 
-/// A command came to nothing.
+/// Why a command fails.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::cli) enum Error {
-    /// `--admin` is no URL that can be called. It is not repeated: it may hold a password.
+    /// `--admin` is no URL that can be called. The message does not repeat it: it may have a
+    /// password in it.
     #[error("`--admin` or `ONCEWARD_ADMIN_URL` is no URL such as `http://127.0.0.1:8081`")]
     Url,
     /// The file with the token cannot be read.
@@ -22,64 +23,65 @@ pub(in crate::cli) enum Error {
     /// The token cannot be sent.
     #[error("the token is empty, or not visible ASCII in one line")]
     Token,
-    /// Nobody can be asked, and nothing says to go on without.
+    /// There is neither a terminal to ask on nor `--yes`.
     #[error("this changes something, and there is no terminal to ask on")]
     CannotAsk,
-    /// The person said no.
+    /// The operator did not agree.
     #[error("nothing was changed")]
     Declined,
-    /// There is nothing to run on.
+    /// The runtime cannot start.
     #[error("cannot start")]
     Runtime(#[source] io::Error),
-    /// Nobody answers there.
+    /// There is no connection to the process.
     #[error("cannot connect to `{url}`")]
     Connect {
-        /// Where.
+        /// The URL that was called.
         url: String,
-        /// Why.
+        /// The cause.
         source: Cause,
     },
-    /// The connection was made, and then there was no whole answer.
+    /// The process was called and gave no complete answer.
     #[error("`{url}` gave no answer")]
     NoAnswer {
-        /// Who.
+        /// The URL that was called.
         url: String,
-        /// Why.
+        /// The cause.
         source: Cause,
-        /// Whether something may have changed.
+        /// Whether the call may have changed something.
         may_have_changed: bool,
     },
-    /// What answered is something else.
+    /// Another server listens at the address.
     #[error("`{url}` is no admin listener of Onceward: it answered with status {status}")]
-    Stranger {
-        /// Who.
+    NotAdmin {
+        /// The URL that was called.
         url: String,
-        /// With what.
+        /// The status of its answer.
         status: u16,
     },
-    /// It answered with something that this version does not know.
+    /// This version of the command does not understand the answer.
     #[error("the answer is not understood")]
     NotUnderstood,
-    /// It is not as it was asked for.
+    /// The store remembers no operation with this id.
     #[error("nothing is remembered of `{0}`")]
     Unknown(OperationId),
-    /// No route has this name, and nothing is remembered of one that had it.
+    /// No route has the name that was given, and the store remembers no operation of such a route.
+    /// The names are those of the configured routes.
     #[error("no route has this name, and nothing is remembered of one that had it")]
     NoRoute(Vec<String>),
-    /// Nothing is decided about it as it stands.
+    /// The operation's state does not allow the decision.
     #[error("nothing was decided: the operation's state is `{state}`, at attempt {attempt}")]
-    Stands {
-        /// How it stands.
+    WrongState {
+        /// Its state.
         state: String,
-        /// Its latest attempt.
+        /// The number of its latest attempt.
         attempt: u32,
     },
-    /// The admin API said no for another reason.
+    /// The admin API refused the call for another reason.
     #[error("{}", .0.sentence())]
-    Refused(Box<Problem>),
+    Refused(Box<Refusal>),
 }
 
-/// The innermost cause of a failed call; the others only repeat it.
+/// The innermost cause of a failed call. The errors around it only repeat what the message says.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(in crate::cli) struct Cause(String);
@@ -94,57 +96,46 @@ impl Cause {
     }
 }
 
-/// What the type of every problem starts with.
-const CODES: &str = "urn:onceward:problem:";
-
-/// A refusal of the admin API (RFC 9457), with the words that matter here.
-#[derive(Debug, Deserialize)]
-pub(in crate::cli) struct Problem {
-    #[serde(rename = "type")]
-    pub(super) kind: String,
-    title: String,
-    pub(super) status: u16,
-    detail: Option<String>,
-    pub(super) state: Option<String>,
-    pub(super) attempt: Option<u32>,
-    /// Seconds until another try makes sense: from the header.
-    #[serde(skip)]
+/// A refusal of the admin API.
+#[derive(Debug)]
+pub(in crate::cli) struct Refusal {
+    /// The problem document.
+    pub(super) document: Document<'static>,
+    /// The seconds until another try makes sense, from the header `Retry-After`.
     pub(super) retry_after: Option<u64>,
 }
 
-impl Problem {
+impl Refusal {
     fn sentence(&self) -> String {
-        let detail = self.detail.iter().map(|detail| format!(": {}", plain(detail)));
-        format!("{}{}", plain(&self.title), detail.collect::<String>())
-    }
-
-    /// Whether it is one that the admin API makes, and not the listener for senders, say.
-    pub(super) fn is_of_admin(&self) -> bool {
-        self.kind.starts_with(CODES) && !self.is("no-route")
-    }
-
-    fn is(&self, code: &str) -> bool {
-        self.kind.strip_prefix(CODES) == Some(code)
+        let title = plain(&self.document.title);
+        match &self.document.detail {
+            Some(detail) => format!("{title}: {}", plain(detail)),
+            None => title,
+        }
     }
 
     fn hint(&self) -> Option<String> {
-        if self.status == StatusCode::UNAUTHORIZED.as_u16() {
+        if self.document.status == StatusCode::UNAUTHORIZED.as_u16() {
             return Some(
                 "`ONCEWARD_ADMIN_TOKEN` or `--token-file` must give the `admin.token` of the proxy"
                     .to_owned(),
             );
         }
-        if self.is("no-reply") {
+        if self.document.code == "no-reply" {
             return Some("`onceward operations show` says how it stands now".to_owned());
         }
+        // The address has sent too many wrong tokens, or the store is unavailable.
         self.retry_after.map(|seconds| format!("try again in {seconds} s"))
     }
 }
 
 impl Error {
-    /// What became of a call about one operation, that nothing may be remembered of.
+    /// The error of a call about this operation.
     pub(super) fn about(self, id: OperationId) -> Self {
-        let is_unknown = matches!(&self, Self::Refused(problem) if problem.is("no-such-operation"));
+        let is_unknown = matches!(
+            &self,
+            Self::Refused(refusal) if refusal.document.code == "no-such-operation"
+        );
         if is_unknown { Self::Unknown(id) } else { self }
     }
 
@@ -164,7 +155,7 @@ impl Error {
                 "`onceward --version` should be that of the process; `--json` shows what it says"
                     .to_owned(),
             ),
-            Self::Stranger { .. } => {
+            Self::NotAdmin { .. } => {
                 Some("`admin.listen` of the proxy says where that is".to_owned())
             }
             Self::Unknown(_) => Some(
@@ -176,8 +167,8 @@ impl Error {
                 let names = routes.iter().map(|name| format!("`{}`", plain(name)));
                 Some(format!("the routes are {}", names.collect::<Vec<_>>().join(", ")))
             }
-            Self::Stands { state, .. } => hint_of(state),
-            Self::Refused(problem) => problem.hint(),
+            Self::WrongState { state, .. } => hint_of(state),
+            Self::Refused(refusal) => refusal.hint(),
             Self::Url
             | Self::TokenFile(..)
             | Self::Token
@@ -187,24 +178,26 @@ impl Error {
         }
     }
 
+    /// The exit status.
     const fn status(&self) -> u8 {
         match self {
+            // Wrong usage: the same call would fail again.
             Self::Url | Self::TokenFile(..) | Self::Token | Self::CannotAsk => 2,
             Self::Declined
             | Self::Runtime(_)
             | Self::Connect { .. }
             | Self::NoAnswer { .. }
-            | Self::Stranger { .. }
+            | Self::NotAdmin { .. }
             | Self::NotUnderstood
             | Self::Unknown(_)
             | Self::NoRoute(_)
-            | Self::Stands { .. }
+            | Self::WrongState { .. }
             | Self::Refused(_) => 1,
         }
     }
 }
 
-/// What to do about an operation that cannot be decided about.
+/// What helps if an operation's state does not allow the decision.
 fn hint_of(state: &str) -> Option<String> {
     let hint = match state {
         "in_flight" => "wait for the attempt's end, at its `ends_at` at the latest",
@@ -218,7 +211,7 @@ fn hint_of(state: &str) -> Option<String> {
     Some(hint.to_owned())
 }
 
-impl From<Error> for Ended {
+impl From<Error> for Exit {
     fn from(error: Error) -> Self {
         let failed = Self { status: error.status(), ..Self::failed(&error) };
         match error.hint() {

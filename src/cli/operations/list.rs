@@ -1,13 +1,17 @@
 //! `onceward operations list`.
 
+use serde::Deserialize as _;
+use serde_json::Value;
+
 use super::client::Client;
 use super::error::Error;
-use super::shown::{Page, Shown};
 use super::text::{json, more_rows, table};
+use crate::admin::api::Operation;
 use crate::cli::output::say;
 use crate::clock::Clock;
+use crate::operation::StateName;
 
-/// What one page holds at most.
+/// The most operations on one page of the admin API.
 const PAGE: usize = 500;
 
 /// List operations, newest first
@@ -20,29 +24,31 @@ Examples:
 pub(super) struct Args {
     #[command(flatten)]
     filter: Filter,
-    /// At most so many
+    /// The most operations to list
     #[arg(long, value_name = "N", default_value_t = 50, conflicts_with = "all")]
     #[arg(value_parser = at_least_one)]
     limit: usize,
-    /// All there are
+    /// List all of them
     #[arg(long)]
     all: bool,
 }
 
-/// Which operations.
+/// Which operations to list.
 #[derive(Debug, clap::Args)]
 pub(super) struct Filter {
-    /// Those of this route
+    /// Only operations of this route
     #[arg(long, value_name = "NAME")]
     pub(super) route: Option<String>,
-    /// Those in this state
+    /// Only operations in this state
     #[arg(long)]
-    #[arg(value_parser = ["in_flight", "uncertain", "succeeded", "failed", "forgotten"])]
+    #[arg(value_parser = StateName::ALL.map(StateName::as_str))]
     pub(super) state: Option<String>,
-    /// Those with exactly this key: the value of a key header, an event's id, or a body's digest
+    /// Only operations with exactly this key: the value of a key header, an event's id, or a body's
+    /// digest
     #[arg(long, value_name = "KEY")]
     pub(super) key: Option<String>,
-    /// Those created before this time, or so long ago: `2026-11-29T12:00:00Z`, `90m`, `48h`
+    /// Only operations created before this time, or so long ago: `2026-11-29T12:00:00Z`, `90m`,
+    /// `48h`
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) before: Option<jiff::Timestamp>,
 }
@@ -52,64 +58,72 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| "expected a number of at least 1".to_owned())
 }
 
-/// A point in time, or how long ago it was.
+/// Reads a point in time, or a duration that says how long ago it was.
 pub(super) fn time(text: &str) -> Result<jiff::Timestamp, String> {
     let expected = || "expected a time such as `2026-11-29T12:00:00Z`, or `48h` for so long ago";
     if let Ok(time) = text.parse() {
         return Ok(time);
     }
+    // `48h` is easier to type than the time of 48 hours ago, and a script needs no calendar for it.
     let ago: jiff::SignedDuration = text.parse().map_err(|_| expected())?;
     let now = i64::try_from(Clock::system().wall().0).unwrap_or(i64::MAX);
     let now = jiff::Timestamp::from_millisecond(now).map_err(|_| expected())?;
     now.checked_sub(ago).map_err(|_| expected().to_owned())
 }
 
-/// `show` has the whole key.
+/// How much of a key the list shows. `show` shows the whole key.
 const KEY_CHARS_MAX: usize = 80;
 const HEADER: [&str; 6] = ["OPERATION", "ROUTE", "STATE", "ATTEMPTS", "CREATED", "KEY"];
 
 pub(super) async fn run(args: &Args, client: &Client, as_json: bool) -> Result<String, Error> {
     let mut pages = Pages::new(&args.filter, (!args.all).then_some(args.limit));
-    let mut first = true;
+    let mut is_empty = true;
     while let Some(operations) = pages.next(client).await? {
         let text = if as_json {
-            operations.iter().map(|told| json(told, false)).collect()
+            operations.iter().map(|operation| json(operation, false)).collect()
         } else {
-            let rows = operations.iter().map(|told| Shown::read(told).map(|shown| row(&shown)));
-            let rows = rows.collect::<Result<Vec<_>, _>>()?;
-            if first && !rows.is_empty() { table(&HEADER, rows) } else { more_rows(rows) }
+            let rows: Vec<_> = operations.iter().map(row).collect::<Result<_, _>>()?;
+            if is_empty && !rows.is_empty() { table(&HEADER, rows) } else { more_rows(rows) }
         };
-        first &= operations.is_empty();
-        // page by page, so that a list of any length needs no more than a page of memory
+        is_empty &= operations.is_empty();
+        // Printed page by page, so that a list of any length needs the memory of one page. Nobody
+        // reads any more if `head`, say, has seen enough.
         if !say(&text) {
             return Ok(String::new());
         }
     }
-    let last_words = match (first, pages.has_more()) {
+    let last_line = match (is_empty, pages.has_more()) {
         (true, false) => "no operations\n",
         (_, true) => "there are more: `--limit N` or `--all`\n",
         (false, false) => "",
     };
-    Ok(if as_json { String::new() } else { last_words.to_owned() })
+    Ok(if as_json { String::new() } else { last_line.to_owned() })
 }
 
-fn row(shown: &Shown) -> Vec<String> {
-    let attempts = shown.attempts_total.to_string();
-    let (operation, route) = (shown.operation.clone(), shown.route.clone());
-    let key = shown.key.parts.join(" ");
+fn row(json: &Value) -> Result<Vec<String>, Error> {
+    let operation = operation(json)?;
+    let attempts = operation.attempts_total.to_string();
+    let key = operation.key.parts.join(" ");
     let short: String = key.chars().take(KEY_CHARS_MAX).collect();
     let key = if short == key { key } else { format!("{short}...") };
-    vec![operation, route, shown.state.clone(), attempts, shown.created_at.clone(), key]
+    let Operation { operation, route, state, created_at, .. } = operation;
+    Ok(vec![operation, route, state, attempts, created_at, key])
 }
 
-/// A list, page by page.
+/// Reads an operation of a page.
+pub(super) fn operation(json: &Value) -> Result<Operation, Error> {
+    Operation::deserialize(json).map_err(|_| Error::NotUnderstood)
+}
+
+/// A list that is read page by page.
 #[derive(Debug)]
 pub(super) struct Pages {
     query: Vec<(&'static str, String)>,
     cursor: Option<String>,
+    /// How many operations are still wanted. None if there is no limit.
     left: Option<usize>,
-    begun: bool,
-    ended: bool,
+    has_begun: bool,
+    has_ended: bool,
 }
 
 impl Pages {
@@ -119,34 +133,33 @@ impl Pages {
         query.extend(filter.state.clone().map(|state| ("state", state)));
         query.extend(filter.key.clone().map(|key| ("key", key)));
         query.extend(filter.before.map(|before| ("before", before.to_string())));
-        Self { query, cursor: None, left: limit, begun: false, ended: false }
+        Self { query, cursor: None, left: limit, has_begun: false, has_ended: false }
     }
 
-    /// Whether the limit has cut it off.
+    /// Whether there are more operations than the limit.
     pub(super) fn has_more(&self) -> bool {
         self.cursor.is_some()
     }
 
-    /// The next operations, as they were told; it may be none of them, and there are more.
-    pub(super) async fn next(
-        &mut self,
-        client: &Client,
-    ) -> Result<Option<Vec<serde_json::Value>>, Error> {
-        if self.ended {
+    /// Reads the next page: its operations as JSON, or none after the last page. A page may be
+    /// empty and still have a next one.
+    pub(super) async fn next(&mut self, client: &Client) -> Result<Option<Vec<Value>>, Error> {
+        if self.has_ended {
             return Ok(None);
         }
         let limit = self.left.unwrap_or(PAGE).min(PAGE).to_string();
         let mut query: Vec<_> = self.query.iter().map(|(name, value)| (*name, &**value)).collect();
         query.push(("limit", &limit));
         query.extend(self.cursor.as_deref().map(|cursor| ("cursor", cursor)));
-        let told = client.list(&query).await?;
-        let page: Page = serde_json::from_value(told).map_err(|_| Error::NotUnderstood)?;
-        if let Some(routes) = page.routes.filter(|_| page.next.is_none() && !self.begun) {
+        let page = client.list(&query).await?;
+        // Only an empty list means that the route has no operations: a page may be empty and have a
+        // next one.
+        if let Some(routes) = page.routes.filter(|_| page.next.is_none() && !self.has_begun) {
             return Err(Error::NoRoute(routes));
         }
-        self.begun = true;
+        self.has_begun = true;
         self.left = self.left.map(|left| left.saturating_sub(page.operations.len()));
-        self.ended = page.next.is_none() || self.left == Some(0);
+        self.has_ended = page.next.is_none() || self.left == Some(0);
         self.cursor = page.next;
         Ok(Some(page.operations))
     }

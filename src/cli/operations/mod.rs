@@ -1,20 +1,21 @@
-//! `onceward operations`: what is remembered, and what a person decides about it, through the
-//! admin API of a running process.
+//! `onceward operations`: shows operations and decides about them, through the admin API of a
+//! running process.
 
 mod audit;
 mod client;
+mod decider;
 mod error;
 mod forget;
 mod list;
-mod many;
 mod resolve;
+mod resolve_many;
 mod show;
-mod shown;
+mod summary;
 mod text;
 
 use clap::Subcommand;
 
-use super::output::Ended;
+use super::output::Exit;
 pub(super) use client::{Client, Connection};
 pub(super) use error::Error;
 pub(super) use text::json;
@@ -48,31 +49,34 @@ enum Command {
     Show(show::Args),
     /// Say how an uncertain or failed operation ended, or many of them.
     Resolve(resolve::Args),
-    /// Take an operation back: its next copy runs again.
+    /// Forget an operation: its next copy runs again.
     Forget(forget::Args),
     /// List what people decided, newest first.
     Audit(audit::Args),
 }
 
-pub(super) fn run(args: &Args) -> Ended {
+pub(super) fn run(args: &Args) -> Exit {
     match try_run(args) {
         Ok(ended) => ended,
         Err(error) => error.into(),
     }
 }
 
-fn try_run(args: &Args) -> Result<Ended, Error> {
+fn try_run(args: &Args) -> Result<Exit, Error> {
     let client = Client::open(&args.connection)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Error::Runtime)?;
     runtime.block_on(async {
-        let left_to_print = match &args.command {
+        let text = match &args.command {
             Command::List(list) => list::run(list, &client, args.json).await,
             Command::Show(show) => show::run(show, &client, args.json).await,
-            Command::Resolve(resolve) => return resolve::run(resolve, &client, args.json).await,
+            Command::Resolve(resolve) => match resolve.operation {
+                Some(id) => resolve::run(resolve, id, &client, args.json).await,
+                None => return resolve_many::run(resolve, &client, args.json).await,
+            },
             Command::Forget(forget) => forget::run(forget, &client, args.json).await,
             Command::Audit(audit) => audit::run(audit, &client, args.json).await,
         };
-        left_to_print.map(Ended::done)
+        text.map(Exit::done)
     })
 }

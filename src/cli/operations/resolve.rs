@@ -1,20 +1,18 @@
 //! `onceward operations resolve`.
 
-use serde_json::{Map, Value};
-
 use super::client::Client;
+use super::decider::Decider;
 use super::error::Error;
 use super::list::time;
-use super::shown::Shown;
-use super::{many, text};
-use crate::cli::output::{self, Ended};
+use super::{summary, text};
+use crate::admin::api::{Operation, Outcome, ResolvableState, Resolve};
 use crate::operation::OperationId;
 
 /// Say how an uncertain or failed operation ended
 ///
 /// Resolved as succeeded, later copies get the answer given here, else the stored one if it is
 /// complete and a success, else an empty 200. Resolved as failed, the next copy is a new attempt:
-/// be sure that the receiver is not still working on the last one. An operation in flight is
+/// be sure that the upstream is not still working on the last one. An operation in flight is
 /// refused.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -24,16 +22,37 @@ Examples:
   onceward operations resolve --all-of-route orders --state uncertain --before 1h \\
       --outcome succeeded --reason \"all are in the ledger\" --dry-run")]
 pub(super) struct Args {
-    /// Its id, as `Onceward-Operation` says it
+    /// The operation id, as in the header `Onceward-Operation`
     #[arg(value_name = "OPERATION", required_unless_present = "all_of_route")]
-    operation: Option<OperationId>,
+    pub(super) operation: Option<OperationId>,
+    #[command(flatten)]
+    pub(super) many: ManyArgs,
+    /// How the operation ended
+    #[arg(long)]
+    pub(super) outcome: Outcome,
+    /// The status that later copies get
+    #[arg(long, value_name = "STATUS", conflicts_with = "all_of_route")]
+    status: Option<u16>,
+    /// The body that later copies get
+    #[arg(long, value_name = "TEXT", conflicts_with = "all_of_route")]
+    body: Option<String>,
+    /// Where to find out more, such as the number of a payment: it is kept with the decision
+    #[arg(long, value_name = "TEXT")]
+    pub(super) reference: Option<String>,
+    #[command(flatten)]
+    pub(super) decider: Decider,
+}
+
+/// Which operations to resolve in place of one.
+#[derive(Debug, clap::Args)]
+pub(super) struct ManyArgs {
     /// Instead of one: all of this route that are in `--state` and were created before `--before`
-    #[arg(long, value_name = "NAME", conflicts_with = "operation")]
-    #[arg(requires_all = ["state", "before"])]
-    pub(super) all_of_route: Option<String>,
+    #[arg(long = "all-of-route", id = "all_of_route", value_name = "NAME")]
+    #[arg(conflicts_with = "operation", requires_all = ["state", "before"])]
+    pub(super) route: Option<String>,
     /// Of many: those in this state
-    #[arg(long, requires = "all_of_route", value_parser = ["uncertain", "failed"])]
-    pub(super) state: Option<String>,
+    #[arg(long, requires = "all_of_route")]
+    pub(super) state: Option<ResolvableState>,
     /// Of many: those created before this time, or so long ago
     #[arg(long, value_name = "TIME", requires = "all_of_route", value_parser = time)]
     pub(super) before: Option<jiff::Timestamp>,
@@ -44,117 +63,74 @@ pub(super) struct Args {
     /// Of many: only show which
     #[arg(long, requires = "all_of_route")]
     pub(super) dry_run: bool,
-    /// How it ended
-    #[arg(long, value_parser = ["succeeded", "failed"])]
-    pub(super) outcome: String,
-    /// The status that later copies get
-    #[arg(long, value_name = "STATUS", conflicts_with = "all_of_route")]
-    status: Option<u16>,
-    /// The body that later copies get
-    #[arg(long, value_name = "TEXT", conflicts_with = "all_of_route")]
-    body: Option<String>,
-    /// Something to find it by elsewhere, such as a payment's number
-    #[arg(long, value_name = "TEXT")]
-    pub(super) reference: Option<String>,
-    #[command(flatten)]
-    pub(super) decider: Decider,
 }
 
-/// Who decides, and why.
-#[derive(Debug, clap::Args)]
-pub(super) struct Decider {
-    /// Why: it is kept with the decision
-    #[arg(long, value_name = "TEXT")]
-    pub(super) reason: String,
-    /// Who decides: it is kept with the decision
-    #[arg(long, value_name = "NAME", env = "USER", hide_env_values = true)]
-    by: Option<String>,
-    /// Go on without a question
-    #[arg(long, short)]
-    yes: bool,
-}
-
-impl Decider {
-    /// Whether there will be an answer, which is looked at before anything is called: it was given
-    /// before, or there is a terminal to ask on.
-    pub(super) fn can_be_asked(&self) -> Result<(), Error> {
-        if self.yes || output::can_ask() { Ok(()) } else { Err(Error::CannotAsk) }
-    }
-
-    /// Asks on the terminal whether to do what is said, unless the answer was given before.
-    pub(super) fn agrees(&self, to: &str) -> Result<(), Error> {
-        if self.yes || output::ask(&format!("{to}Go on? [y/N] ")) {
-            Ok(())
-        } else {
-            Err(Error::Declined)
+/// Resolves one operation.
+pub(super) async fn run(
+    args: &Args,
+    id: OperationId,
+    client: &Client,
+    as_json: bool,
+) -> Result<String, Error> {
+    args.decider.check_can_agree()?;
+    let operation = client.operation(id).await?;
+    let attempt = summary::latest_attempt(&operation);
+    // Without this check the operator would agree first and be refused by the process then.
+    let state = match &*operation.state {
+        "uncertain" => ResolvableState::Uncertain,
+        "failed" => ResolvableState::Failed,
+        _ => {
+            let attempt = attempt.unwrap_or(0);
+            return Err(Error::WrongState { state: operation.state, attempt });
         }
-    }
-
-    /// The members that every decision has.
-    pub(super) fn body(&self) -> Map<String, Value> {
-        let mut body = Map::new();
-        body.insert("reason".to_owned(), self.reason.clone().into());
-        let by = self.by.clone().filter(|by| !by.trim().is_empty());
-        put(&mut body, "by", by);
-        body
-    }
-}
-
-/// Adds a member, if there is one.
-pub(super) fn put(body: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>>) {
-    if let Some(value) = value {
-        body.insert(name.to_owned(), value.into());
-    }
-}
-
-pub(super) async fn run(args: &Args, client: &Client, as_json: bool) -> Result<Ended, Error> {
-    let Some(id) = args.operation else { return many::run(args, client, as_json).await };
-    args.decider.can_be_asked()?;
-    let shown = Shown::read(&client.show(id).await?)?;
-    let attempt = shown.latest();
-    if !matches!(&*shown.state, "uncertain" | "failed") {
-        return Err(Error::Stands { state: shown.state, attempt: attempt.unwrap_or(0) });
-    }
-    args.decider.agrees(&preview(args, &shown))?;
-    let mut body = args.decider.body();
-    put(&mut body, "outcome", Some(&*args.outcome));
-    put(&mut body, "reference", args.reference.clone());
-    put(&mut body, "status", args.status);
-    put(&mut body, "body", args.body.clone());
-    // what was shown, so that nothing else is decided about
-    put(&mut body, "attempt", attempt);
-    put(&mut body, "state", Some(&*shown.state));
-    let done = client.resolve(id, body.into()).await?;
-    Ok(Ended::done(if as_json {
+    };
+    args.decider.agree(&preview(args, &operation))?;
+    let resolve = Resolve {
+        outcome: args.outcome,
+        reason: args.decider.reason.clone(),
+        reference: args.reference.clone(),
+        by: args.decider.name(),
+        // The attempt and the state that were shown: if a copy makes a new attempt while the
+        // operator thinks, nothing is decided about it.
+        attempt,
+        state: Some(state),
+        status: args.status,
+        body: args.body.clone(),
+    };
+    let done = client.resolve(id, &resolve).await?;
+    Ok(if as_json {
         text::json(&done, true)
     } else {
-        format!("{id} is resolved as {}\n", args.outcome)
-    }))
+        format!("{id} is resolved as {}\n", args.outcome.as_str())
+    })
 }
 
-fn preview(args: &Args, shown: &Shown) -> String {
-    let standing = text::plain(&shown.standing());
-    let then = match (&*args.outcome, args.status, &args.body) {
-        ("failed", _, _) => "the next copy is a new attempt".to_owned(),
-        (_, None, None) => match &shown.answer {
-            Some(answer) if answer.would_be_replayed() => {
+fn preview(args: &Args, operation: &Operation) -> String {
+    let state = text::plain(&summary::state(operation));
+    let key = text::plain(&summary::key(operation));
+    let outcome = args.outcome.as_str();
+    let then = then(args, operation);
+    let danger = match args.outcome {
+        Outcome::Failed => format!("{}\n", summary::danger(operation)),
+        Outcome::Succeeded => String::new(),
+    };
+    let reason = text::plain(&args.decider.reason);
+    format!("{state}\nkey: {key}\nto be resolved as {outcome}: {then}\n{danger}reason: {reason}\n")
+}
+
+/// What later copies get.
+fn then(args: &Args, operation: &Operation) -> String {
+    match (args.outcome, args.status, &args.body) {
+        (Outcome::Failed, _, _) => "the next copy is a new attempt".to_owned(),
+        (Outcome::Succeeded, None, None) => match &operation.answer {
+            Some(answer) if summary::would_be_replayed(answer) => {
                 format!("later copies get the stored answer, status {}", answer.status)
             }
             Some(_) | None => "later copies get an empty 200".to_owned(),
         },
-        (_, status, body) => {
+        (Outcome::Succeeded, status, body) => {
             let bytes = body.as_ref().map_or(0, String::len);
             format!("later copies get status {}, {bytes} bytes", status.unwrap_or(200))
         }
-    };
-    let reason = text::plain(&args.decider.reason);
-    let key = text::plain(&shown.key());
-    let danger = match &*args.outcome {
-        "failed" => format!("{}\n", shown.danger()),
-        _ => String::new(),
-    };
-    format!(
-        "{standing}\nkey: {key}\nto be resolved as {}: {then}\n{danger}reason: {reason}\n",
-        args.outcome
-    )
+    }
 }

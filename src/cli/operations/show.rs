@@ -4,49 +4,51 @@ use std::fmt::Write as _;
 
 use super::client::Client;
 use super::error::Error;
-use super::shown::{Attempt, Decision, Shown, Step};
 use super::text::{json, plain, table};
+use crate::admin::api::{Attempt, Decision, Operation, Step};
 use crate::operation::OperationId;
 
 /// Show one operation, with its attempts and decisions
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: onceward operations show op_92b0ea2075b84f9d734df50ef6b6d935")]
 pub(super) struct Args {
-    /// Its id, as `Onceward-Operation` says it in the answer to its sender
+    /// The operation id, as in the header `Onceward-Operation` of the answer to the sender
     #[arg(value_name = "OPERATION")]
     operation: OperationId,
 }
 
 pub(super) async fn run(args: &Args, client: &Client, as_json: bool) -> Result<String, Error> {
-    let told = client.show(args.operation).await?;
     if as_json {
-        return Ok(json(&told, true));
+        return Ok(json(&client.show(args.operation).await?, true));
     }
-    Ok(text(&Shown::read(&told)?))
+    Ok(text(&client.operation(args.operation).await?))
 }
 
-fn text(shown: &Shown) -> String {
+fn text(operation: &Operation) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         // Writing to a string does not fail.
         let _written = writeln!(text, "{name:<13}{}", plain(value));
     };
-    line("operation", &shown.operation);
-    line("state", &shown.state);
-    line("route", &shown.route);
-    line("request", &format!("{} {}", shown.method, shown.path));
-    line("key", &format!("{}: {}", shown.key.from, quoted(&shown.key.parts)));
-    line("fingerprint", shown.fingerprint.as_deref().unwrap_or("none"));
-    line("created", &shown.created_at);
-    if let Some(settled_at) = &shown.settled_at {
+    line("operation", &operation.operation);
+    line("state", &operation.state);
+    line("route", &operation.route);
+    line("request", &format!("{} {}", operation.method, operation.path));
+    line("key", &format!("{}: {}", operation.key.from.as_str(), quoted(&operation.key.parts)));
+    line("fingerprint", operation.fingerprint.as_deref().unwrap_or("none"));
+    line("created", &operation.created_at);
+    if let Some(settled_at) = &operation.settled_at {
         line("settled", settled_at);
     }
-    line(if shown.state == "in_flight" { "lease until" } else { "kept until" }, &shown.expires_at);
-    if let Some(lease) = &shown.lease {
+    line(
+        if operation.state == "in_flight" { "lease until" } else { "kept until" },
+        &operation.expires_at,
+    );
+    if let Some(lease) = &operation.lease {
         line("held by", &lease.holder);
         line("ends at", &lease.ends_at);
     }
-    if let Some(answer) = &shown.answer {
+    if let Some(answer) = &operation.answer {
         let body = if answer.body_omitted {
             "its body was not kept".to_owned()
         } else {
@@ -54,13 +56,14 @@ fn text(shown: &Shown) -> String {
         };
         line("answer", &format!("{}, {body}", answer.status));
     }
-    text.push_str(&steps(&shown.steps));
-    text.push_str(&attempts(shown));
-    text.push_str(&decisions(&shown.decisions));
+    text.push_str(&steps(&operation.steps));
+    text.push_str(&attempts(operation));
+    text.push_str(&decisions(&operation.decisions));
     text
 }
 
-/// A part that could be read as something else is quoted already.
+/// Writes the parts of a key in quotes. The process has quoted a part already if it could be
+/// mistaken for something else, such as a text that looks like a number.
 fn quoted(parts: &[String]) -> String {
     let quoted = |part: &String| {
         if part.starts_with('"') { part.clone() } else { format!("\"{part}\"") }
@@ -68,7 +71,7 @@ fn quoted(parts: &[String]) -> String {
     parts.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// The id of a step is what its receiver knows it by.
+/// Lists the steps. An upstream knows its step by the step's own operation id.
 fn steps(steps: &[Step]) -> String {
     if steps.is_empty() {
         return String::new();
@@ -77,26 +80,27 @@ fn steps(steps: &[Step]) -> String {
     format!("\nsteps:\n{}", table(&["STEP", "STATE", "ITS OPERATION"], steps.iter().map(row)))
 }
 
-fn attempts(shown: &Shown) -> String {
-    let kept = shown.attempts.len();
-    let total = shown.attempts_total;
+fn attempts(operation: &Operation) -> String {
+    let kept = operation.attempts.len();
+    let total = operation.attempts_total;
     let count = if kept == total as usize {
         format!("{total} in all")
     } else {
         format!("{total} in all, {kept} are kept")
     };
-    // what no attempt has is not shown
-    let has =
-        |of: fn(&Attempt) -> &Option<String>| shown.attempts.iter().any(|one| of(one).is_some());
+    // A column that would be empty for every attempt is left out.
+    let has = |of: fn(&Attempt) -> &Option<String>| {
+        operation.attempts.iter().any(|one| of(one).is_some())
+    };
     let some: Vec<&Column> = OPTIONAL.iter().filter(|column| has(column.of)).collect();
     let mut header = vec!["ATTEMPT", "STARTED", "ENDED", "SENT", "OUTCOME", "REASON", "STATUS"];
     header.extend(some.iter().map(|column| column.name));
     header.push("HOLDER");
-    let rows = shown.attempts.iter().map(|one| attempt(one, &some));
+    let rows = operation.attempts.iter().map(|one| attempt(one, &some));
     format!("\nattempts: {count}\n{}", table(&header, rows))
 }
 
-/// What an attempt may have.
+/// A column that some attempts have a value for.
 struct Column {
     name: &'static str,
     of: fn(&Attempt) -> &Option<String>,
@@ -135,8 +139,8 @@ fn decisions(decisions: &[Decision]) -> String {
     let header = ["AT", "BY", "DECISION", "REASON", "REFERENCE"];
     let rows = decisions.iter().map(|decision| {
         let reference = decision.reference.clone().unwrap_or_default();
-        let Decision { at, by, kind, reason, .. } = decision.clone();
-        vec![at, by, kind, reason, reference]
+        let Decision { at, by, decision, reason, .. } = decision.clone();
+        vec![at, by, decision, reason, reference]
     });
     format!("\ndecisions:\n{}", table(&header, rows))
 }

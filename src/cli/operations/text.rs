@@ -1,5 +1,5 @@
-//! Text for people. Keys, paths and reasons are written by strangers: nothing of theirs reaches a
-//! terminal as anything but letters.
+//! Text for people. Keys, paths and reasons are written by strangers, who could put control
+//! sequences for a terminal into them. Every such character is escaped.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
@@ -7,21 +7,22 @@ use std::io::IsTerminal as _;
 use comfy_table::{Attribute, Cell, ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
 
-/// Below it a table is not fitted to the terminal.
+/// A table is not fitted to a terminal that is narrower than this: its columns would be unreadable.
 const WIDTH_MIN: u16 = 60;
-/// More than the longest reason.
+/// How much of a text is shown: more than the longest reason.
 const CHARS_MAX: usize = 1100;
 
-/// Text with everything escaped that is not a letter, digit, mark or space: control characters,
-/// what turns the direction of writing, what has no width. Long text is cut.
+/// Escapes every character that could do more than show itself: control characters, those that
+/// change the direction of writing, and those without a width. Long text is cut.
 pub(super) fn plain(text: &str) -> String {
     let mut shown = String::new();
-    for (place, found) in text.chars().enumerate() {
-        if place == CHARS_MAX {
+    for (index, found) in text.chars().enumerate() {
+        if index == CHARS_MAX {
             shown.push_str("...");
             break;
         }
         match found {
+            // `escape_debug` would escape quotes, which do no harm.
             '"' | '\'' => shown.push(found),
             found => shown.extend(found.escape_debug()),
         }
@@ -29,14 +30,14 @@ pub(super) fn plain(text: &str) -> String {
     shown
 }
 
-/// A table: aligned, and on a terminal as wide as that.
+/// Writes a table with aligned columns. On a terminal it is as wide as the terminal.
 pub(super) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = bare();
     table.set_header(header.iter().map(|name| Cell::new(name).add_attribute(Attribute::Bold)));
     fill(table, rows)
 }
 
-/// The same without a header: a list that goes on.
+/// Writes further rows of a table, without a header.
 pub(super) fn more_rows(rows: impl IntoIterator<Item = Vec<String>>) -> String {
     fill(bare(), rows)
 }
@@ -44,7 +45,7 @@ pub(super) fn more_rows(rows: impl IntoIterator<Item = Vec<String>>) -> String {
 fn bare() -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    // none or hardly any width is that of a terminal which does not know it
+    // A terminal that does not know its width, such as one in a container, says 0 or very little.
     let is_wide = table.width().is_some_and(|width| width >= WIDTH_MIN);
     if std::io::stdout().is_terminal() && is_wide {
         table.set_content_arrangement(ContentArrangement::Dynamic);
@@ -62,7 +63,7 @@ fn fill(mut table: Table, rows: impl IntoIterator<Item = Vec<String>>) -> String
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
-    // who, or when: it is copied, so it stays in one piece
+    // The first column has an id or a time. People copy it, so it is not broken into lines.
     if let Some(first) = table.column_mut(0) {
         first.set_constraint(ColumnConstraint::ContentWidth);
     }
@@ -72,7 +73,8 @@ fn fill(mut table: Table, rows: impl IntoIterator<Item = Vec<String>>) -> String
     format!("{}\n", table.trim_fmt())
 }
 
-/// JSON in which nothing is left that a terminal could take for a command. It stands for the same.
+/// Writes JSON. Characters that a terminal could take for a command are escaped, which does not
+/// change what the JSON means (RFC 8259, section 7).
 pub(in crate::cli) fn json(value: &impl Serialize, pretty: bool) -> String {
     let written =
         if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
@@ -102,7 +104,7 @@ mod tests {
         "a\u{1b}[31m\r\n\t\u{0}\u{7f}\u{9b}2J\u{202e}\u{2028}\u{200b}\u{feff}é\\u";
 
     #[test]
-    fn nothing_but_letters_reaches_a_terminal() {
+    fn no_control_sequence_reaches_a_terminal() {
         let shown = plain(HOSTILE);
         assert_eq!(shown, r"a\u{1b}[31m\r\n\t\0\u{7f}\u{9b}2J\u{202e}\u{2028}\u{200b}\u{feff}é\\u");
         assert_eq!(plain("it's \"so\""), "it's \"so\"");
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn json_stands_for_the_same_and_holds_no_command() {
+    fn escaped_json_means_the_same_and_has_no_control_sequence() {
         let text = json(&[HOSTILE, "😀"], false);
         let printable = |found: char| found == 'é' || found == '😀' || (' '..='~').contains(&found);
         assert!(text.trim_end().chars().all(printable), "{text:?}");
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_aligned_and_shows_what_is_not_there() {
+    fn a_table_is_aligned_and_shows_a_dash_for_an_empty_cell() {
         let rows = [vec!["long name".to_owned(), "b".to_owned()], vec![String::new(), "c".into()]];
         insta::assert_snapshot!(table(&["NAME", "OTHER"], rows), @"
         NAME       OTHER

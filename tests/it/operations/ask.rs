@@ -94,7 +94,7 @@ async fn the_key_and_the_danger_are_shown_before_an_operation_is_set_free() {
         assert_eq!(status, Some(1));
         let (shown, _) = screen.split_once("Go on?").unwrap();
         assert!(shown.contains("key: hooks e payment.paid (event)"), "{screen}");
-        assert!(shown.contains("danger: the receiver may have done it"), "{screen}");
+        assert!(shown.contains("danger: the upstream may have done it"), "{screen}");
     }
 }
 

@@ -153,7 +153,7 @@ async fn the_command_shows_which_before_it_resolves_them() {
     op_64d3d508a94ec6b18c9a6f9243e7ef65  1  TIME
 
     2 operations to be resolved as failed
-    danger: what the receiver has done all the same, the next copies do again
+    danger: what the upstream has done all the same, the next copies do again
     reason: the receiver was down
     ");
     insta::assert_snapshot!(types(&onceward, &line).await.complained(2), @"

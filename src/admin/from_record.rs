@@ -1,83 +1,12 @@
-//! An operation as JSON. Times are RFC 3339 in UTC.
+//! Turns the record of an operation into what the admin API shows of it.
 
-use serde::Serialize;
-
+use super::api;
 use crate::operation::{
-    AnswerBody, Attempt, Decision, Key, Operation, OperationId, Outcome, Reason, RequestMode,
-    State, Step, StoredAnswer, Timestamp,
+    AnswerBody, Attempt, Decision, Operation, OperationId, Outcome, Reason, RequestMode, State,
+    Step, StoredAnswer, Timestamp,
 };
 
-#[derive(Debug, Serialize)]
-pub(super) struct OperationJson {
-    operation: String,
-    route: String,
-    method: String,
-    path: String,
-    key: Key,
-    state: &'static str,
-    fingerprint: Option<String>,
-    created_at: String,
-    settled_at: Option<String>,
-    expires_at: String,
-    lease: Option<LeaseJson>,
-    answer: Option<AnswerJson>,
-    attempts: Vec<AttemptJson>,
-    attempts_total: u32,
-    decisions: Vec<DecisionJson>,
-    steps: Vec<StepJson>,
-    /// Its route only observed, the last time that it was attempted.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    observed: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct LeaseJson {
-    holder: String,
-    expires_at: String,
-    ends_at: String,
-}
-
-#[derive(Debug, Serialize)]
-struct AnswerJson {
-    status: u16,
-    headers: Vec<(String, String)>,
-    body_bytes: usize,
-    body_omitted: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct AttemptJson {
-    number: u32,
-    step: Option<String>,
-    holder: String,
-    started_at: String,
-    ended_at: Option<String>,
-    sent: Option<bool>,
-    outcome: Option<&'static str>,
-    reason: Option<&'static str>,
-    status: Option<u16>,
-    reference: Option<String>,
-    forward_key: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct StepJson {
-    name: String,
-    /// What its receiver gets as `Onceward-Operation`.
-    operation: String,
-    state: &'static str,
-}
-
-#[derive(Debug, Serialize)]
-struct DecisionJson {
-    at: String,
-    by: String,
-    decision: &'static str,
-    reason: String,
-    reference: Option<String>,
-}
-
-impl From<&Operation> for OperationJson {
+impl From<&Operation> for api::Operation {
     fn from(operation: &Operation) -> Self {
         let asked = &operation.asked;
         let (settled_at, answer) = match &operation.state {
@@ -87,7 +16,7 @@ impl From<&Operation> for OperationJson {
             State::InFlight(_) | State::Forgotten { .. } => (None, None),
         };
         let lease = match &operation.state {
-            State::InFlight(lease) => Some(LeaseJson {
+            State::InFlight(lease) => Some(api::Lease {
                 holder: lease.holder.to_string(),
                 expires_at: rfc3339(lease.expires_at),
                 ends_at: rfc3339(lease.ends_at),
@@ -97,15 +26,17 @@ impl From<&Operation> for OperationJson {
             | State::Failed(_)
             | State::Forgotten { .. } => None,
         };
-        let forgotten = matches!(operation.state, State::Forgotten { .. });
+        // The next attempt of a forgotten operation brings a fingerprint of its own, so the old one
+        // says nothing any more.
+        let is_forgotten = matches!(operation.state, State::Forgotten { .. });
         Self {
             operation: asked.id.to_string(),
             route: asked.route.to_string(),
             method: asked.method.clone(),
             path: asked.path.clone(),
             key: asked.key.clone(),
-            state: operation.state.as_str(),
-            fingerprint: (!forgotten).then(|| asked.fingerprint.to_string()),
+            state: operation.state.as_str().to_owned(),
+            fingerprint: (!is_forgotten).then(|| asked.fingerprint.to_string()),
             created_at: rfc3339(operation.created_at),
             settled_at: settled_at.map(rfc3339),
             expires_at: rfc3339(operation.state.changes_at()),
@@ -114,30 +45,34 @@ impl From<&Operation> for OperationJson {
             attempts: operation.attempts.kept().map(Into::into).collect(),
             attempts_total: operation.attempts.total(),
             decisions: operation.decisions.iter().map(Into::into).collect(),
-            steps: operation.steps.iter().map(|step| StepJson::of(asked.id, step)).collect(),
+            steps: operation.steps.iter().map(|step| api_step(asked.id, step)).collect(),
             observed: asked.mode != RequestMode::Enforce,
         }
     }
 }
 
-impl From<&StoredAnswer> for AnswerJson {
+impl From<&StoredAnswer> for api::Answer {
     fn from(answer: &StoredAnswer) -> Self {
         let (body_bytes, body_omitted) = match &answer.body {
             AnswerBody::Kept(body) => (body.len(), false),
             AnswerBody::Omitted => (0, true),
         };
+        // A header's value may have bytes that are not UTF-8 (RFC 9110, section 5.5), and JSON has
+        // only text.
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let headers = answer.headers.iter();
         Self {
             status: answer.status.as_u16(),
-            headers: headers.map(|(n, v)| (n.to_string(), text(v.as_bytes()))).collect(),
+            headers: headers
+                .map(|(name, value)| (name.to_string(), text(value.as_bytes())))
+                .collect(),
             body_bytes,
             body_omitted,
         }
     }
 }
 
-impl From<&Attempt> for AttemptJson {
+impl From<&Attempt> for api::Attempt {
     fn from(attempt: &Attempt) -> Self {
         Self {
             number: attempt.number,
@@ -146,8 +81,8 @@ impl From<&Attempt> for AttemptJson {
             started_at: rfc3339(attempt.started_at),
             ended_at: attempt.ended_at.map(rfc3339),
             sent: attempt.was_sent(),
-            outcome: attempt.outcome.map(Outcome::as_str),
-            reason: attempt.reason.map(Reason::as_str),
+            outcome: attempt.outcome.map(Outcome::as_str).map(str::to_owned),
+            reason: attempt.reason.map(Reason::as_str).map(str::to_owned),
             status: attempt.status,
             reference: attempt.reference.clone(),
             forward_key: attempt.forward_key.as_deref().map(str::to_owned),
@@ -155,26 +90,28 @@ impl From<&Attempt> for AttemptJson {
     }
 }
 
-impl StepJson {
-    fn of(event: OperationId, step: &Step) -> Self {
-        let operation = OperationId::of_step(event, &step.name).to_string();
-        Self { name: step.name.to_string(), operation, state: step.state.as_str() }
+/// A step of the event with this operation id.
+fn api_step(event: OperationId, step: &Step) -> api::Step {
+    api::Step {
+        name: step.name.to_string(),
+        operation: OperationId::of_step(event, &step.name).to_string(),
+        state: step.state.as_str().to_owned(),
     }
 }
 
-impl From<&Decision> for DecisionJson {
+impl From<&Decision> for api::Decision {
     fn from(decision: &Decision) -> Self {
         Self {
             at: rfc3339(decision.at),
             by: decision.by.clone(),
-            decision: decision.kind.as_str(),
+            decision: decision.kind.as_str().to_owned(),
             reason: decision.reason.clone(),
             reference: decision.reference.clone(),
         }
     }
 }
 
-/// A time beyond what the calendar holds is shown as its last moment.
+/// Writes a time as RFC 3339. A time beyond the calendar's last moment is written as that moment.
 pub(super) fn rfc3339(at: Timestamp) -> String {
     let millis = i64::try_from(at.0).unwrap_or(i64::MAX);
     jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX).to_string()

@@ -1,9 +1,9 @@
-//! The sample receiver: counts what it gets of each event, and behaves as badly as receivers do.
+//! The sample upstream: counts how often it gets each event, and behaves as badly as upstreams do.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -11,63 +11,62 @@ use axum::extract::State;
 use axum::routing::get;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, Uri};
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// Longer than any copy of a burst needs to arrive.
+/// Long enough for all copies of a burst to arrive meanwhile.
 const SHORT_WORK: Duration = Duration::from_millis(100);
-/// Longer than its sender waits.
+/// Longer than Adyen waits for an answer.
 const LONG_WORK: Duration = Duration::from_secs(12);
 
-/// Where an event's id stands.
+/// The headers that may hold the id of an event.
 const ID_HEADERS: [&str; 3] = ["x-github-delivery", "x-shopify-webhook-id", "x-idempotency-key"];
+/// The JSON pointers that may hold the id of an event.
 const ID_MEMBERS: [&str; 2] = ["/id", "/notificationItems/0/NotificationRequestItem/pspReference"];
 
-/// How often each event came. Clones are one and the same.
+/// The sample upstream. All clones share their counts.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Receiver {
+pub(super) struct SampleUpstream {
     counts: Arc<Mutex<BTreeMap<String, usize>>>,
     hurried: CancellationToken,
 }
 
-impl Receiver {
-    /// Takes requests until it is dropped.
+impl SampleUpstream {
+    /// Answers requests until the returned future is dropped.
     pub(super) async fn serve(self, listener: TcpListener) -> io::Result<()> {
         let router = Router::new().route("/count", get(count)).fallback(take).with_state(self);
         axum::serve(listener, router).await
     }
 
-    /// From now on it works without delay.
+    /// Ends the work on all events, now and from now on. Otherwise the proxy would wait for its
+    /// attempts in flight when the demo ends.
     pub(super) fn hurry(&self) {
         self.hurried.cancel();
     }
 
-    async fn works_for(&self, time: Duration) {
-        // Whether it had all its time matters to nobody.
+    async fn work_for(&self, time: Duration) {
         let _hurried = timeout(time, self.hurried.cancelled()).await;
     }
 
-    /// How often this event came.
+    /// How often the upstream got this event.
     pub(super) fn received(&self, event: &str) -> usize {
-        self.counts().get(event).copied().unwrap_or_default()
+        self.counts.lock().get(event).copied().unwrap_or_default()
     }
 
+    /// Counts an event, and gives how often it has come.
     fn count(&self, event: String) -> usize {
-        let mut counts = self.counts();
+        let mut counts = self.counts.lock();
         let count = counts.entry(event).or_default();
         *count += 1;
         *count
     }
-
-    fn counts(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-async fn count(State(receiver): State<Receiver>) -> String {
+async fn count(State(upstream): State<SampleUpstream>) -> String {
     let mut table = String::new();
-    for (event, count) in &*receiver.counts() {
+    for (event, count) in &*upstream.counts.lock() {
         // Writing to a string does not fail.
         let _written = writeln!(table, "{count:>4}  {event}");
     }
@@ -75,15 +74,16 @@ async fn count(State(receiver): State<Receiver>) -> String {
 }
 
 async fn take(
-    State(receiver): State<Receiver>,
+    State(upstream): State<SampleUpstream>,
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 ) -> (StatusCode, &'static str) {
-    let count = receiver.count(id(&headers, &body));
+    let count = upstream.count(id(&headers, &body));
     match uri.path() {
-        "/webhooks/shopify" => receiver.works_for(SHORT_WORK).await,
-        "/webhooks/adyen" => receiver.works_for(LONG_WORK).await,
+        "/webhooks/shopify" => upstream.work_for(SHORT_WORK).await,
+        "/webhooks/adyen" => upstream.work_for(LONG_WORK).await,
+        "/webhooks/transfers" => upstream.hurried.cancelled().await,
         "/webhooks/paypal" if count == 1 => {
             return (StatusCode::SERVICE_UNAVAILABLE, "the database restarts\n");
         }
@@ -92,7 +92,8 @@ async fn take(
     (StatusCode::OK, "[accepted]\n")
 }
 
-/// The receiver's own idea of which event this is: it does not ask the proxy.
+/// The id that the upstream counts an event by. It does not come from the proxy: a count that the
+/// proxy could influence would prove nothing.
 fn id(headers: &HeaderMap, body: &[u8]) -> String {
     let header = ID_HEADERS.iter().find_map(|name| headers.get(*name)?.to_str().ok());
     let member = || {

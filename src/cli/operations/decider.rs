@@ -1,0 +1,42 @@
+//! Who decides about operations, and why; and the question to them before anything changes.
+
+use super::error::Error;
+use crate::cli::output;
+
+/// Who decides, and why.
+#[derive(Debug, clap::Args)]
+pub(super) struct Decider {
+    /// Why: it is kept with the decision
+    #[arg(long, value_name = "TEXT")]
+    pub(super) reason: String,
+    /// Who decides: it is kept with the decision
+    #[arg(long, value_name = "NAME", env = "USER", hide_env_values = true)]
+    by: Option<String>,
+    /// Go on without a question
+    #[arg(long, short)]
+    yes: bool,
+}
+
+impl Decider {
+    /// Fails if nobody can agree: there is no `--yes` and no terminal to ask on. Commands check
+    /// this before they call anything.
+    pub(super) fn check_can_agree(&self) -> Result<(), Error> {
+        // In a script stdin may be a pipe, and a question would read the script's data as its
+        // answer.
+        if self.yes || output::can_ask() { Ok(()) } else { Err(Error::CannotAsk) }
+    }
+
+    /// Shows a preview and asks whether to go on, unless there is `--yes`.
+    pub(super) fn agree(&self, preview: &str) -> Result<(), Error> {
+        if self.yes || output::ask(&format!("{preview}Go on? [y/N] ")) {
+            Ok(())
+        } else {
+            Err(Error::Declined)
+        }
+    }
+
+    /// The name of whoever decides. A container may have a `USER` that is set and empty.
+    pub(super) fn name(&self) -> Option<String> {
+        self.by.clone().filter(|by| !by.trim().is_empty())
+    }
+}

@@ -1,0 +1,167 @@
+//! `onceward operations resolve --all-of-route`: resolves many operations at once, after it has
+//! shown them.
+
+use super::client::Client;
+use super::error::Error;
+use super::resolve::Args;
+use super::text::{self, plain, table};
+use crate::admin::api::{Outcome, ResolvableState, ResolveMany, ResolveResult, ResolvedMany, Seen};
+use crate::cli::output::Exit;
+
+/// How many operations one call is about at most.
+const LIMIT: usize = 500;
+
+/// Resolves many operations.
+pub(super) async fn run(args: &Args, client: &Client, as_json: bool) -> Result<Exit, Error> {
+    if !args.many.dry_run {
+        args.decider.check_can_agree()?;
+    }
+    let found = dry_run(args, client).await?;
+    if args.many.dry_run || found.operations.is_empty() {
+        let shown = if as_json { text::json(&found, true) } else { preview(args, &found) };
+        return Ok(Exit::done(shown));
+    }
+    args.decider.agree(&preview(args, &found))?;
+    // The operations that were shown: another one may have become uncertain while the operator
+    // thought, and nobody has looked at that one.
+    let seen = found.operations.iter();
+    let seen = seen
+        .map(|each| Seen { operation: each.operation.clone(), attempt: each.attempt })
+        .collect();
+    let resolve = ResolveMany { operations: Some(seen), ..resolve_many(args, false) };
+    let mut done = client.resolve_many(&resolve).await?;
+    done.left |= found.left;
+    let status = u8::from(!is_success(&done));
+    let report = if as_json { text::json(&done, true) } else { report(args, &done) };
+    Ok(Exit { status, ..Exit::done(report) })
+}
+
+/// Asks which operations would be resolved, for as many pages as it takes.
+async fn dry_run(args: &Args, client: &Client) -> Result<ResolvedMany, Error> {
+    let limit = args.many.limit.map_or(LIMIT, usize::from);
+    let mut found = ResolvedMany { dry_run: true, ..ResolvedMany::default() };
+    // A page may be empty and still have a next one: the process looks at a limited number of
+    // records for one call.
+    loop {
+        let page = ResolveMany {
+            limit: Some(limit - found.operations.len()),
+            cursor: found.next.take(),
+            ..resolve_many(args, true)
+        };
+        let page = client.resolve_many(&page).await?;
+        found.operations.extend(page.operations);
+        found.left = page.left;
+        found.next = page.next;
+        if found.next.is_none() || found.operations.len() >= limit {
+            return Ok(found);
+        }
+    }
+}
+
+fn resolve_many(args: &Args, dry_run: bool) -> ResolveMany {
+    ResolveMany {
+        // The command line requires the route, the state and the time together.
+        route: args.many.route.clone().unwrap_or_default(),
+        state: args.many.state.unwrap_or(ResolvableState::Uncertain),
+        before: args.many.before.map(|before| before.to_string()).unwrap_or_default(),
+        outcome: args.outcome,
+        reason: args.decider.reason.clone(),
+        reference: args.reference.clone(),
+        by: args.decider.name(),
+        dry_run,
+        limit: None,
+        cursor: None,
+        operations: None,
+    }
+}
+
+/// Whether anything was resolved, and the store failed for no operation. A script has to hear if
+/// nobody knows whether a decision was made.
+fn is_success(done: &ResolvedMany) -> bool {
+    let is_unknown = |result| result == ResolveResult::Unknown;
+    done.done > 0 && !done.operations.iter().any(|each| is_unknown(each.result))
+}
+
+fn preview(args: &Args, found: &ResolvedMany) -> String {
+    if found.operations.is_empty() {
+        return "no operations\n".to_owned();
+    }
+    let rows = found.operations.iter().map(|each| {
+        vec![each.operation.clone(), each.attempt.to_string(), each.created_at.clone()]
+    });
+    let table = table(&["OPERATION", "ATTEMPT", "CREATED"], rows);
+    let count = counted(found.operations.len());
+    let outcome = args.outcome.as_str();
+    let reason = plain(&args.decider.reason);
+    let left = if found.left { "more are left for another time\n" } else { "" };
+    let danger = match args.outcome {
+        Outcome::Failed => {
+            "danger: what the upstream has done all the same, the next copies do again\n"
+        }
+        Outcome::Succeeded => "",
+    };
+    format!("{table}\n{count} to be resolved as {outcome}\n{danger}{left}reason: {reason}\n")
+}
+
+fn report(args: &Args, done: &ResolvedMany) -> String {
+    let others = done.operations.iter().filter(|each| each.result != ResolveResult::Done);
+    let others: Vec<String> = others
+        .map(|each| format!("{}: {}\n", plain(&each.operation), each.result.as_str()))
+        .collect();
+    let others = others.concat();
+    let count = counted(done.done);
+    let outcome = args.outcome.as_str();
+    let refused = match done.refused {
+        0 => String::new(),
+        refused => format!(", {refused} refused: changed since"),
+    };
+    let left = if done.left { "; more are left: try again" } else { "" };
+    format!("{others}{count} resolved as {outcome}{refused}{left}\n")
+}
+
+fn counted(count: usize) -> String {
+    if count == 1 { "1 operation".to_owned() } else { format!("{count} operations") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::api::Resolved;
+
+    #[test]
+    fn it_is_a_failure_if_nothing_was_done_or_the_store_failed_for_one() {
+        use ResolveResult::{Done, Refused, Unknown};
+        for (results, success) in [
+            (&[Done, Done][..], true),
+            (&[Done, Refused], true),
+            (&[Refused, Refused], false),
+            (&[Done, Unknown], false),
+            (&[Unknown], false),
+            (&[], false),
+        ] {
+            let operations = results.iter().map(|result| Resolved {
+                operation: "op".to_owned(),
+                attempt: 1,
+                created_at: "now".to_owned(),
+                result: *result,
+            });
+            let count = |word| results.iter().filter(|result| **result == word).count();
+            let many = ResolvedMany {
+                operations: operations.collect(),
+                done: count(Done),
+                refused: count(Refused),
+                ..ResolvedMany::default()
+            };
+            assert_eq!(is_success(&many), success, "{results:?}");
+        }
+    }
+
+    /// A process that is newer than the command may answer with a word that the command does not
+    /// know.
+    #[test]
+    fn a_result_that_is_not_known_is_no_success() {
+        let json = r#"{"operation":"op","attempt":1,"created_at":"now","result":"deferred"}"#;
+        let resolved: Resolved = serde_json::from_str(json).unwrap();
+        assert_eq!(resolved.result, ResolveResult::Unknown);
+    }
+}
