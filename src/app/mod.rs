@@ -213,8 +213,7 @@ impl App {
     }
 
     /// Serves an application's router in place of the proxy alone, until `stop` ends; then drains
-    /// as
-    /// [`App::run`] does. The router has [`App::proxy`] among its routes.
+    /// as [`App::run`] does. The router has [`App::proxy`] among its routes.
     ///
     /// ```no_run
     /// # async fn serve(app: onceward::app::App) {

@@ -46,10 +46,6 @@ fn the_source_keeps_its_shape() {
 /// Circles that stay, each with its reason.
 const CIRCLES_LEFT: &[(&[&str], &str)] = &[
     (
-        &["cli/operations/many.rs", "cli/operations/resolve.rs"],
-        "one command in two files: with `--all-of-route` the first one takes over, with its options",
-    ),
-    (
         &[
             "provider/signature/carried.rs",
             "provider/signature/form.rs",

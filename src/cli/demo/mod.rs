@@ -36,8 +36,10 @@ pub(super) struct Args {
     #[arg(long)]
     once: bool,
     /// What is logged: a level, or directives such as `info,onceward::proxy=debug`.
-    #[arg(long, value_name = "FILTER", env = "ONCEWARD_LOG", default_value = "warn")]
-    #[arg(hide_env_values = true)]
+    // The warning that an operation is held would stand in the middle of the sixth scene, which
+    // shows the same.
+    #[arg(long, value_name = "FILTER", env = "ONCEWARD_LOG", hide_env_values = true)]
+    #[arg(default_value = "warn,onceward::idempotency=error")]
     log: String,
 }
 

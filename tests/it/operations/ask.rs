@@ -72,7 +72,7 @@ async fn what_would_be_done_is_shown_and_only_a_yes_does_it() {
     op_4877c7ed7894b94d2d85dcab8125a873 on route `hooks`, created TIME, is succeeded; attempt 1: sent, connection-lost
     key: hooks e payment.paid (event)
     to be forgotten: the next copy is a new attempt
-    danger: the receiver has done it: the next copy does it again
+    danger: the upstream has done it: the next copy does it again
     reason: mistake
     Go on? [y/N] op_4877c7ed7894b94d2d85dcab8125a873 is forgotten
     ");
