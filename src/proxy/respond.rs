@@ -105,12 +105,14 @@ fn signature_problem(refused: &Refused) -> Problem {
     }
 }
 
-/// The answer to a request that got no operation.
-pub(super) fn refused(refusal: &Refusal) -> Answer {
+/// The answer to a request that got no operation. A sender that is to come back gets a status after
+/// which it does, if its route is known.
+pub(super) fn refused(refusal: &Refusal, route: Option<&RouteSettings>) -> Answer {
     let mut problem = refusal.problem();
     // Every 503 asks the sender to come back, soon: nothing has been claimed.
     let status = problem.status;
     problem.retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(Duration::ZERO);
+    problem.status = route.map_or(status, |route| route.in_place_of(status));
     let mut answer = problem.answer(telemetry::Disposition::Refused);
     if let Refusal::MethodNotAllowed(allow) = refusal
         && let Ok(allow) = HeaderValue::from_str(allow)
@@ -183,9 +185,9 @@ pub(super) fn with(
             };
             problem.answer(D::Mismatched)
         }
-        Disposition::Overloaded => refused(&Refusal::Overloaded),
+        Disposition::Overloaded => refused(&Refusal::Overloaded, Some(route)),
         Disposition::StoreUnavailable => {
-            let status = StatusCode::SERVICE_UNAVAILABLE;
+            let status = route.in_place_of(StatusCode::SERVICE_UNAVAILABLE);
             let detail = "the operation store is unavailable; nothing was forwarded";
             let problem = Problem {
                 retry_after: Some(Duration::from_secs(5)),

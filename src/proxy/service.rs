@@ -61,7 +61,9 @@ impl Proxy {
         let (mut head, mut body) = request.into_parts();
         let mut log = RequestLog::begin(&head, shared.clock.clone());
         let answered = shared.path(&mut head, &mut body, &mut log).await;
-        let mut answer = answered.unwrap_or_else(|refusal| respond::refused(&refusal));
+        let mut answer = answered.unwrap_or_else(|refusal| {
+            respond::refused(&refusal, log.route.as_ref().map(|route| &route.settings))
+        });
         if let Some(route) = &log.route {
             respond::without_body(&mut answer, &route.settings);
         }

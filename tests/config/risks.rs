@@ -115,14 +115,14 @@ fn check_says_which_methods_pass_unverified() {
 }
 
 #[test]
-fn a_502_that_a_sender_takes_for_final_is_a_risk() {
+fn a_502_503_or_504_that_ends_an_event_is_a_risk() {
     let own = |facts: &str, more: &str| {
         from("acme", &format!("{more}[providers.acme]\n[providers.acme.facts]\n{facts}\n")).risks()
     };
     let given_up = "routes.hooks.retry_status: final-statuses\n";
-    for facts in ["final = [\"504\"]", "retried = [\"409\", \"503\"]"] {
+    for facts in ["final = [\"503\"]", "final = [\"504\"]", "retried = [\"429\"]"] {
         assert!(own(facts, "").contains(given_up), "{facts}");
-        assert!(!own(facts, "retry_status = 503\n").contains(given_up), "{facts}");
+        assert!(!own(facts, "retry_status = 429\n").contains(given_up), "{facts}");
     }
     for facts in ["", "final = [\"500\"]", "retried = [\"5xx\"]", "retried = []"] {
         assert!(!own(facts, "").contains(given_up), "{facts}");

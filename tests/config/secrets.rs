@@ -162,7 +162,7 @@ fn a_secret_of_another_shape_than_the_senders_is_a_risk_that_shows_nothing_of_it
         assert_eq!(risks("stripe", secret), risk, "{secret:?}");
     }
     assert_eq!(risks("paddle", "canary"), "routes.hooks.secrets.0: secret-prefix\n");
-    assert_eq!(risks("slack", "canary"), "routes.hooks.secrets.0: secret-length\n");
+    assert_eq!(risks("twitch", "canary"), "routes.hooks.secrets.0: secret-length\n");
     assert_eq!(risks("telegram", "canary+"), "routes.hooks.secrets.0: secret-characters\n");
     assert_eq!(risks("github", "any words, canary"), "");
 }

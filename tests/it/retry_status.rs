@@ -2,8 +2,11 @@
 
 use std::net::SocketAddr;
 
+use rustix::process::Signal;
 use tokio::net::TcpListener;
 
+use crate::shutdown::turns_away;
+use crate::store_fails;
 use crate::support::{Act, Answer, Event, Gate, Onceward, Receiver, event, free_port};
 
 /// The text of the warning that an uncertain outcome leaves in the log.
@@ -104,6 +107,52 @@ async fn zendesk_is_told_503_while_the_application_is_away() {
     let sent = Event::bytes("{\"id\":\"1\",\"type\":\"t\",\"account_id\":\"1\"}");
     let sent = sent.header("x-key", "1").header("x-zendesk-webhook-id", "1").to("/hooks");
     onceward.sends(sent).await.is_executed_as("upstream-unreachable", 503).comes_back();
+}
+
+/// Brevo tries again after a 429 alone: every 503 of Onceward's own would end an event.
+const BREVO: &str = "provider = \"brevo\"\nverify = false\n";
+
+#[tokio::test]
+async fn brevo_is_told_429_where_there_is_too_much_to_do_and_while_the_process_ends() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let plain = format!(
+        "[routes.app]\npath = \"/app\"\nupstream = \"{}\"\nmode = \"pass\"",
+        receiver.url()
+    );
+    let onceward = Onceward::in_front_of(&receiver)
+        .defaults("in_flight_max = 1\nretry_status = 429")
+        .routes(&format!("{BREVO}{plain}"))
+        .start()
+        .await;
+    let meanwhile = async {
+        receiver.has_counted(1).await;
+        onceward.sends(event("evt_2")).await.is_refused(429, "overloaded").comes_back();
+        onceward.signal(Signal::TERM);
+        turns_away(&onceward).await.is_refused(503, "draining");
+        let turned_away = onceward.sends(event("evt_3")).await;
+        turned_away.is_refused(429, "draining").comes_back();
+        // A sender that is not known is told what it always was.
+        onceward.sends(event("evt_3").to("/app")).await.is_refused(503, "draining");
+        gate.opens();
+    };
+    let (first, ()) = tokio::join!(onceward.sends(event("evt_1")), meanwhile);
+    first.is_executed(200);
+    receiver.was_called(1);
+}
+
+#[tokio::test]
+async fn brevo_is_told_429_while_the_store_is_away() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let mut builder = Onceward::in_front_of(&receiver).routes(BREVO);
+    for text in store_fails::LOGS {
+        builder = builder.expects_log(text);
+    }
+    let onceward = builder.start().await;
+    let fault = onceward.has_a_broken_disk().await;
+    onceward.sends(event("evt_1")).await.is_refused(429, "store-unavailable").comes_back();
+    fault.ends().await;
+    receiver.was_called(0);
 }
 
 /// By the rules of a route a 5xx may mean that the event is done: then nothing is replaced.

@@ -13,7 +13,7 @@ const DRAINING: &str = "not ready from now on; draining";
 
 /// Waits until new requests are turned away. The path belongs to no route, so that nothing is
 /// forwarded by asking.
-async fn turns_away(onceward: &Onceward) -> Reply {
+pub(super) async fn turns_away(onceward: &Onceward) -> Reply {
     onceward.sends_until(&event("evt").to("/nowhere"), |reply| reply.status != 404).await
 }
 

@@ -18,6 +18,9 @@ const SWEEP: &str = "expired records could not be removed yet";
 const ABANDONED: &str = "operations of an earlier process are uncertain now";
 const UNSYNCED: &str = "the store was closed unsynced";
 
+/// What an embedded store may log from the moment at which its disk fails.
+pub(super) const LOGS: [&str; 5] = [BROKEN, DATABASE, NO_CLAIM, SWEEP, UNSYNCED];
+
 async fn is_not_ready(onceward: &Onceward) {
     let ready = onceward.get_admin("/readyz").await;
     assert_eq!(ready.status, 503, "{ready:?}");

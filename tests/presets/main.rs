@@ -8,7 +8,7 @@ mod samples;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Method;
+use http::{Method, StatusCode};
 use onceward::config::Config;
 use onceward::idempotency::{IfInFlight, Remember};
 use onceward::provider::{Provider, presets};
@@ -53,12 +53,29 @@ fn no_preset_refuses_a_copy_in_a_way_that_loses_the_event() {
         assert_eq!(waits, route.policy.remember == Remember::Retention, "{name}");
         let answer_within = route.policy.answer_within.unwrap();
         assert!(facts.patience.is_none_or(|patience| answer_within < patience), "{name}");
-        let taken_for_final = facts.retries_after(503) == Some(false) && !facts.never_retries();
-        let expected = if taken_for_final { 429 } else { 503 };
+        let ends_an_event = facts.retries_after(503) == Some(false) && !facts.never_retries();
+        let expected = if ends_an_event { 429 } else { 503 };
         for status in [route.in_flight_status, route.uncertain_status] {
             assert_eq!(status, expected, "{name}");
             let lost = facts.retries_after(status.as_u16()) == Some(false);
             assert!(!lost || facts.never_retries(), "{name}");
+        }
+    }
+}
+
+/// Onceward answers 502 where the upstream is away, 503 where there is no store, too much to do or a
+/// process that ends, and 504 where the upstream took too long.
+#[test]
+fn no_preset_answers_in_a_way_that_ends_an_event_that_is_not_done() {
+    for preset in presets() {
+        let route = route(preset.name);
+        let facts = &route.provider.as_ref().unwrap().facts;
+        for own in
+            [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT]
+        {
+            let sent = route.in_place_of(own);
+            let is_lost = facts.is_final(sent) == Some(true) && !facts.never_retries();
+            assert!(!is_lost, "{}: {sent} in place of {own}", preset.name);
         }
     }
 }

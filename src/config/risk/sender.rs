@@ -88,20 +88,24 @@ fn status_not_retried(
     })
 }
 
-/// Onceward itself answers 502 and 504 when the upstream did not do the event, so that the sender
-/// has to take both as "send it again".
+/// Onceward itself answers 502, 503 and 504 when the event is not done, so that the sender has to take
+/// each of them as "send it again".
 pub(super) fn final_statuses(examined: &ExaminedRoute<'_>) -> Option<Finding> {
     let sender = examined.sender?;
     let facts = &sender.facts;
-    let own = [StatusCode::BAD_GATEWAY, StatusCode::GATEWAY_TIMEOUT];
-    let is_final = own.into_iter().any(|status| facts.is_final(status) == Some(true));
-    (is_final && !facts.never_retries() && examined.route.retry_status.is_none()).then(|| {
+    let own =
+        [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
+    let is_final = |status: &&StatusCode| facts.is_final(**status) == Some(true);
+    let finals: Vec<&str> = own.iter().filter(is_final).map(StatusCode::as_str).collect();
+    let is_lost = !finals.is_empty() && !facts.never_retries();
+    (is_lost && examined.route.retry_status.is_none()).then(|| {
         examined.finding(
             "final-statuses",
             "retry_status",
             format!(
-                "{} does not try again after a 502 or 504: while the upstream is away, its events are lost",
-                sender.title
+                "{} does not try again after a {}: while the upstream or the store is away, its events are lost",
+                sender.title,
+                finals.join(" or ")
             ),
             proposal::set(
                 sender,
