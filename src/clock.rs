@@ -1,7 +1,7 @@
 //! The only place where the time is read. Timers, which only wait, are tokio's.
 //!
-//! There are two kinds of time. The time of day is what records on disk and signatures have; it can be
-//! set back. A [`Moment`] never goes back, and measures how long something took.
+//! There are two kinds of time. The time of day is what records on disk and signatures have; it can
+//! be set back. A [`Moment`] never goes back, and measures how long something took.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -84,16 +84,16 @@ impl Clock {
     }
 }
 
-/// On Linux `CLOCK_MONOTONIC` stands still while the machine is suspended. A lease in a shared store
-/// goes on, so a process that wakes up must see that its lease has ended.
+/// On Linux `CLOCK_MONOTONIC` stands still while the machine is suspended. A lease in a shared
+/// store goes on, so a process that wakes up must see that its lease has ended.
 #[cfg(target_os = "linux")]
 const MONOTONIC_CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const MONOTONIC_CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 
-/// A time of day that never goes back. It starts at the machine's time of day, or at the last time that
-/// was written down if that is later. From then on it counts moments: setting the machine's clock does
-/// not move it.
+/// A time of day that never goes back. It starts at the machine's time of day, or at the last time
+/// that was written down if that is later. From then on it counts moments: setting the machine's
+/// clock does not move it.
 #[derive(Debug, Clone)]
 pub struct AnchoredClock {
     clock: Clock,
@@ -105,8 +105,9 @@ pub struct AnchoredClock {
 impl AnchoredClock {
     /// Starts the clock. `kept`: the last time that was written down before.
     pub fn start(clock: Clock, kept: Timestamp) -> Self {
-        // The machine's clock may have been set back while the process was not running. A time before
-        // those in the records would make leases and retentions last longer than they were given.
+        // The machine's clock may have been set back while the process was not running. A time
+        // before those in the records would make leases and retentions last longer than they were
+        // given.
         let anchor = clock.wall().max(kept);
         let started = clock.moment();
         Self { clock, anchor, started }
@@ -118,8 +119,8 @@ impl AnchoredClock {
     }
 }
 
-/// Parses a duration as settings have it: a whole number and `ms`, `s`, `m`, `h` or `d`. None if it is
-/// not one, or is longer than ten years.
+/// Parses a duration as settings have it: a whole number and `ms`, `s`, `m`, `h` or `d`. None if it
+/// is not one, or is longer than ten years.
 ///
 /// The `humantime` format is not used, because it reads `30M` as thirty months.
 pub fn parse_duration(text: &str) -> Option<Duration> {

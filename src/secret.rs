@@ -5,8 +5,8 @@ use std::fmt;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-/// A secret text. `Debug` hides it, comparisons take constant time, and its memory is overwritten when
-/// it is dropped.
+/// A secret text. `Debug` hides it, comparisons take constant time, and its memory is overwritten
+/// when it is dropped.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
@@ -21,8 +21,8 @@ impl Secret {
         &self.0
     }
 
-    /// Whether `text` is this secret. The time it takes does not tell how much of `text` was right; it
-    /// does tell whether the length was.
+    /// Whether `text` is this secret. The time it takes does not tell how much of `text` was right;
+    /// it does tell whether the length was.
     pub fn is(&self, text: &[u8]) -> bool {
         // `==` stops at the first byte that differs. By measuring that, a remote peer could guess a
         // secret byte by byte.

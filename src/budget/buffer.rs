@@ -6,17 +6,17 @@ use super::memory::{Budget, Exhausted, Reserved};
 
 /// The first segment of a body of unknown length, at least.
 const SEGMENT_BYTES_MIN: usize = 1024;
-/// The first segment of a body of known length, at most. A peer that announces a large body and sends
-/// nothing must not take memory from others.
+/// The first segment of a body of known length, at most. A peer that announces a large body and
+/// sends nothing must not take memory from others.
 const FIRST_BYTES_MAX: usize = 16 * 1024;
 /// Every later segment, at most.
 const SEGMENT_BYTES_MAX: usize = 64 * 1024;
 
 /// A body that grows, counted by its capacity.
 ///
-/// It grows by adding segments, and does not move to larger allocations. An allocation that was left
-/// stays with the allocator for a while, so many bodies that grow at the same time would take twice
-/// the memory that is counted.
+/// It grows by adding segments, and does not move to larger allocations. An allocation that was
+/// left stays with the allocator for a while, so many bodies that grow at the same time would take
+/// twice the memory that is counted.
 #[derive(Debug)]
 pub struct Buffer {
     /// All segments but the last, each full.

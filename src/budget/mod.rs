@@ -2,8 +2,8 @@
 //!
 //! A proxy that keeps whole bodies in memory needs a bound for all of them, or a burst of large
 //! events ends the process. Memory is counted by what is allocated. The length of the contents says
-//! too little: a buffer that grows by doubling holds up to twice its contents, and a header field of
-//! one byte takes a hundred.
+//! too little: a buffer that grows by doubling holds up to twice its contents, and a header field
+//! of one byte takes a hundred.
 //!
 //! A place is the right to be one of so many requests. One peer gets at most its share of them, so
 //! that a single sender cannot take all.

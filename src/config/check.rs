@@ -46,8 +46,8 @@ pub(super) fn typed(sources: &Sources) -> BTreeMap<Key, Value> {
     reader.into_collected().typed
 }
 
-/// Whether there is a setting of this name. The names of routes and providers are free, so that only
-/// those count that are in the sources.
+/// Whether there is a setting of this name. The names of routes and providers are free, so that
+/// only those count that are in the sources.
 pub(super) fn is_setting(sources: &Sources, key: &Key) -> bool {
     let is_there = match key.parts() {
         [table, name, _, ..] if matches!(table.as_str(), "routes" | "providers") => {

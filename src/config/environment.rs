@@ -27,8 +27,8 @@ impl Environment {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The variables that are settings. `routes` are the names of the routes in the file. A variable
-    /// names one of them in capitals, and with `_` for `-`.
+    /// The variables that are settings. `routes` are the names of the routes in the file. A
+    /// variable names one of them in capitals, and with `_` for `-`.
     pub(super) fn layer(&self, name: &'static str, routes: &BTreeSet<String>) -> Layer {
         let mut layer = Layer::empty(name, Origin::BuiltIn);
         for (variable, text) in &self.0 {
@@ -48,7 +48,8 @@ impl fmt::Debug for Environment {
 
 fn key_of(variable: &str, routes: &BTreeSet<String>) -> Option<Key> {
     let rest = variable.strip_prefix(PREFIX).filter(|rest| rest.contains(SEPARATOR))?;
-    // A name with more parts is no setting. Cut off, it is unknown, and its tables are not too deep.
+    // A name with more parts is no setting. Cut off, it is unknown, and its tables are not too
+    // deep.
     let mut parts: Vec<String> =
         rest.split(SEPARATOR).take(Key::DEPTH_MAX).map(str::to_ascii_lowercase).collect();
     if let [table, route, ..] = parts.as_mut_slice()
@@ -117,8 +118,8 @@ fn divisions(words: &[String]) -> impl Iterator<Item = Vec<String>> {
     })
 }
 
-/// The value of a variable. It is text, whatever it looks like: only the setting knows whether it wants
-/// a number. A table in braces is one at once, since layers are merged table by table.
+/// The value of a variable. It is text, whatever it looks like: only the setting knows whether it
+/// wants a number. A table in braces is one at once, since layers are merged table by table.
 fn value_of(text: &str) -> Value {
     let table = text.trim_start().starts_with('{').then(|| file::value(text.trim(), Tag::Default));
     table.flatten().unwrap_or_else(|| Value::String(Tag::Default, text.to_owned()))

@@ -17,7 +17,8 @@ use super::problem::{Problem, Problems};
 /// A larger file is not a configuration.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Reads a file of at most 1 MiB. It reads no further, since the file may be a device without an end.
+/// Reads a file of at most 1 MiB. It reads no further, since the file may be a device without an
+/// end.
 pub(super) fn read_small(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     // One byte more tells a file of the greatest size from a larger one.
@@ -147,8 +148,8 @@ impl Converter<'_> {
             DeValue::Boolean(boolean) => Value::Bool(tag, *boolean),
             // No setting is a date. As a text it is refused by what the setting expects.
             DeValue::Datetime(datetime) => Value::String(tag, datetime.to_string()),
-            // No setting is as deep. A table further up is unknown or of the wrong type, and that is
-            // reported. Without this limit, a deep file could overflow the stack.
+            // No setting is as deep. A table further up is unknown or of the wrong type, and that
+            // is reported. Without this limit, a deep file could overflow the stack.
             DeValue::Array(_) | DeValue::Table(_) if at.parts().len() >= Key::DEPTH_MAX => {
                 Value::Dict(tag, Dict::new())
             }

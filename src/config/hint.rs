@@ -49,7 +49,8 @@ pub(super) fn usual(sources: &Sources, key: &Key) -> String {
     let named: Vec<String> = key.parts().iter().filter(|part| !is_index(part)).cloned().collect();
     let name = named.last().map_or("", String::as_str);
     let example = |part: &String| EXAMPLES.iter().find(|(known, _)| known == part);
-    // The last part may be a free name, as in `done_when`. Then the table around it has the example.
+    // The last part may be a free name, as in `done_when`. Then the table around it has the
+    // example.
     let example = named.iter().rev().take(2).find_map(example).map(|(_, text)| *text);
     let built_in = sources.built_in(&Key::from_parts(named.clone()));
     // An empty text stands for a setting that is not set, which shows nothing.

@@ -55,8 +55,8 @@ const OF_A_STEP: [&str; 10] = [
 
 /// The presets that these layers name, each as a layer of its own.
 ///
-/// They come below the layers. So an operator's provider with the name of a preset changes the preset,
-/// setting by setting.
+/// They come below the layers. So an operator's provider with the name of a preset changes the
+/// preset, setting by setting.
 pub(super) fn presets(layers: &[Layer]) -> Result<Vec<Layer>, Problems> {
     let mut names = BTreeSet::new();
     for layer in layers {

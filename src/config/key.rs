@@ -44,8 +44,8 @@ impl Key {
         self.of_a_route().map(|rest| Self([&["defaults".to_owned()], rest].concat()))
     }
 
-    /// The setting of `[defaults]` from which a step takes this one, by way of its route. The index of
-    /// the step may be left out.
+    /// The setting of `[defaults]` from which a step takes this one, by way of its route. The index
+    /// of the step may be left out.
     pub(super) fn in_defaults_of_step(&self) -> Option<Self> {
         let is_index = |part: &String| part.bytes().all(|byte| byte.is_ascii_digit());
         let rest = match self.of_a_route()? {

@@ -158,8 +158,8 @@ impl Leaf for Scalar {
     const EXPECTED: &'static str = "a text, a whole number, `true` or `false`";
 
     fn from_value(value: &Value) -> Option<Self> {
-        // Whole numbers have one spelling in JSON. A fraction has several, so that its text could not
-        // be compared.
+        // Whole numbers have one spelling in JSON. A fraction has several, so that its text could
+        // not be compared.
         let literal = || {
             let boolean = value.to_bool().map(|boolean| boolean.to_string());
             boolean.or_else(|| value.to_i128().map(|number| number.to_string()))

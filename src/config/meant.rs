@@ -11,8 +11,8 @@ use super::quantity::{Size, number_and_unit, short};
 use super::url::READ_ALIKE;
 use crate::proxy::PathPattern;
 
-/// Says how a value is written that a person wrote in another way: `"30s"` for the number `30`, `3d`
-/// for `3 days`. What was expected tells what kind of value it is.
+/// Says how a value is written that a person wrote in another way: `"30s"` for the number `30`,
+/// `3d` for `3 days`. What was expected tells what kind of value it is.
 pub(super) fn meant_by(expected: &str, value: &Value) -> Option<String> {
     match value {
         Value::String(_, text) => meant_by_text(expected, text),

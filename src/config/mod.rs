@@ -8,8 +8,8 @@
 //!    between the parts of the name;
 //! 4. `--upstream` and other options, where there is no file.
 //!
-//! Tables are merged, lists are replaced. Then a route takes each setting that it does not have from
-//! its provider, and otherwise from `[defaults]`; a step takes it from its route.
+//! Tables are merged, lists are replaced. Then a route takes each setting that it does not have
+//! from its provider, and otherwise from `[defaults]`; a step takes it from its route.
 //!
 //! # From text to settings
 //!
@@ -22,10 +22,10 @@
 //! every setting once and collects every problem. Its result, [`Config`], is never invalid. `check`
 //! looks at it for what is allowed and still may not be meant: its findings.
 //!
-//! A setting stands in one file. `server`, `admin`, `stores`, `providers` and `routes` read
-//! the tables of these names; `shared_settings` reads what routes and `[defaults]` share, and `receiver`
-//! what a route and its steps share. To add a setting, read it there, and give it a built-in value in
-//! `config/onceward.toml`.
+//! A setting stands in one file. `server`, `admin`, `stores`, `providers` and `routes` read the
+//! tables of these names; `shared_settings` reads what routes and `[defaults]` share, and
+//! `receiver` what a route and its steps share. To add a setting, read it there, and give it a
+//! built-in value in `config/onceward.toml`.
 
 mod key;
 mod origin;
@@ -172,8 +172,8 @@ impl Sources {
 
     /// Every setting with its value and its origin.
     ///
-    /// Only sources that have been checked may be listed: what stands under an unknown name may be a
-    /// secret.
+    /// Only sources that have been checked may be listed: what stands under an unknown name may be
+    /// a secret.
     pub fn effective(&self) -> Vec<Effective> {
         effective::of(self)
     }

@@ -1,7 +1,7 @@
 //! What is wrong with a configuration.
 //!
-//! No text here comes from the error of a library. Those of figment, serde and toml show the value or
-//! the line, and either may hold a secret.
+//! No text here comes from the error of a library. Those of figment, serde and toml show the value
+//! or the line, and either may hold a secret.
 
 use std::fmt;
 

@@ -37,8 +37,8 @@ fn provider(table: &mut Table<'_, '_>, name: &str) -> Result<Provider, Reported>
     let signature = table.table("signature", signature::EXPECTED, signature);
     let handshakes = table.tables("handshakes", handshake);
     let facts = table.table("facts", A_TABLE, facts);
-    // The route that names the provider reads these settings as its own. They are read here as well,
-    // so that a mistake is found before a route names the provider.
+    // The route that names the provider reads these settings as its own. They are read here as
+    // well, so that a mistake is found before a route names the provider.
     let _: Result<_, Reported> =
         table.part(&OF_A_PROVIDER, |part| shared_settings(part, Scope::Provider));
     Ok(Provider {

@@ -37,8 +37,8 @@ impl FromText for Size {
     }
 }
 
-/// The largest size, which is 4 TiB on a machine with 64 bits. It is more than any memory, and sums of
-/// sizes do not overflow.
+/// The largest size, which is 4 TiB on a machine with 64 bits. It is more than any memory, and sums
+/// of sizes do not overflow.
 const LARGEST: Size = Size(usize::MAX >> 22);
 
 /// Divides a text behind its leading digits.

@@ -1,4 +1,5 @@
-//! The one pass over a configuration: every setting is read once, and everything wrong is collected.
+//! The one pass over a configuration: every setting is read once, and everything wrong is
+//! collected.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +16,8 @@ use super::sources::Sources;
 
 /// No value can be made of a setting, and that has been reported.
 ///
-/// Only a reader can make one, and only when it reports a problem. The exception are tables that may
-/// be incomplete: what they lack is no problem, and nobody uses their values.
+/// Only a reader can make one, and only when it reports a problem. The exception are tables that
+/// may be incomplete: what they lack is no problem, and nobody uses their values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reported(());
 
@@ -40,8 +41,8 @@ pub(super) struct Reader<'s> {
 /// What a reader has collected.
 pub(super) struct Collected {
     pub(super) problems: Problems,
-    /// The values of variables whose text was read as something else: as a number, a boolean, a list
-    /// or a table.
+    /// The values of variables whose text was read as something else: as a number, a boolean, a
+    /// list or a table.
     pub(super) typed: BTreeMap<Key, Value>,
 }
 

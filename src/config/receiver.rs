@@ -80,7 +80,8 @@ pub(super) fn receiver(
                 lease: lookup.timeout.saturating_add(LOOKUP_ROOM),
             }
         }
-        // Under `lookup`, only the steps of the route look up, or the routes that `[defaults]` are for.
+        // Under `lookup`, only the steps of the route look up, or the routes that `[defaults]` are
+        // for.
         (UncertainWord::Hold | UncertainWord::LookUp, _) => IfUncertain::Held,
     };
     Ok(ReceiverSettings {

@@ -68,8 +68,8 @@ pub(super) fn routes(
     Ok(settings)
 }
 
-/// What was read of a route. Its address stands apart, so that another mistake does not hide that two
-/// routes have the same one.
+/// What was read of a route. Its address stands apart, so that another mistake does not hide that
+/// two routes have the same one.
 struct RouteTable {
     address: Result<Address, Reported>,
     settings: Result<RouteSettings, Reported>,

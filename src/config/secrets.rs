@@ -103,7 +103,8 @@ fn from_variable(table: &mut Table<'_, '_>, name: &str) -> Result<Secret, Report
 }
 
 /// Whether a text reads as `STRIPE_WEBHOOK_SECRET` does: words in capitals, with a short number at
-/// the end of a word at most. A secret that a sender gives out has digits or small letters in between.
+/// the end of a word at most. A secret that a sender gives out has digits or small letters in
+/// between.
 fn is_plainly_a_name(name: &str) -> bool {
     const WORD_MAX: usize = 20;
     let is_word = |word: &str| {

@@ -22,8 +22,8 @@ const HEAD_BYTES_EXPECTED: &str = "a size from `8KiB` to `16MiB`";
 /// hyper makes room for the greatest number of lines with each head that it reads.
 const REQUEST_LINES: RangeInclusive<Count> = Count(16)..=Count(10_000);
 
-/// Room for the greatest number of lines is made for each answer, and a map of headers takes not many
-/// more.
+/// Room for the greatest number of lines is made for each answer, and a map of headers takes not
+/// many more.
 const ANSWER_LINES: RangeInclusive<Count> = Count(1)..=Count(10_000);
 
 /// The least memory for bodies is that of one request of the built-in greatest size.

@@ -79,7 +79,8 @@ pub(super) fn shared_settings(
 ) -> Result<SharedSettings, Reported> {
     let mode = table.setting("mode")?;
     let when_key_missing = table.setting("when_key_missing")?;
-    // A request that is not deduplicated goes to one upstream, so that the other steps would miss it.
+    // A request that is not deduplicated goes to one upstream, so that the other steps would miss
+    // it.
     if scope.has_steps() && mode != Mode::Enforce {
         table.wrong("mode", "`enforce`, where an event has several receivers", "another");
     }

@@ -9,8 +9,8 @@ use super::origin::Origin;
 pub(super) enum Found {
     /// Words of Onceward.
     Described(String),
-    /// A piece of what was written. It is not shown if it comes from a variable, whatever the setting
-    /// is: people put a secret into the wrong variable.
+    /// A piece of what was written. It is not shown if it comes from a variable, whatever the
+    /// setting is: people put a secret into the wrong variable.
     Quoted(String),
 }
 

@@ -7,7 +7,7 @@ use super::leaf::{FromText, Leaf};
 use super::reader::{Reader, Reported};
 use super::shown::Found;
 use super::table::{Entry, Table};
-use crate::provider::signature::{Mistake, OneOrMany, Settings, Written, keys_of};
+use crate::provider::signature::{Mistake, OneOrMany, Settings, SignatureTable, keys_of};
 
 /// What has to stand where a signature is described.
 pub(super) const EXPECTED: &str = "a table such as `{ scheme = \"hmac\", header = \"..\" }`";
@@ -27,11 +27,11 @@ pub(super) fn signature(table: &mut Table<'_, '_>) -> Result<Settings, Reported>
     })
 }
 
-fn written(table: &mut Table<'_, '_>) -> Result<Written, Reported> {
+fn written(table: &mut Table<'_, '_>) -> Result<SignatureTable, Reported> {
     let scheme = text(table, "scheme");
     // Each scheme takes a few of the settings of all schemes. Only those are proposed.
     let known = scheme.as_deref().and_then(keys_of);
-    let written = Written {
+    let written = SignatureTable {
         scheme,
         name: text(table, "name"),
         accept: table

@@ -15,7 +15,8 @@ use super::layer::Layer;
 use super::origin::Origin;
 use super::problem::{Problem, Problems};
 
-/// The file that documents every setting. The built-in values come from it, so that it cannot be wrong.
+/// The file that documents every setting. The built-in values come from it, so that it cannot be
+/// wrong.
 const REFERENCE: &str = include_str!("../../config/onceward.toml");
 
 /// The store that the reference chooses.
@@ -116,8 +117,8 @@ impl Sources {
         rest.iter().try_fold(self.built_in.get(first)?, |value, part| value.as_dict()?.get(part))
     }
 
-    /// The built-in value that stands in for a setting that cannot be read. A provider has some of the
-    /// settings of `[defaults]`.
+    /// The built-in value that stands in for a setting that cannot be read. A provider has some of
+    /// the settings of `[defaults]`.
     pub(super) fn stand_in(&self, key: &Key) -> Option<&Value> {
         match key.parts() {
             [providers, _, rest @ ..] if providers == "providers" => {
@@ -133,8 +134,8 @@ impl Sources {
         self.locate(key).0
     }
 
-    /// The origin of a setting, and the name that the setting has there. That of a route may stand at
-    /// its provider or in `[defaults]`.
+    /// The origin of a setting, and the name that the setting has there. That of a route may stand
+    /// at its provider or in `[defaults]`.
     pub(super) fn locate(&self, key: &Key) -> (Origin, Key) {
         // An item of a list that a variable holds as text has no value of its own in the tree. Its
         // origin is that of the text.

@@ -131,8 +131,8 @@ impl FromText for WhenEmptied {
     }
 }
 
-/// What every key in Redis begins with. Other characters could mean something in a pattern or a hash
-/// tag.
+/// What every key in Redis begins with. Other characters could mean something in a pattern or a
+/// hash tag.
 #[derive(Debug)]
 struct Prefix(String);
 

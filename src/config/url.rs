@@ -17,7 +17,8 @@ impl FromText for Host {
     const EXPECTED: &'static str = "a host without a port such as `hooks.example.com`";
 
     fn from_text(text: &str) -> Option<Self> {
-        // The host of a request is compared without its trailing dot, so that one here would never match.
+        // The host of a request is compared without its trailing dot, so that one here would never
+        // match.
         let host = proxy::canonical_host(text).ok().filter(|_| !text.ends_with('.'));
         host.map(|host| Self(host.into_owned()))
     }
@@ -112,8 +113,8 @@ fn parts(text: &str) -> Option<(Scheme, Authority, String)> {
     whole.then(|| (scheme, authority, uri.path().to_owned()))
 }
 
-/// Whether the authority is a host, or a host and a port that exists. `Authority` also takes `host:`
-/// and `host:99999`.
+/// Whether the authority is a host, or a host and a port that exists. `Authority` also takes
+/// `host:` and `host:99999`.
 fn is_reachable(authority: &Authority) -> bool {
     let host = authority.host();
     let port = authority.as_str().strip_prefix(host);

@@ -69,8 +69,8 @@ parsed!(
      fragment, with `{key}`, `{operation}` and `{event_id}` in path and query alone"
 );
 
-/// A header that Onceward adds to the request for the upstream. The sender chooses its value, so that
-/// it must not be one that frames or routes the request.
+/// A header that Onceward adds to the request for the upstream. The sender chooses its value, so
+/// that it must not be one that frames or routes the request.
 #[derive(Debug)]
 pub(super) struct AddedHeader(pub(super) HeaderName);
 

@@ -2,7 +2,7 @@
 
 use super::leaf::FromText;
 use crate::idempotency::{Remember, WhenStoreFails};
-use crate::provider::Letters;
+use crate::provider::Alphabet;
 use crate::proxy::{Mode, RefusalBody, WhenKeyMissing};
 use crate::store::embedded::Durability;
 
@@ -66,4 +66,4 @@ words!(
 words!(Remember, "`retention` or `in-flight`", "retention" => Retention, "in-flight" => InFlight);
 words!(WhenStoreFails, "`refuse` or `forward`", "refuse" => Refuse, "forward" => Forward);
 words!(Durability, "`sync` or `os`", "sync" => Sync, "os" => Os);
-words!(Letters, "`hex` or `url-safe`", "hex" => Hex, "url-safe" => UrlSafe);
+words!(Alphabet, "`hex` or `url-safe`", "hex" => Hex, "url-safe" => UrlSafe);

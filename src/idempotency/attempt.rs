@@ -19,8 +19,9 @@ pub(super) struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Makes the attempt at the route's receiver, or at those of its steps. If the sender has waited
-    /// for `answer_within`, it is told that the attempt is in flight, and the attempt goes on.
+    /// Makes the attempt at the route's receiver, or at those of its steps. If the sender has
+    /// waited for `answer_within`, it is told that the attempt is in flight, and the attempt goes
+    /// on.
     pub(super) async fn run(self) {
         let Context { executor, handler, reply } = self.context;
         let _counted = executor.metrics.in_flight_guard();

@@ -101,8 +101,8 @@ impl Executor {
         self.running.wait().await;
     }
 
-    /// Ends the attempts that are in flight. Those that may have reached their upstream are recorded
-    /// as uncertain; [`Executor::finish`] waits for that.
+    /// Ends the attempts that are in flight. Those that may have reached their upstream are
+    /// recorded as uncertain; [`Executor::finish`] waits for that.
     pub fn abort(&self) {
         self.stop.cancel();
     }

@@ -49,8 +49,8 @@ impl Lease {
         let mut pause = third;
         loop {
             sleep(pause).await;
-            // A process that wakes up from a pause after its lease has lost it: the store has made the
-            // operation uncertain, or has granted it anew.
+            // A process that wakes up from a pause after its lease has lost it: the store has made
+            // the operation uncertain, or has granted it anew.
             if self.left().is_zero() || self.given_up.load(Ordering::Relaxed) {
                 break;
             }

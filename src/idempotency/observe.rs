@@ -1,5 +1,5 @@
-//! Routes that only observe: every copy is forwarded, and the log and the metrics say what the route
-//! would have done with it.
+//! Routes that only observe: every copy is forwarded, and the log and the metrics say what the
+//! route would have done with it.
 
 use std::sync::Arc;
 

@@ -46,7 +46,8 @@ impl PendingReply {
     pub(super) fn send(&self, disposition: Disposition) {
         if let Some(sender) = self.take() {
             let disposition = if self.passing { disposition.passed() } else { disposition };
-            // If the sender has hung up, nobody gets the answer. The outcome is recorded all the same.
+            // If the sender has hung up, nobody gets the answer. The outcome is recorded all the
+            // same.
             let _gone = sender.send(disposition);
         }
     }

@@ -19,9 +19,9 @@ pub(super) struct Recording<'a> {
 }
 
 impl Recording<'_> {
-    /// Records an outcome, and then gives the sender its answer, unless `forwarded` is none: then it
-    /// has one already. If the store cannot record the outcome, the sender waits until the end that
-    /// the lease has now, and recording goes on without it.
+    /// Records an outcome, and then gives the sender its answer, unless `forwarded` is none: then
+    /// it has one already. If the store cannot record the outcome, the sender waits until the end
+    /// that the lease has now, and recording goes on without it.
     pub(super) async fn run(self, ending: Ending, mut forwarded: Option<Forwarded>) {
         let Self { context: context @ Context { executor, handler, reply }, claim } = self;
         let lease = claim.lease();

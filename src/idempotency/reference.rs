@@ -18,9 +18,9 @@ pub enum Reference {
 }
 
 impl Reference {
-    /// Reads the reference. None if the answer has none, or if it is blank, too long, or not one text
-    /// or number. That is never an error: the outcome does not depend on it. `body` is none if the
-    /// body is not kept.
+    /// Reads the reference. None if the answer has none, or if it is blank, too long, or not one
+    /// text or number. That is never an error: the outcome does not depend on it. `body` is none if
+    /// the body is not kept.
     pub(super) fn read(&self, headers: &HeaderMap, body: Option<&[u8]>) -> Option<String> {
         let text = match self {
             Self::Header(name) => headers.get(name)?.to_str().ok()?.to_owned(),

@@ -96,8 +96,8 @@ impl Wait<'_> {
         self.context.claim(self.keyed, options).await
     }
 
-    /// Refuses a copy beyond `waiters_max`, if the attempt is still in flight. The second claim notes
-    /// in the record that a copy was refused; the first one was that of a copy that waits.
+    /// Refuses a copy beyond `waiters_max`, if the attempt is still in flight. The second claim
+    /// notes in the record that a copy was refused; the first one was that of a copy that waits.
     async fn refuse(&self, attempt: u32) -> Result<ClaimResult, store::Error> {
         let Context { executor, handler, .. } = self.context;
         executor.metrics.limit_reached(Limit::Waiters);

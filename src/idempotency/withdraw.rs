@@ -15,8 +15,8 @@ use crate::operation::{ClaimId, Durations, OperationId};
 use crate::store::{Error, Store, StoreExt as _};
 use crate::telemetry::{Limit, Metrics, chain};
 
-/// How many claims may be withdrawn at a time. Beyond that, new claims fail without a call: the store
-/// is down.
+/// How many claims may be withdrawn at a time. Beyond that, new claims fail without a call: the
+/// store is down.
 const WITHDRAWALS_MAX: usize = 10_000;
 
 /// The pause between two tries to withdraw a claim.

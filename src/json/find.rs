@@ -17,8 +17,8 @@ pub(crate) enum Found<'b> {
     Values(Vec<&'b str>),
     /// Some items of the array have the value, and some do not.
     InSomeItems,
-    /// A member on the way occurs twice. RFC 8259, 4 leaves it open which one counts, so the upstream
-    /// may read another one than we do.
+    /// A member on the way occurs twice. RFC 8259, 4 leaves it open which one counts, so the
+    /// upstream may read another one than we do.
     Ambiguous,
     /// The array of `*` has too many items.
     TooMany,

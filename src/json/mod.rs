@@ -1,9 +1,9 @@
 //! Reads single members of a JSON text without building a tree.
 //!
-//! A tree loses what the identity of an event needs: the digits of long numbers, and the fact that a
-//! member occurs twice. Here a value that is found is a slice of the text itself. Values on the way
-//! are read; all others are skipped without recursion, so the nesting of a hostile body costs one
-//! byte per level and no stack.
+//! A tree loses what the identity of an event needs: the digits of long numbers, and the fact that
+//! a member occurs twice. Here a value that is found is a slice of the text itself. Values on the
+//! way are read; all others are skipped without recursion, so the nesting of a hostile body costs
+//! one byte per level and no stack.
 //!
 //! All readers are equally strict: `text.rs` alone decides whether a body is JSON.
 //!

@@ -23,8 +23,8 @@ pub(super) enum Token {
 /// Why a text is not a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PointerError {
-    /// A pointer must name a member. RFC 6901 has the empty pointer for the whole document; as a key
-    /// or an event id that would be a mistake.
+    /// A pointer must name a member. RFC 6901 has the empty pointer for the whole document; as a
+    /// key or an event id that would be a mistake.
     #[error("expected `/` and the name of a member")]
     NoSlash,
     /// `~` occurs only in `~0` and `~1` (RFC 6901, 3).

@@ -1,5 +1,5 @@
-//! Picks members and items from one level of a JSON text, as serde seeds. Each value is picked as it
-//! is written.
+//! Picks members and items from one level of a JSON text, as serde seeds. Each value is picked as
+//! it is written.
 
 use std::fmt;
 
@@ -66,8 +66,8 @@ impl<'b> Visitor<'b> for Member<'_> {
 
 /// Compares a member's name after its escapes are decoded.
 ///
-/// It compares bytes. A name with an escape that stands for no character, such as `\ud800`, does not
-/// match, and must not make the other members unreadable.
+/// It compares bytes. A name with an escape that stands for no character, such as `\ud800`, does
+/// not match, and must not make the other members unreadable.
 struct NameMatch<'n>(&'n str);
 
 impl<'b> DeserializeSeed<'b> for NameMatch<'_> {

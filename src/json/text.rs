@@ -1,8 +1,8 @@
 //! Decides whether a body is one JSON text, for every reader.
 //!
-//! A tree of `serde_json` is stricter: it refuses more than 128 levels, numbers beyond a double, and
-//! escapes that stand for no character. All of these are valid JSON (RFC 8259), and a sender may use
-//! them in members that nobody reads here. So only the grammar counts.
+//! A tree of `serde_json` is stricter: it refuses more than 128 levels, numbers beyond a double,
+//! and escapes that stand for no character. All of these are valid JSON (RFC 8259), and a sender
+//! may use them in members that nobody reads here. So only the grammar counts.
 
 use serde::de::IgnoredAny;
 
@@ -15,8 +15,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The text of a body that is JSON in UTF-8, without a byte order mark.
 ///
 /// Escapes that stand for no character and numbers of any size are allowed; only a reader of that
-/// value may find fault with them. `NaN`, control characters in a string, and anything after the value
-/// are not JSON.
+/// value may find fault with them. `NaN`, control characters in a string, and anything after the
+/// value are not JSON.
 pub(crate) fn json(body: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(strip_byte_order_mark(body)).ok()?;
     // `IgnoredAny` checks the grammar, and skips values without recursion.

@@ -20,8 +20,8 @@ use crate::telemetry::{Limit, Metrics};
 
 /// How many connections the kernel queues until they are accepted.
 const BACKLOG: u32 = 1024;
-/// How long nothing is accepted after an error of the kernel. Mostly all file descriptors are in use
-/// then, and accepting again at once would only spin.
+/// How long nothing is accepted after an error of the kernel. Mostly all file descriptors are in
+/// use then, and accepting again at once would only spin.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
 
 /// A bound address. Connections to it wait in the kernel until [`Listener::serve`] takes them.
@@ -94,8 +94,8 @@ impl Listener {
     /// Binds an address. Fails if it is in use, or is not an address of this machine.
     pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Self> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        // Without it a restart fails for about a minute, while connections of the process before are
-        // in TIME-WAIT.
+        // Without it a restart fails for about a minute, while connections of the process before
+        // are in TIME-WAIT.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         Ok(Self { listener: socket.listen(BACKLOG)?, limits })
@@ -106,8 +106,8 @@ impl Listener {
         self.listener.local_addr()
     }
 
-    /// Serves until it is told to stop, and then until every connection has ended or the time for that
-    /// is over. Dropping the future drops all connections.
+    /// Serves until it is told to stop, and then until every connection has ended or the time for
+    /// that is over. Dropping the future drops all connections.
     pub async fn serve<S: Service>(self, service: S, shutdown: Shutdown, resources: Resources) {
         let places = Arc::new(ConnectionPlaces::new(&self.limits, &resources.metrics));
         let context = Arc::new(ServerContext::new(&self.limits, shutdown, &resources));
@@ -116,8 +116,8 @@ impl Listener {
             tokio::select! {
                 biased;
                 within = context.shutdown().stopping() => break within,
-                // Ended tasks are removed from the set. A panic in one has been logged, and must not end
-                // the listener.
+                // Ended tasks are removed from the set. A panic in one has been logged, and must
+                // not end the listener.
                 () = next_ended(&mut connections) => {}
                 (stream, peer, place) = self.accept(&places) => {
                     let served = connection::serve(Arc::clone(&context), stream, peer, service.clone());
@@ -143,8 +143,8 @@ impl Listener {
         &self,
         places: &Arc<ConnectionPlaces>,
     ) -> (TcpStream, SocketAddr, ConnectionPlace) {
-        // The permit comes first: a connection that cannot be served yet stays in the kernel's queue,
-        // where it costs nothing here.
+        // The permit comes first: a connection that cannot be served yet stays in the kernel's
+        // queue, where it costs nothing here.
         let mut permit = free_place(places).await;
         let (stream, peer, place) = loop {
             match self.listener.accept().await {
@@ -179,8 +179,8 @@ async fn free_place(places: &ConnectionPlaces) -> OwnedSemaphorePermit {
     }
 }
 
-/// Waits until a connection has ended, and for ever if there is none. An empty `JoinSet` is ready at
-/// once, and the loop would spin.
+/// Waits until a connection has ended, and for ever if there is none. An empty `JoinSet` is ready
+/// at once, and the loop would spin.
 async fn next_ended(connections: &mut JoinSet<()>) {
     if connections.join_next().await.is_none() {
         future::pending::<()>().await;

@@ -31,8 +31,8 @@ const STREAMS_MAX: u32 = 100;
 /// The most streams that the peer has reset before they were served. A peer that opens and resets
 /// streams quickly makes work without limit (CVE-2023-44487, "rapid reset").
 const PENDING_RESETS_MAX: usize = 20;
-/// The most streams that h2 has reset because of an error of the peer. A peer can provoke such resets
-/// to the same effect (CVE-2025-8671).
+/// The most streams that h2 has reset because of an error of the peer. A peer can provoke such
+/// resets to the same effect (CVE-2025-8671).
 const ERROR_RESETS_MAX: usize = 128;
 /// How much a peer may send ahead of what was read: on one stream, and on all of a connection.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
@@ -58,8 +58,8 @@ impl ServerContext {
         http1
             // The timer does this. hyper's own would also count the time between two requests.
             .header_read_timeout(None)
-            // A sender may close its sending side behind a complete request (RFC 9112, 9.6). Without
-            // this hyper drops such a request unserved.
+            // A sender may close its sending side behind a complete request (RFC 9112, 9.6).
+            // Without this hyper drops such a request unserved.
             .half_close(true)
             .max_header_size(limits.header_bytes_max)
             .max_headers(limits.header_lines_max)
@@ -188,8 +188,8 @@ where
     Ok(connection.await?)
 }
 
-/// Waits until an HTTP/2 connection should take no more requests. A connection that was accepted while
-/// the listener drains gets to send its first request.
+/// Waits until an HTTP/2 connection should take no more requests. A connection that was accepted
+/// while the listener drains gets to send its first request.
 async fn time_for_goaway(shutdown: &Shutdown, timer: &ConnectionTimer) {
     let drained = async {
         shutdown.draining().await;
@@ -210,8 +210,8 @@ fn answer<S: Service>(
     active: ActiveRequest,
 ) -> impl Future<Output = Result<Response<TimedBody<S::Body>>, Infallible>> + Send + use<S> {
     request.extensions_mut().insert(Peer(peer));
-    // The head is checked here and not in the future. On HTTP/2 hyper spawns the future: heads that are
-    // to be refused would stay in memory until their tasks run.
+    // The head is checked here and not in the future. On HTTP/2 hyper spawns the future: heads that
+    // are to be refused would stay in memory until their tasks run.
     let answer = match head_limits.admit(&mut request) {
         Ok(()) => Ok(service.call(request)),
         Err(refusal) => {

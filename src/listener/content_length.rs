@@ -1,8 +1,8 @@
 //! Finds a `Content-Length` that is larger than hyper can hold.
 //!
-//! hyper refuses such a request itself. It answers 431, as for a head that is too large, if the number
-//! is one of the two largest of 64 bits, and 400 if it is larger still. The sender should read that
-//! its body is too large.
+//! hyper refuses such a request itself. It answers 431, as for a head that is too large, if the
+//! number is one of the two largest of 64 bits, and 400 if it is larger still. The sender should
+//! read that its body is too large.
 
 /// A `Content-Length` line with a valid number is shorter than this.
 const LINE_BYTES_MAX: usize = 64;

@@ -37,8 +37,8 @@ pub(super) struct HeadLimits {
     counters: RouteMetrics,
 }
 
-/// The memory of a request's head. It is an extension of the request. Code that keeps the head beyond
-/// the request takes it.
+/// The memory of a request's head. It is an extension of the request. Code that keeps the head
+/// beyond the request takes it.
 #[derive(Debug, Clone)]
 pub struct HeadMemory(Arc<Mutex<Option<Reserved>>>);
 
@@ -64,16 +64,16 @@ impl HeadLimits {
     /// How much of a head h2 may decode on HTTP/2, by its own way of counting.
     ///
     /// h2 refuses a larger head itself, without a body. So it gets a limit above ours: a head in
-    /// between reaches [`HeadLimits::admit`], and its sender gets an answer that says why. The margin is
-    /// what is read behind a refusal on HTTP/1.
+    /// between reaches [`HeadLimits::admit`], and its sender gets an answer that says why. The
+    /// margin is what is read behind a refusal on HTTP/1.
     pub(super) const fn list_bytes_max(&self) -> usize {
         let fields = self.lines_max.saturating_add(PSEUDO_FIELDS);
         let beyond = LINGER_BYTES_MAX.saturating_add(fields.saturating_mul(HTTP2_FIELD_BYTES));
         self.bytes_max.saturating_add(beyond)
     }
 
-    /// How many bytes are in memory for a head of which `bytes` bytes have arrived: the buffer that it
-    /// is read into, and what is parsed from it.
+    /// How many bytes are in memory for a head of which `bytes` bytes have arrived: the buffer that
+    /// it is read into, and what is parsed from it.
     pub(super) const fn memory_of_partial(bytes: usize) -> usize {
         BUFFER_BYTES.saturating_add(bytes.saturating_mul(2))
     }
@@ -152,8 +152,8 @@ pub fn header_map_bytes(headers: &HeaderMap) -> usize {
     headers.capacity() * FIELD_BYTES + further_values * FURTHER_VALUE_BYTES
 }
 
-/// The length of a head as it would be on HTTP/1.1: the request line, one line for each value, and an
-/// empty line.
+/// The length of a head as it would be on HTTP/1.1: the request line, one line for each value, and
+/// an empty line.
 fn bytes<B>(request: &Request<B>) -> usize {
     let method = request.method().as_str().len();
     let target = request.uri().path_and_query().map_or(1, |target| target.as_str().len());

@@ -5,9 +5,9 @@
 //! they count the time between two requests as part of a head, and they do not see a reader that
 //! stalls.
 //!
-//! hyper and h2 refuse some requests themselves, without a body that says why. So the stream between
-//! them and the socket watches the bytes: on HTTP/1 it replaces such an answer by one that gives the
-//! reason, and on HTTP/2 it counts and logs what h2 refused.
+//! hyper and h2 refuse some requests themselves, without a body that says why. So the stream
+//! between them and the socket watches the bytes: on HTTP/1 it replaces such an answer by one that
+//! gives the reason, and on HTTP/2 it counts and logs what h2 refused.
 //!
 //! | file | what it does |
 //! | --- | --- |

@@ -1,5 +1,5 @@
-//! Answers to requests that no service sees: hyper or h2 cannot read them, or there is no memory for
-//! them.
+//! Answers to requests that no service sees: hyper or h2 cannot read them, or there is no memory
+//! for them.
 
 use std::fmt::Write as _;
 
@@ -28,8 +28,8 @@ pub(super) enum EarlyRefusal {
 }
 
 impl EarlyRefusal {
-    /// What hyper means by the status of an answer of its own. `exceeded` is the limit that a head of
-    /// this size exceeds.
+    /// What hyper means by the status of an answer of its own. `exceeded` is the limit that a head
+    /// of this size exceeds.
     pub(super) fn of_status(status: &[u8], exceeded: Limit) -> Self {
         match status {
             b"431" => Self::HeadTooLarge(exceeded),
@@ -41,7 +41,8 @@ impl EarlyRefusal {
     pub(super) const fn status(self) -> StatusCode {
         match self {
             Self::Malformed => StatusCode::BAD_REQUEST,
-            // Not 414: the limits of a head are about its whole size, and the target is a part of it.
+            // Not 414: the limits of a head are about its whole size, and the target is a part of
+            // it.
             Self::HeadTooLarge(_) | Self::TargetTooLong => {
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
             }
@@ -79,8 +80,8 @@ impl EarlyRefusal {
         }
     }
 
-    /// The problem document (RFC 9457). It is formatted by hand, because no text in it has a character
-    /// that JSON escapes.
+    /// The problem document (RFC 9457). It is formatted by hand, because no text in it has a
+    /// character that JSON escapes.
     fn problem(self) -> String {
         let code = self.code();
         let title = self.title();
@@ -99,8 +100,8 @@ impl EarlyRefusal {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, PROBLEM);
         headers.insert(DISPOSITION, HeaderValue::from_static("refused"));
-        // Nothing was forwarded, and the overload may pass at once. A sender that honours the header
-        // need not wait for its own, longer schedule.
+        // Nothing was forwarded, and the overload may pass at once. A sender that honours the
+        // header need not wait for its own, longer schedule.
         if self == Self::Overloaded {
             headers.insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
         }

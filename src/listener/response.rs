@@ -9,8 +9,8 @@ use http_body::{Body, Frame, SizeHint};
 
 use super::timer::{ConnectionTimer, StartTime};
 
-/// The largest chunk of an answer that h2 gets at a time. Bytes that h2 has taken count as read by the
-/// peer, as do bytes in the kernel's buffer on HTTP/1; small chunks keep that error small.
+/// The largest chunk of an answer that h2 gets at a time. Bytes that h2 has taken count as read by
+/// the peer, as do bytes in the kernel's buffer on HTTP/1; small chunks keep that error small.
 const CHUNK_BYTES_MAX: usize = 16 * 1024;
 
 /// A request that is being served, from the end of its head until this is dropped.
@@ -92,7 +92,8 @@ impl<B: Body<Data = Bytes> + Unpin> TimedBody<B> {
         context: &mut Context<'_>,
         stall: &StartTime,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        // h2 asks for a chunk only when the peer's window has room for it. So the one before was taken.
+        // h2 asks for a chunk only when the peer's window has room for it. So the one before was
+        // taken.
         ConnectionTimer::chunk_taken(stall);
         if self.rest.is_empty() {
             let frame = ready!(self.poll_body(context));

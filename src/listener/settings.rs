@@ -9,8 +9,8 @@ use ipnet::IpNet;
 use crate::budget::{Budget, Share};
 use crate::telemetry::Metrics;
 
-/// How many bytes a peer may still write after the last answer. They are read and discarded, so that
-/// it gets to see the answer.
+/// How many bytes a peer may still write after the last answer. They are read and discarded, so
+/// that it gets to see the answer.
 pub(super) const LINGER_BYTES_MAX: usize = 1024 * 1024;
 
 /// What one listener allows its peers.
@@ -20,8 +20,8 @@ pub struct Limits {
     pub connections_max: usize,
     /// The share of the connections that one peer may have.
     pub per_peer_max: Share,
-    /// Peers that forward for many senders, such as a load balancer. `per_peer_max` does not apply to
-    /// them.
+    /// Peers that forward for many senders, such as a load balancer. `per_peer_max` does not apply
+    /// to them.
     pub trusted_proxies: Vec<IpNet>,
     /// The most bytes of a request's head.
     pub header_bytes_max: usize,

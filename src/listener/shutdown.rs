@@ -14,18 +14,19 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// From now on every answer is the last one of its connection. New connections are still accepted,
-    /// because load balancers go on sending for a while.
+    /// From now on every answer is the last one of its connection. New connections are still
+    /// accepted, because load balancers go on sending for a while.
     ///
-    /// An idle HTTP/1 connection stays open until its next answer: a request could be on its way when
-    /// it is closed, and would be lost. HTTP/2 has GOAWAY, which names the last stream that was
-    /// processed (RFC 9113, 6.8), so it is sent at once.
+    /// An idle HTTP/1 connection stays open until its next answer: a request could be on its way
+    /// when it is closed, and would be lost. HTTP/2 has GOAWAY, which names the last stream that
+    /// was processed (RFC 9113, 6.8), so it is sent at once.
     pub fn drain(&self) {
         self.drain.cancel();
     }
 
-    /// Accepts no more connections, closes idle ones, and lets the others finish. Connections that are
-    /// still open after `within` are dropped. If this is called again, the first `within` counts.
+    /// Accepts no more connections, closes idle ones, and lets the others finish. Connections that
+    /// are still open after `within` are dropped. If this is called again, the first `within`
+    /// counts.
     pub fn stop(&self, within: Duration) {
         self.within.get_or_init(|| within);
         self.drain.cancel();

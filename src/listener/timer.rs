@@ -1,8 +1,8 @@
 //! The time limits of one connection.
 //!
-//! The connection notes only what happens, with one atomic write at each change, and wakes nobody. It
-//! does not have to: a limit that begins to run now ends no sooner than the shortest limit from now,
-//! so it is enough to look again by then.
+//! The connection notes only what happens, with one atomic write at each change, and wakes nobody.
+//! It does not have to: a limit that begins to run now ends no sooner than the shortest limit from
+//! now, so it is enough to look again by then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -151,7 +151,8 @@ impl ConnectionTimer {
         }
     }
 
-    /// Whether the connection was idle when we decided to close it, so that the peer reads no answer.
+    /// Whether the connection was idle when we decided to close it, so that the peer reads no
+    /// answer.
     pub(super) fn closed_idle(&self) -> bool {
         self.closed_idle.load(Ordering::Relaxed)
     }
@@ -188,8 +189,8 @@ impl ConnectionTimer {
     pub(super) fn request_ended(&self) {
         self.idle.set(self.accepted.elapsed());
         self.answers_ended.fetch_add(1, Ordering::Relaxed);
-        // Last and with `AcqRel`: a thread that sees that nothing is served also sees the two writes
-        // above, so it does not compute the idle time from an old value.
+        // Last and with `AcqRel`: a thread that sees that nothing is served also sees the two
+        // writes above, so it does not compute the idle time from an old value.
         if self.serving.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.none_served.wake();
         }
@@ -204,8 +205,8 @@ impl ConnectionTimer {
 
     /// Notes that a byte of a head has arrived.
     pub(super) fn head_began(&self) {
-        // The first head is timed from the accept. And while a request is served, the byte may as well
-        // belong to its body.
+        // The first head is timed from the accept. And while a request is served, the byte may as
+        // well belong to its body.
         let is_waiting = self.requests() > 0 && !self.head.is_set();
         if is_waiting && !self.is_serving() {
             self.head.set(self.accepted.elapsed());
@@ -274,7 +275,8 @@ impl ConnectionTimer {
         }
         let idle = self.idle.get().unwrap_or_default();
         Some(match self.head.get() {
-            // A pipelined head may have begun while another request was served. That time does not count.
+            // A pipelined head may have begun while another request was served. That time does not
+            // count.
             Some(head) => {
                 (self.accepted + head.max(idle) + self.timeouts.header, Limit::HeaderTimeout)
             }

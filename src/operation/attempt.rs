@@ -72,8 +72,8 @@ pub enum Reason {
     /// The head of the answer is longer than `answer_header_bytes_max`, or has more lines than
     /// `answer_header_lines_max`.
     AnswerHeadTooLarge,
-    /// It is not clear where the answer ends: it has a transfer coding beside `chunked`, or a length
-    /// that is no number or contradicts another one.
+    /// It is not clear where the answer ends: it has a transfer coding beside `chunked`, or a
+    /// length that is no number or contradicts another one.
     AnswerLengthUnclear,
     /// The chunks of the answer's body could not be read.
     AnswerBodyMalformed,
@@ -173,8 +173,8 @@ impl Attempt {
         }
     }
 
-    /// Whether a byte of the request was sent. None if that is not known: the attempt has not ended,
-    /// or its process ended without a report.
+    /// Whether a byte of the request was sent. None if that is not known: the attempt has not
+    /// ended, or its process ended without a report.
     pub fn was_sent(&self) -> Option<bool> {
         // Nobody has reported the end of an attempt whose lease ran out or whose process has ended.
         match (self.sent, self.outcome, self.reason) {

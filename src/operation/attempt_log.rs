@@ -82,8 +82,8 @@ impl AttemptLog {
         self.total
     }
 
-    /// The highest number of an attempt; 0 before the first. An attempt that is logged late does not
-    /// lower it.
+    /// The highest number of an attempt; 0 before the first. An attempt that is logged late does
+    /// not lower it.
     pub const fn latest_number(&self) -> u32 {
         self.latest
     }

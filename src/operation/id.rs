@@ -27,8 +27,8 @@ pub struct OperationIdParts<'a> {
     pub route: &'a str,
     /// HTTP method.
     pub method: &'a str,
-    /// The path in its normal form, on a prefix route. None on a route with an exact path, where the
-    /// route's name says as much.
+    /// The path in its normal form, on a prefix route. None on a route with an exact path, where
+    /// the route's name says as much.
     pub path: Option<&'a str>,
     /// The values that each of the route's `scope` selectors found; none for an optional value that
     /// is absent.

@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 /// How many bytes of text are kept of a key.
 const KEPT_BYTES_MAX: usize = 1024;
 
-/// The longest part, in bytes, that is kept as text although operations are searched by it. A longer
-/// one always has a digest of its own, whatever the other parts are, and is found by that.
+/// The longest part, in bytes, that is kept as text although operations are searched by it. A
+/// longer one always has a digest of its own, whatever the other parts are, and is found by that.
 const SEARCHED_BYTES_MAX: usize = KEPT_BYTES_MAX / 2;
 
 /// The longest part of a key, in characters, that is logged. Anybody can send a long one.
@@ -54,7 +54,8 @@ impl Key {
     ///
     /// Headers and digests are kept as they are. The parts of an event are kept as [`KeyPart`]
     /// displays them, which tells the number 5 from the text `5`. A long source and a long id are
-    /// each replaced by a digest. If all parts together are long, one digest replaces the last ones.
+    /// each replaced by a digest. If all parts together are long, one digest replaces the last
+    /// ones.
     pub fn of(from: KeyKind, parts: &[&[KeyPart<'_>]]) -> Self {
         let shown = |part: &KeyPart<'_>| match from {
             KeyKind::Header | KeyKind::Body => part.as_str().to_owned(),
@@ -87,8 +88,8 @@ impl Key {
         Self { from, parts: kept }
     }
 
-    /// The part by which an operation is searched: a header's value, an event's id (the first one of
-    /// a batch) or a body's digest. A text and a number with the same digits are the same here.
+    /// The part by which an operation is searched: a header's value, an event's id (the first one
+    /// of a batch) or a body's digest. A text and a number with the same digits are the same here.
     pub fn searched(&self) -> Option<Cow<'_, str>> {
         let part = match self.from {
             KeyKind::Header | KeyKind::Body => return self.parts.first().map(Into::into),
@@ -98,8 +99,8 @@ impl Key {
         Some(Self::unquoted(part))
     }
 
-    /// The value of [`Key::searched`] for a header's value, an event's id or a body's digest that an
-    /// operator typed. It may be in quotes, because a list of operations shows it so.
+    /// The value of [`Key::searched`] for a header's value, an event's id or a body's digest that
+    /// an operator typed. It may be in quotes, because a list of operations shows it so.
     pub fn searchable(text: &str) -> Cow<'_, str> {
         let text = Self::unquoted(text);
         match digest_if_long(&text) {

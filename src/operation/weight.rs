@@ -1,5 +1,5 @@
-//! How much memory an operation takes, approximately. Caches and queues of operations are bounded in
-//! bytes.
+//! How much memory an operation takes, approximately. Caches and queues of operations are bounded
+//! in bytes.
 
 use super::{Attempt, Decision, Operation, State};
 

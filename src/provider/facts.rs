@@ -1,4 +1,4 @@
-//! What is known of a sender beside how its events are told apart.
+//! The facts about a sender: how it reacts to answers, how long it waits and tries again.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -8,57 +8,59 @@ use http::StatusCode;
 
 use super::secret_shape::SecretShape;
 
-/// What a sender does, as far as it is known. Sentences are for people, the rest is for `check`.
+/// The facts about a sender, as far as they are known. Texts are for people; `onceward check`
+/// compares the rest with a route.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// Which answers it takes as "done".
+    /// The answers after which an event is done.
     pub success: Option<String>,
-    /// How long it waits for an answer.
+    /// How long the sender waits for an answer.
     pub patience: Option<Duration>,
-    /// What it does when an answer fails.
+    /// What the sender does after another answer.
     pub on_failure: Option<String>,
-    /// For how long it tries again by itself.
+    /// For how long after the first delivery the sender tries again by itself.
     pub retry_window: Option<Duration>,
-    /// Whether each retry is known to have a timestamp and a signature of its own.
+    /// Whether each retry is known to have a new timestamp and signature.
     pub signed_anew: bool,
-    /// The statuses after which it tries again; none: not known; no items: it never does.
+    /// The statuses after which the sender tries again. None: they are not known. Empty: it never
+    /// does.
     pub retried: Option<Vec<RangeInclusive<u16>>>,
-    /// Those among them after which it does not.
+    /// The exceptions among them.
     pub not_retried: Vec<RangeInclusive<u16>>,
-    /// The 5xx after which it gives the event up; none: those that it does not retry, if that is
-    /// known.
+    /// The 5xx after which the sender gives the event up. None: every 5xx after which it does not
+    /// try again, if those are known.
     pub final_statuses: Option<Vec<RangeInclusive<u16>>>,
-    /// How a person has an event sent again.
+    /// How a person can have an event sent again.
     pub resend: Option<String>,
-    /// For how long a person can.
+    /// For how long after the event a person can do that.
     pub resend_window: Option<Duration>,
-    /// After what it stops sending altogether.
+    /// After what the sender stops sending any event.
     pub disabled_after: Option<String>,
-    /// Its largest body.
+    /// The size of its largest body, in bytes.
     pub largest_event_bytes: Option<usize>,
-    /// How it puts several events into one request.
+    /// How the sender puts several events into one request.
     pub batch: Option<String>,
-    /// Where its secret is found.
+    /// Where an operator finds the secret.
     pub secret: Option<String>,
-    /// What its secrets look like.
+    /// The shape of its secrets.
     pub secret_shape: SecretShape,
-    /// What stands where one may look for the event's id, and what it names instead.
+    /// Selectors that look like the id of an event and are not, each with what it names instead.
     pub not_the_event: BTreeMap<String, String>,
-    /// What else is worth knowing.
+    /// Other things that an operator should know.
     pub notes: Vec<String>,
-    /// What of all this is not confirmed by the sender.
+    /// The facts that no page or library of the sender confirms.
     pub unconfirmed: Vec<String>,
 }
 
 impl Facts {
-    /// Whether it tries again after this status; none: not known.
+    /// Whether the sender tries again after this status. None: that is not known.
     pub fn retries_after(&self, status: u16) -> Option<bool> {
         let among = |ranges: &[RangeInclusive<u16>]| ranges.iter().any(|it| it.contains(&status));
         let retried = self.retried.as_deref()?;
         Some(among(retried) && !among(&self.not_retried))
     }
 
-    /// Whether it gives the event up after this status; none: not known.
+    /// Whether the sender gives an event up after this status. None: that is not known.
     pub fn is_final(&self, status: StatusCode) -> Option<bool> {
         let status = status.as_u16();
         match &self.final_statuses {
@@ -67,7 +69,7 @@ impl Facts {
         }
     }
 
-    /// Whether it is known to send nothing again by itself.
+    /// Whether the sender is known never to try again by itself.
     pub fn never_retries(&self) -> bool {
         self.retried.as_ref().is_some_and(Vec::is_empty)
     }

@@ -1,10 +1,11 @@
-//! Handshakes: requests by which a sender asks whether the URL is the right one.
+//! Handshakes: requests by which a sender asks whether a URL is the right one.
 //!
-//! They are forwarded as they are, without key and record, and never answered from the store. One
-//! that is signed is verified like an event. One that is not could be anybody's, so it has to be the
-//! described request and nothing more: a form must not have another field, a body must not follow
-//! a head that promises none. A header that nothing signs never names one alone: any event could be
-//! sent under it, past the key.
+//! A handshake is forwarded as it is. It has no key and no record, and is never answered from the
+//! store. A signed handshake is verified like an event. One that is not signed could come from
+//! anybody, so it has to be the described request and nothing more: a form must have no other
+//! field, and where no body is described there must be none. An unsigned header must not be all
+//! that names a handshake: an attacker could send a captured event with that header, and it would
+//! run again without a key.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,14 +16,14 @@ use serde_json::value::RawValue;
 
 use crate::json::{Found, Pointer, find};
 
-/// A request as it came, as far as a handshake looks at it.
+/// The parts of a request by which a handshake is recognised.
 #[derive(Debug, Clone, Copy)]
-pub struct Arrived<'a> {
-    /// HTTP method.
+pub struct RequestView<'a> {
+    /// The method.
     pub method: &'a Method,
-    /// What follows `?`, if there is one.
+    /// The query, without its `?`, if there is one.
     pub query: Option<&'a str>,
-    /// The headers of the head.
+    /// All headers.
     pub headers: &'a HeaderMap,
     /// The whole body.
     pub body: &'a [u8],
@@ -31,26 +32,26 @@ pub struct Arrived<'a> {
 /// How a handshake is recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handshake {
-    /// For people.
+    /// Its name, for people.
     pub name: String,
     /// Its method.
     pub method: Method,
-    /// Headers it has.
+    /// The headers that it has.
     pub headers: Vec<(HeaderName, Expected)>,
-    /// Parameters of the query it has.
+    /// The parameters of the query that it has.
     pub query: BTreeMap<String, Expected>,
-    /// What its body is.
+    /// The content of its body.
     pub content: Content,
     /// Whether it carries the sender's signature.
     pub signed: bool,
 }
 
-/// What the body of a handshake is.
+/// The content of a handshake's body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// Whatever it is.
+    /// Any content.
     Any,
-    /// Nothing.
+    /// No content.
     Empty,
     /// JSON with these members.
     Json(JsonBody),
@@ -58,36 +59,36 @@ pub enum Content {
     Form(BTreeMap<String, Expected>),
 }
 
-/// What a JSON body has to hold.
+/// The members that a JSON body has to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonBody {
-    /// These members. Where `*` stands for the items of an array, each of them has it.
+    /// The members. Where `*` stands for the items of an array, each item has the member.
     pub members: Vec<(Pointer, Expected)>,
-    /// Whether the body is an object with no members beside these, all at its top.
+    /// Whether the body is an object that has these members at its top and no others.
     pub whole: bool,
 }
 
-/// What a value has to be.
+/// The value that a header, parameter, member or field has to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
     /// This text.
     Text(String),
-    /// This whole number, in JSON; elsewhere its digits.
+    /// This whole number: in JSON a number, elsewhere its digits.
     Number(i64),
     /// Written `*`: any text that is not empty.
     Some,
     /// Written `0-9`: digits.
     Digits,
-    /// `true` or `false`, in JSON; elsewhere the word.
+    /// `true` or `false`: in JSON the literal, elsewhere the word.
     Bool(bool),
 }
 
 impl Handshake {
     /// Whether a request is this handshake.
-    pub fn is(&self, request: &Arrived<'_>) -> bool {
+    pub fn is(&self, request: &RequestView<'_>) -> bool {
         *request.method == self.method
-            && self.headers.iter().all(|(name, expected)| one_line(request, name, expected))
-            && self.query.iter().all(|(name, expected)| one_parameter(request, name, expected))
+            && self.headers.iter().all(|(name, expected)| has_header(request, name, expected))
+            && self.query.iter().all(|(name, expected)| has_parameter(request, name, expected))
             && match &self.content {
                 Content::Any => true,
                 Content::Empty => request.body.is_empty(),
@@ -108,7 +109,8 @@ impl Expected {
         }
     }
 
-    /// A JSON text is neither the number of the same digits nor the word `true`.
+    /// Whether a JSON value is the expected one. The JSON text `"1"` is not the number 1, and
+    /// `"true"` is not `true`.
     fn is_json(&self, value: &str) -> bool {
         let text = serde_json::from_str::<String>(value);
         match (self, text) {
@@ -135,14 +137,15 @@ impl JsonBody {
         self.members.iter().all(described) && (!self.whole || self.has_no_others(body))
     }
 
-    /// A member that occurs twice has been found out already, so that counting them is enough.
+    /// Whether the body has as many members as are described. `find` refuses a described member
+    /// that occurs twice, so counting is enough.
     fn has_no_others(&self, body: &[u8]) -> bool {
         let members: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_slice(body);
         members.is_ok_and(|members| members.len() == self.members.len())
     }
 }
 
-/// As it is written in a table.
+/// The value as a table writes it.
 impl fmt::Display for Expected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -155,43 +158,57 @@ impl fmt::Display for Expected {
     }
 }
 
-/// Twice the same header is no handshake: readers disagree about which one counts.
-fn one_line(request: &Arrived<'_>, name: &HeaderName, expected: &Expected) -> bool {
-    let mut lines = request.headers.get_all(name).iter();
-    let (first, second) = (lines.next(), lines.next());
-    let text = first.and_then(|line| std::str::from_utf8(line.as_bytes()).ok());
-    second.is_none() && text.is_some_and(|text| expected.is(text.trim_ascii()))
+/// Whether a header occurs once, with the expected value. A request that has it twice is no
+/// handshake: upstreams disagree about which value counts.
+fn has_header(request: &RequestView<'_>, name: &HeaderName, expected: &Expected) -> bool {
+    let line = only(request.headers.get_all(name).iter());
+    let text = line.and_then(|line| std::str::from_utf8(line.as_bytes()).ok());
+    text.is_some_and(|text| expected.is(text.trim_ascii()))
 }
 
-fn one_parameter(request: &Arrived<'_>, name: &str, expected: &Expected) -> bool {
+/// Whether a parameter of the query occurs once, with the expected value.
+fn has_parameter(request: &RequestView<'_>, name: &str, expected: &Expected) -> bool {
     let query = request.query.unwrap_or_default().as_bytes();
-    let mut values = form_urlencoded::parse(query).filter(|(n, _)| n == name).map(|(_, v)| v);
-    let (first, second) = (values.next(), values.next());
-    second.is_none() && first.is_some_and(|value| expected.is(&value))
+    let values = form_urlencoded::parse(query).filter(|(n, _)| n == name).map(|(_, v)| v);
+    only(values).is_some_and(|value| expected.is(&value))
 }
 
-fn is_form(request: &Arrived<'_>, fields: &BTreeMap<String, Expected>) -> bool {
-    // Where two are named, receivers disagree about which one counts (RFC 9110, 8.3).
-    let mut kinds = request.headers.get_all(CONTENT_TYPE).iter();
-    let kind = kinds.next().and_then(|value| value.to_str().ok());
-    if kinds.next().is_some() {
+/// The only item. None if there are none or several.
+fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
+    let first = items.next()?;
+    items.next().is_none().then_some(first)
+}
+
+/// A field that a form may have.
+struct DescribedField<'a> {
+    expected: &'a Expected,
+    may_be_absent: bool,
+}
+
+fn is_form(request: &RequestView<'_>, fields: &BTreeMap<String, Expected>) -> bool {
+    // Where two content types are named, upstreams disagree about which one counts (RFC 9110, 8.3).
+    let content_type = only(request.headers.get_all(CONTENT_TYPE).iter());
+    let media_type = content_type.and_then(|value| value.to_str().ok()?.split(';').next());
+    let is_urlencoded = media_type.is_some_and(|media_type| {
+        media_type.trim_ascii().eq_ignore_ascii_case("application/x-www-form-urlencoded")
+    });
+    if !is_urlencoded {
         return false;
     }
-    let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim_ascii);
-    if essence.is_none_or(|it| !it.eq_ignore_ascii_case("application/x-www-form-urlencoded")) {
-        return false;
-    }
-    let mut left: BTreeMap<&str, (bool, &Expected)> = fields
+    let mut left: BTreeMap<&str, DescribedField<'_>> = fields
         .iter()
-        .map(|(name, expected)| match name.strip_suffix('?') {
-            Some(name) => (name, (true, expected)),
-            None => (name.as_str(), (false, expected)),
+        .map(|(written, expected)| {
+            let optional = written.strip_suffix('?');
+            let field = DescribedField { expected, may_be_absent: optional.is_some() };
+            (optional.unwrap_or(written), field)
         })
         .collect();
+    // A described field is taken out when it is found, so that a second one of its name is refused
+    // like one that is not described.
     let described = form_urlencoded::parse(request.body).all(|(name, value)| {
-        left.remove(name.as_ref()).is_some_and(|(_, expected)| expected.is(&value))
+        left.remove(name.as_ref()).is_some_and(|field| field.expected.is(&value))
     });
-    described && left.values().all(|(may_be_absent, _)| *may_be_absent)
+    described && left.values().all(|field| field.may_be_absent)
 }
 
 #[cfg(test)]
@@ -223,7 +240,7 @@ mod tests {
     }
 
     fn is(handshake: &Handshake, query: Option<&str>, headers: &HeaderMap, body: &[u8]) -> bool {
-        handshake.is(&Arrived { method: &Method::POST, query, headers, body })
+        handshake.is(&RequestView { method: &Method::POST, query, headers, body })
     }
 
     fn form() -> HeaderMap {
@@ -361,7 +378,7 @@ mod tests {
             assert!(!is(other), "{other:?}");
         }
         let headers = HeaderMap::from_iter([(name, HeaderValue::from_static("ping"))]);
-        let got = Arrived { method: &Method::GET, query: None, headers: &headers, body: b"" };
+        let got = RequestView { method: &Method::GET, query: None, headers: &headers, body: b"" };
         assert!(!ping.is(&got));
     }
 

@@ -1,28 +1,28 @@
-//! The senders that are known: one table each, in the form of an operator's own.
+//! The built-in presets. Each is a table in the form of an operator's own `[providers.NAME]`.
 
-/// A table that is built in.
+/// A built-in table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
-    /// By which routes name it.
+    /// The name by which a route takes it.
     pub name: &'static str,
-    /// What it says, as `[providers.NAME]` would.
+    /// The table, as `[providers.NAME]` would have it.
     pub toml: &'static str,
 }
 
 impl Preset {
-    /// Whether there is a signature to check.
+    /// Whether the table has a signature.
     pub fn signs(&self) -> bool {
         let table: Result<toml::Table, _> = toml::from_str(self.toml);
         table.is_ok_and(|table| table.contains_key("signature"))
     }
 }
 
-/// The preset of this name.
+/// The preset of this name, if there is one.
 pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
-/// All of them, by their names.
+/// All presets, sorted by name.
 pub const fn presets() -> &'static [Preset] {
     PRESETS
 }

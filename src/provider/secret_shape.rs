@@ -1,34 +1,36 @@
-//! What the secrets of a sender look like, as far as the sender says so itself.
+//! The shape of a sender's secrets, as far as the sender publishes it.
 //!
-//! A secret that was copied with a blank, or that is another one of the same sender, refuses every
-//! event, and nothing else tells why.
+//! A secret that was copied with a blank, or another secret of the same sender, refuses every
+//! event, and the signature cannot say why. So `onceward check` warns of a secret of another shape.
+//! It does not refuse it: a sender may change the shape.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// What is known of a sender's secrets. What is not published is left open.
+/// The published shape of a sender's secrets. What is not published is left open.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SecretShape {
-    /// With which of these they begin; none: with anything.
+    /// A secret begins with one of these. Empty: with anything.
     pub prefixes: Vec<String>,
-    /// How many characters they have.
+    /// The number of characters.
     pub length: Option<RangeInclusive<usize>>,
-    /// Of which characters they are.
-    pub letters: Option<Letters>,
+    /// The characters of which a secret consists.
+    pub letters: Option<Alphabet>,
 }
 
-/// Of which characters a secret is.
+/// The characters of which a secret consists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Letters {
+pub enum Alphabet {
     /// Hexadecimal digits.
     Hex,
     /// Letters of ASCII, digits, `_` and `-`.
     UrlSafe,
 }
 
-/// Why a secret is most likely not the one that is meant. Says nothing of what is in it.
+/// Why a secret is most likely not the right one. It names no character of the secret, because it
+/// is printed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Misshapen {
+pub enum SecretFlaw {
     /// White space at one of its ends.
     #[error("begins or ends with a blank")]
     Blank,
@@ -41,18 +43,18 @@ pub enum Misshapen {
     /// White space in a secret that a sender makes.
     #[error("has a blank in it")]
     BlankInside,
-    /// It begins in another way than those of its sender.
+    /// It begins with another text than the secrets of its sender.
     #[error("does not begin with {0}")]
     Prefix(String),
-    /// It is longer or shorter than those of its sender.
+    /// It is longer or shorter than the secrets of its sender.
     #[error("does not have {0}")]
     Length(String),
-    /// It has other characters than those of its sender.
+    /// It has other characters than the secrets of its sender.
     #[error("does not have {0}")]
-    Letters(Letters),
+    Alphabet(Alphabet),
 }
 
-impl Misshapen {
+impl SecretFlaw {
     /// A stable word for it.
     pub const fn code(&self) -> &'static str {
         match self {
@@ -62,20 +64,20 @@ impl Misshapen {
             Self::BlankInside => "secret-with-blanks-inside",
             Self::Prefix(_) => "secret-prefix",
             Self::Length(_) => "secret-length",
-            Self::Letters(_) => "secret-characters",
+            Self::Alphabet(_) => "secret-characters",
         }
     }
 
-    /// Whether it came with the secret when that was copied; else the secret is another one.
+    /// Whether something was copied along with the secret. Otherwise it is another secret.
     pub const fn was_added(&self) -> bool {
         match self {
             Self::Blank | Self::Quote | Self::Control | Self::BlankInside => true,
-            Self::Prefix(_) | Self::Length(_) | Self::Letters(_) => false,
+            Self::Prefix(_) | Self::Length(_) | Self::Alphabet(_) => false,
         }
     }
 }
 
-impl Letters {
+impl Alphabet {
     fn has(self, letter: char) -> bool {
         match self {
             Self::Hex => letter.is_ascii_hexdigit(),
@@ -84,7 +86,7 @@ impl Letters {
     }
 }
 
-impl fmt::Display for Letters {
+impl fmt::Display for Alphabet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Hex => "hexadecimal digits alone",
@@ -94,46 +96,50 @@ impl fmt::Display for Letters {
 }
 
 impl SecretShape {
-    /// What no secret has at its ends or in it. A public key in PEM has lines.
-    pub fn surroundings(secret: &str) -> Option<Misshapen> {
+    /// The first flaw that no secret of any sender has. A public key in PEM is exempt, because it
+    /// has several lines.
+    pub fn surroundings(secret: &str) -> Option<SecretFlaw> {
+        // Word processors and chat programs replace straight quotes by curly ones.
         let is_quote = |c| matches!(c, '"' | '\'' | '`' | '\u{201c}' | '\u{201d}');
         if secret.contains("-----BEGIN ") {
             None
         } else if secret.trim() != secret {
-            Some(Misshapen::Blank)
+            Some(SecretFlaw::Blank)
         } else if secret.starts_with(is_quote) || secret.ends_with(is_quote) {
-            Some(Misshapen::Quote)
+            Some(SecretFlaw::Quote)
         } else if secret.contains(|c: char| c.is_control()) {
-            Some(Misshapen::Control)
+            Some(SecretFlaw::Control)
         } else {
             None
         }
     }
 
-    /// What is most likely wrong with a secret; none: it may be right.
-    pub fn misshapen(&self, secret: &str) -> Option<Misshapen> {
+    /// The first flaw of a secret. None: it may be right.
+    pub fn misshapen(&self, secret: &str) -> Option<SecretFlaw> {
         Self::surroundings(secret).or_else(|| self.not_of_the_sender(secret))
     }
 
-    fn not_of_the_sender(&self, secret: &str) -> Option<Misshapen> {
+    fn not_of_the_sender(&self, secret: &str) -> Option<SecretFlaw> {
+        // A secret that its sender makes has no blank in it. One that a person chooses may have.
         let is_made = !self.prefixes.is_empty() || self.letters.is_some();
         let has_prefix = |prefix: &String| secret.starts_with(prefix);
         let count = secret.chars().count();
         if is_made && secret.contains(char::is_whitespace) {
-            return Some(Misshapen::BlankInside);
+            return Some(SecretFlaw::BlankInside);
         }
         if !self.prefixes.is_empty() && !self.prefixes.iter().any(has_prefix) {
             let named: Vec<String> = self.prefixes.iter().map(|it| format!("`{it}`")).collect();
-            return Some(Misshapen::Prefix(named.join(" or ")));
+            return Some(SecretFlaw::Prefix(named.join(" or ")));
         }
         if let Some(length) = self.length.as_ref().filter(|length| !length.contains(&count)) {
-            let (least, most) = (length.start(), length.end());
+            let least = length.start();
+            let most = length.end();
             let counts =
                 if least == most { least.to_string() } else { format!("{least} to {most}") };
-            return Some(Misshapen::Length(format!("{counts} characters")));
+            return Some(SecretFlaw::Length(format!("{counts} characters")));
         }
         let letters = self.letters?;
-        (!secret.chars().all(|c| letters.has(c))).then_some(Misshapen::Letters(letters))
+        (!secret.chars().all(|c| letters.has(c))).then_some(SecretFlaw::Alphabet(letters))
     }
 }
 
@@ -166,7 +172,7 @@ mod tests {
         let shape = SecretShape {
             prefixes: vec!["whsec_".to_owned(), "wh_".to_owned()],
             length: Some(8..=10),
-            letters: Some(Letters::UrlSafe),
+            letters: Some(Alphabet::UrlSafe),
         };
         let told = |secret: &str| shape.misshapen(secret).map(|it| it.to_string());
         assert_eq!(told("whsec_12"), None);
@@ -178,7 +184,7 @@ mod tests {
         assert_eq!(chosen.misshapen("any words"), None);
         assert!(told("whsec_1+2").unwrap().starts_with("does not have the characters"));
         let hex =
-            SecretShape { letters: Some(Letters::Hex), length: Some(4..=4), ..Default::default() };
+            SecretShape { letters: Some(Alphabet::Hex), length: Some(4..=4), ..Default::default() };
         assert_eq!(hex.misshapen("0aF9"), None);
         assert_eq!(hex.misshapen("0a").unwrap().to_string(), "does not have 4 characters");
         assert_eq!(hex.misshapen("xyzz").unwrap().code(), "secret-characters");

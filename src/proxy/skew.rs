@@ -166,7 +166,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::provider::signature::{Carried, Place, Reason};
+    use crate::provider::signature::{Carried, InvalidReason, Location};
     use crate::telemetry::Metrics;
 
     const FRESH: Option<Stale> = None;
@@ -298,7 +298,7 @@ mod tests {
     fn only_signatures_that_are_right_count() {
         let metrics = Metrics::new();
         let watch = SkewWatch::new("hooks".into(), metrics.clock_skew("hooks"));
-        let place = || Place::Member("/signature".to_owned());
+        let place = || Location::Member("/signature".to_owned());
         let genuine = Ok(Verified { secret: 0, carried: Carried::default() });
         let stale = |distance| {
             let by = Duration::from_secs(1);
@@ -310,7 +310,7 @@ mod tests {
         }
         for _ in 0..10 * SIGNATURES {
             watch.saw(&Err(Refused::Missing(place())), b"");
-            watch.saw(&Err(Reason::Mismatch(place()).into()), b"");
+            watch.saw(&Err(InvalidReason::Mismatch(place()).into()), b"");
         }
         assert!(!metrics.clock_is_suspected());
         watch.saw(&stale(400), b"");

@@ -11,9 +11,9 @@ use super::settings::RouteSettings;
 use super::skew::SkewWatch;
 use crate::operation::Timestamp;
 use crate::provider::signature::{
-    self, Carried, Certificates, Refused, SecretError, Settings, Signed, Verifier,
+    self, Carried, Certificates, Refused, SecretError, Settings, SignedRequest, Verifier,
 };
-use crate::provider::{Arrived, Provider};
+use crate::provider::{Provider, RequestView};
 use crate::telemetry::Metrics;
 
 /// The kind of sender of one route, and the check of its signatures.
@@ -118,8 +118,12 @@ impl Sender {
         if self.verifier.is_some() && is_probe && !body.is_empty() {
             return Err(Refused::NoEvent);
         }
-        let arrived =
-            Arrived { method: &head.method, query: head.uri.query(), headers: &head.headers, body };
+        let arrived = RequestView {
+            method: &head.method,
+            query: head.uri.query(),
+            headers: &head.headers,
+            body,
+        };
         let found = self.provider.handshake_of(&arrived);
         let handshake = found.map(|handshake| handshake.name.clone());
         let Some(verifier) = &self.verifier else {
@@ -157,8 +161,8 @@ impl Sender {
 
     /// The request as its sender has signed it. The URL is the configured one, never the `Host`
     /// header, which anybody can write.
-    fn signed<'p>(&'p self, head: &'p Parts, body: &'p [u8], now: Timestamp) -> Signed<'p> {
-        Signed {
+    fn signed<'p>(&'p self, head: &'p Parts, body: &'p [u8], now: Timestamp) -> SignedRequest<'p> {
+        SignedRequest {
             method: &head.method,
             public_url: self.public_url.as_deref(),
             target: head.uri.path_and_query().map_or("/", |target| target.as_str()),

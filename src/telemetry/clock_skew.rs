@@ -44,8 +44,8 @@ impl ClockSkew {
     /// The name of this concern in the log and in `/readyz`.
     pub const CONCERN: &str = "clock-skew";
 
-    /// Shows by how many seconds the clock seems to be ahead; a negative number means behind, 0 means
-    /// that it seems to be right. Returns what was shown before.
+    /// Shows by how many seconds the clock seems to be ahead; a negative number means behind, 0
+    /// means that it seems to be right. Returns what was shown before.
     pub fn set(&self, seconds: i64) -> i64 {
         let before = self.seconds.set(seconds);
         // The count changes only when this route begins to suspect the clock, or ceases to.

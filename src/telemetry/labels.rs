@@ -137,7 +137,8 @@ labels! {
         Waiters = "waiters_max",
         /// A route's `replay.body_bytes_max`.
         ReplayBodyBytes = "replay.body_bytes_max",
-        /// Claims whose reply was lost and that are still being withdrawn. No setting has this limit.
+        /// Claims whose reply was lost and that are still being withdrawn. No setting has this
+        /// limit.
         Withdrawals = "withdrawals_max",
     }
 }

@@ -52,14 +52,14 @@ pub enum LogError {
 ///
 /// `filter` is a level, or directives such as `info,onceward::proxy=debug`.
 pub fn install(format: Format, filter: &str) -> Result<(), LogError> {
-    // `deadpool` logs every connection that it loses. The store reports once that the database cannot
-    // be reached, so the rest is noise, unless the operator asks for it.
+    // `deadpool` logs every connection that it loses. The store reports once that the database
+    // cannot be reached, so the rest is noise, unless the operator asks for it.
     let quiet = if filter.contains("deadpool") { "" } else { ",deadpool=error" };
     let parsed = EnvFilter::from_str(&format!("{filter}{quiet}"));
     let parsed = parsed.map_err(|_| LogError::Filter)?;
     let registry = tracing_subscriber::registry().with(parsed);
-    // Standard output is for the results of commands. Colours would be escape sequences in the files
-    // and journals that logs mostly end up in.
+    // Standard output is for the results of commands. Colours would be escape sequences in the
+    // files and journals that logs mostly end up in.
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     let installed = match format {
         Format::Text => registry.with(lines).try_init(),
@@ -69,8 +69,8 @@ pub fn install(format: Format, filter: &str) -> Result<(), LogError> {
     installed.map_err(|_| LogError::Installed)
 }
 
-/// An error with all its causes, in one line. As a plain field of an event an error loses its causes
-/// in the JSON format.
+/// An error with all its causes, in one line. As a plain field of an event an error loses its
+/// causes in the JSON format.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

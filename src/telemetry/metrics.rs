@@ -95,8 +95,8 @@ struct CallLabels {
     call: &'static str,
 }
 
-/// A histogram of durations, from 100 microseconds to about 100 seconds: a claim in an embedded store
-/// takes the one, a slow upstream the other.
+/// A histogram of durations, from 100 microseconds to about 100 seconds: a claim in an embedded
+/// store takes the one, a slow upstream the other.
 fn durations() -> Histogram {
     Histogram::new(exponential_buckets(0.0001, 4.0, 11))
 }
@@ -256,7 +256,8 @@ impl Metrics {
         Ok(page)
     }
 
-    /// All metrics in the Prometheus text format 0.0.4, for scrapers that do not accept `OpenMetrics`.
+    /// All metrics in the Prometheus text format 0.0.4, for scrapers that do not accept
+    /// `OpenMetrics`.
     pub fn prometheus(&self) -> Result<String, std::fmt::Error> {
         let mut page = String::new();
         prometheus_text::encode(&mut page, &self.registry)?;
@@ -299,8 +300,9 @@ pub struct RouteMetrics {
 }
 
 impl RouteMetrics {
-    /// Creates the expected counters with the value 0. A counter that appears with the value 1 hides
-    /// its first event from `rate()` (Prometheus, "Instrumentation", "Avoid missing metrics").
+    /// Creates the expected counters with the value 0. A counter that appears with the value 1
+    /// hides its first event from `rate()` (Prometheus, "Instrumentation", "Avoid missing
+    /// metrics").
     #[must_use]
     pub fn start_at_zero(self, expected: ExpectedCounters) -> Self {
         let route = || self.name.clone();

@@ -32,8 +32,8 @@ pub struct UpstreamAnswer {
     pub stream: AnswerStream,
 }
 
-/// The body of an answer. Dropping it before its end closes its connection, or drops the work of its
-/// handler.
+/// The body of an answer. Dropping it before its end closes its connection, or drops the work of
+/// its handler.
 #[derive(Debug)]
 pub struct AnswerStream(Source);
 
@@ -98,8 +98,8 @@ impl AnswerStream {
         while let Some(chunk) = self.chunk().await? {
             let length = buffer.len().saturating_add(chunk.len());
             if length > bytes_max || buffer.append(&chunk).is_err() {
-                // The chunk is in memory already. It goes to the sender with the rest, so it is kept
-                // even where there was no room for it.
+                // The chunk is in memory already. It goes to the sender with the rest, so it is
+                // kept even where there was no room for it.
                 buffer.append_anyway(&chunk);
                 if length > ALWAYS_READ_BYTES.min(bytes_max) {
                     let (begun, memory) = buffer.finish();
@@ -174,8 +174,8 @@ impl ConnectionBody {
 
     /// Gives the connection back if it is ready for the next request at this moment.
     ///
-    /// If the server answered before the request was written, or has more to say, hyper is not ready
-    /// and the connection is closed.
+    /// If the server answered before the request was written, or has more to say, hyper is not
+    /// ready and the connection is closed.
     fn give_back(&mut self) {
         let mut cx = Context::from_waker(Waker::noop());
         self.drive(&mut cx);

@@ -103,8 +103,8 @@ fn answered(
             origin.reuse.record_promise(origin.pool.now());
         }
     }
-    // With both headers the chunks decide where the body ends, and the length is a lie that must not
-    // be passed on (RFC 9112, 6.3).
+    // With both headers the chunks decide where the body ends, and the length is a lie that must
+    // not be passed on (RFC 9112, 6.3).
     if head.headers.contains_key(header::TRANSFER_ENCODING) {
         head.headers.remove(header::CONTENT_LENGTH);
     }
@@ -123,8 +123,8 @@ async fn exchange(
     *message.method_mut() = request.method;
     *message.uri_mut() = request.target.into();
     *message.headers_mut() = request.headers;
-    // `try_send_request` hands a request back that hyper has not begun to write; `send_request` would
-    // drop it, and the two cases would look the same.
+    // `try_send_request` hands a request back that hyper has not begun to write; `send_request`
+    // would drop it, and the two cases would look the same.
     let mut answer = pin!(http.sender.try_send_request(message));
     let mut open = Some(http);
     let answered = poll_fn(|cx| {
@@ -132,8 +132,8 @@ async fn exchange(
         if let Some(http) = &mut open
             && http.driver.as_mut().poll(cx).is_ready()
         {
-            // Its result is not needed, because hyper reports an error to `answer` as well. If it ended
-            // before it took the request, dropping it is what makes `answer` ready.
+            // Its result is not needed, because hyper reports an error to `answer` as well. If it
+            // ended before it took the request, dropping it is what makes `answer` ready.
             open = None;
         }
         answer.as_mut().poll(cx)

@@ -33,7 +33,8 @@ pub(super) struct Connector {
 impl Connector {
     pub(super) fn new(settings: &Settings, dialing: &DialSettings) -> Self {
         let authority = &settings.target.authority;
-        // A URL has an IPv6 address in brackets (RFC 3986, 3.2.2); the resolver and TLS take it bare.
+        // A URL has an IPv6 address in brackets (RFC 3986, 3.2.2); the resolver and TLS take it
+        // bare.
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         let port = authority.port_u16().unwrap_or(settings.target.scheme.default_port());
         let tls = match settings.target.scheme {

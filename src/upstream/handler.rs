@@ -20,8 +20,8 @@ use crate::operation::Reason;
 
 type HandlerResponse = Response<UnsyncBoxBody<Bytes, HandlerError>>;
 
-/// A handler that takes the place of the upstream for one request. It is an extension of the request,
-/// so that each request reaches the handler behind its own layer.
+/// A handler that takes the place of the upstream for one request. It is an extension of the
+/// request, so that each request reaches the handler behind its own layer.
 #[derive(Clone)]
 pub struct Handler(BoxCloneSyncService<HttpRequest<Full<Bytes>>, HandlerResponse, HandlerError>);
 

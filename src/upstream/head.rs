@@ -11,8 +11,8 @@ use crate::operation::Reason;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 
-/// Why the end of an answer cannot be known: it switches protocols, or it has a transfer coding other
-/// than `chunked`.
+/// Why the end of an answer cannot be known: it switches protocols, or it has a transfer coding
+/// other than `chunked`.
 pub(super) fn flaw(head: &Parts) -> Option<Reason> {
     // hyper removes `chunked` where it is the last coding, and nothing else (RFC 9112, 6.1). A body
     // that is still in another coding would be stored and replayed like that.
@@ -50,7 +50,8 @@ fn lists(headers: &HeaderMap, option: &str) -> bool {
 }
 
 /// How long the server keeps an idle connection open, if it says so with `Keep-Alive: timeout=5`.
-/// RFC 2068, 19.7.1.1 has the header's syntax; that the number is in seconds is what servers agree on.
+/// RFC 2068, 19.7.1.1 has the header's syntax; that the number is in seconds is what servers agree
+/// on.
 pub(super) fn promised_idle(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(KEEP_ALIVE)?.to_str().ok()?;
     let timeout = value.split(',').find_map(|parameter| {

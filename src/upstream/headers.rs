@@ -18,19 +18,19 @@ impl TrustedProxies {
         self.0.iter().any(|network| network.contains(&peer))
     }
 
-    /// The address of the client: `peer` itself, or, if that is a trusted proxy, the last address in
-    /// `X-Forwarded-For` that is not a trusted proxy.
+    /// The address of the client: `peer` itself, or, if that is a trusted proxy, the last address
+    /// in `X-Forwarded-For` that is not a trusted proxy.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.include(peer) {
             return peer;
         }
-        // Each proxy appends at the end, so the list is read backwards: everything before the entry of
-        // the last trusted proxy may be invented by the client.
+        // Each proxy appends at the end, so the list is read backwards: everything before the entry
+        // of the last trusted proxy may be invented by the client.
         let lines = headers.get_all(FORWARDED_FOR).iter().rev();
         let named = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
         let addresses = named.map(|name| std::str::from_utf8(name).ok()?.trim().parse().ok());
-        // An entry that is not an address, such as `unknown`, ends the list: whoever wrote the entries
-        // before it cannot be told.
+        // An entry that is not an address, such as `unknown`, ends the list: whoever wrote the
+        // entries before it cannot be told.
         let mut believed = addresses.map_while(|address: Option<IpAddr>| address);
         let mut client = peer;
         while self.include(client)
@@ -59,8 +59,8 @@ pub struct ForwardingContext<'a> {
     pub prefix: Option<&'a str>,
 }
 
-/// Headers that concern one connection only (RFC 9110, 7.6.1), and headers that describe the framing
-/// of a message. Every message is framed anew, because its whole body is in memory.
+/// Headers that concern one connection only (RFC 9110, 7.6.1), and headers that describe the
+/// framing of a message. Every message is framed anew, because its whole body is in memory.
 const HOP_BY_HOP: [HeaderName; 11] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -76,8 +76,8 @@ const HOP_BY_HOP: [HeaderName; 11] = [
     header::EXPECT,
 ];
 
-/// Headers that say what a message is, or who passed it on. The upstream must get them as the sender
-/// wrote them, or as Onceward writes them.
+/// Headers that say what a message is, or who passed it on. The upstream must get them as the
+/// sender wrote them, or as Onceward writes them.
 const OF_THE_MESSAGE: [HeaderName; 9] = [
     header::HOST,
     header::CONTENT_LENGTH,
@@ -97,8 +97,8 @@ pub fn may_be_added(name: &HeaderName) -> bool {
     !ours && !HOP_BY_HOP.contains(name) && !OF_THE_MESSAGE.contains(name)
 }
 
-/// Headers that belong to the first exchange and not to a replay: a cookie or a challenge is for one
-/// client, a date and an age are wrong later.
+/// Headers that belong to the first exchange and not to a replay: a cookie or a challenge is for
+/// one client, a date and an age are wrong later.
 const FIRST_EXCHANGE_ONLY: [HeaderName; 4] =
     [header::SET_COOKIE, header::WWW_AUTHENTICATE, header::DATE, header::AGE];
 
@@ -136,8 +136,8 @@ pub fn request_headers(
     strip_hop_by_hop(&mut headers);
     headers.remove(header::CONTENT_LENGTH);
     strip_ours(&mut headers);
-    // Some servers answer 411 to a POST without a length, even to an empty one (RFC 9110, 8.6). Other
-    // methods get a length only with a body.
+    // Some servers answer 411 to a POST without a length, even to an empty one (RFC 9110, 8.6).
+    // Other methods get a length only with a body.
     if body_bytes > 0 || [Method::POST, Method::PUT, Method::PATCH].contains(method) {
         headers.insert(header::CONTENT_LENGTH, body_bytes.into());
     }
@@ -156,8 +156,8 @@ pub fn request_headers(
 
 /// The headers of an answer as the sender gets them.
 ///
-/// `keep_length`: whether `Content-Length` stays. It does if the body is streamed, and for an answer
-/// to HEAD. Otherwise hyper counts the body anew.
+/// `keep_length`: whether `Content-Length` stays. It does if the body is streamed, and for an
+/// answer to HEAD. Otherwise hyper counts the body anew.
 pub fn answer_headers(mut headers: HeaderMap, keep_length: bool) -> HeaderMap {
     strip_hop_by_hop(&mut headers);
     strip_ours(&mut headers);
@@ -197,8 +197,8 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
         let named: Vec<HeaderName> = headers
             .get_all(header::CONNECTION)
             .iter()
-            // Split as bytes: one item that is not a header name must not keep the others in the line
-            // from being removed.
+            // Split as bytes: one item that is not a header name must not keep the others in the
+            // line from being removed.
             .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
             .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
             .collect();
@@ -216,8 +216,8 @@ fn strip_ours(headers: &mut HeaderMap) {
     strip(headers, |name| reads_as(name, "onceward-", true));
 }
 
-/// Removes all headers whose name is to be removed. Most requests have none, so nothing is allocated
-/// before one is found.
+/// Removes all headers whose name is to be removed. Most requests have none, so nothing is
+/// allocated before one is found.
 fn strip(headers: &mut HeaderMap, is_removed: impl Fn(&str) -> bool) {
     if headers.keys().any(|name| is_removed(name.as_str())) {
         let removed: Vec<HeaderName> =
@@ -228,8 +228,9 @@ fn strip(headers: &mut HeaderMap, is_removed: impl Fn(&str) -> bool) {
     }
 }
 
-/// Whether an upstream could take a name for `known`. CGI and its heirs turn `-` into `_` in variable
-/// names (RFC 3875, 4.1.18), so `x_forwarded_for` and `x-forwarded-for` become one variable there.
+/// Whether an upstream could take a name for `known`. CGI and its heirs turn `-` into `_` in
+/// variable names (RFC 3875, 4.1.18), so `x_forwarded_for` and `x-forwarded-for` become one
+/// variable there.
 fn reads_as(name: &str, known: &str, as_prefix: bool) -> bool {
     let name = name.as_bytes();
     let known = known.as_bytes();
@@ -238,8 +239,8 @@ fn reads_as(name: &str, known: &str, as_prefix: bool) -> bool {
     fits && name.iter().zip(known).all(same)
 }
 
-/// Sets the `X-Forwarded-*` headers. Values from an untrusted peer are removed first: a sender could
-/// otherwise choose the address and the URL that the upstream sees.
+/// Sets the `X-Forwarded-*` headers. Values from an untrusted peer are removed first: a sender
+/// could otherwise choose the address and the URL that the upstream sees.
 fn set_forwarded(headers: &mut HeaderMap, forwarding: ForwardingContext<'_>) {
     let ForwardingContext { peer, trusted, host, public, prefix, .. } = forwarding;
     let believed = peer.is_some_and(|peer| trusted.include(peer));
@@ -294,8 +295,8 @@ fn if_absent(
     }
 }
 
-/// Appends an item to a list header, and joins its lines into one. Some upstreams read only the first
-/// line of a header, and would miss the item.
+/// Appends an item to a list header, and joins its lines into one. Some upstreams read only the
+/// first line of a header, and would miss the item.
 fn append_to_list(headers: &mut HeaderMap, name: HeaderName, item: &str) {
     let items = headers.get_all(&name).iter().map(HeaderValue::as_bytes);
     let line = items.chain([item.as_bytes()]).collect::<Vec<_>>().join(&b", "[..]);

@@ -24,8 +24,8 @@ pub(super) enum Transport<S = Socket> {
 }
 
 impl<S> Transport<S> {
-    /// How many bytes TLS has sent, as records. Zero without TLS: then a write either takes bytes or
-    /// fails, and nothing has to be divided.
+    /// How many bytes TLS has sent, as records. Zero without TLS: then a write either takes bytes
+    /// or fails, and nothing has to be divided.
     fn sent_by_tls(&self) -> u64 {
         match self {
             Self::Plain(_) => 0,
@@ -42,8 +42,8 @@ impl<S> Transport<S> {
     }
 }
 
-/// What was observed on one connection. It outlives the connection: the count of bytes is final only
-/// when nothing can be written any more.
+/// What was observed on one connection. It outlives the connection: the count of bytes is final
+/// only when nothing can be written any more.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Observations(Arc<Observed>);
 
@@ -120,8 +120,8 @@ impl<S> ObservedStream<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> ObservedStream<S> {
-    /// Reads. An error is reported only when all data that arrived before it was read: rustls reports
-    /// an alert as soon as it processes it, even if data of the same read comes first.
+    /// Reads. An error is reported only when all data that arrived before it was read: rustls
+    /// reports an alert as soon as it processes it, even if data of the same read comes first.
     fn poll_transport(
         &mut self,
         cx: &mut Context<'_>,
@@ -201,8 +201,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ObservedStream<S> {
                 Poll::Ready(Ok(taken))
             }
             Err(error) => {
-                // TLS sends record by record. Some may have left before the one that failed, and the
-                // server may have read them.
+                // TLS sends record by record. Some may have left before the one that failed, and
+                // the server may have read them.
                 self.count(self.transport.sent_by_tls() - before);
                 if !is_close(&error) {
                     return Poll::Ready(Err(error));

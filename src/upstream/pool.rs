@@ -52,8 +52,9 @@ impl HttpConnection {
     /// Whether an idle connection is open, and has received no answer to no request.
     fn is_open(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
-        // Bytes that arrived may be TLS's own, such as a new session ticket (RFC 8446, 4.6.1). Polling
-        // the driver lets rustls consume them; if the socket is quiet afterwards, it was only that.
+        // Bytes that arrived may be TLS's own, such as a new session ticket (RFC 8446, 4.6.1).
+        // Polling the driver lets rustls consume them; if the socket is quiet afterwards, it was
+        // only that.
         self.socket.is_quiet()
             || (self.driver.as_mut().poll(&mut context).is_pending() && self.socket.is_quiet())
     }

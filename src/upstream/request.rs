@@ -9,7 +9,8 @@ use http::{Extensions, HeaderMap, Method};
 pub struct Request {
     /// The method.
     pub method: Method,
-    /// The request target, byte for byte as the sender wrote it, after a configured change of prefix.
+    /// The request target, byte for byte as the sender wrote it, after a configured change of
+    /// prefix.
     pub target: PathAndQuery,
     /// All headers, except those that differ from attempt to attempt.
     pub headers: HeaderMap,

@@ -1,9 +1,9 @@
 //! Decides whether idle connections to an address are used again.
 //!
 //! RFC 9112, 9.5 allows a server to close an idle connection at any time. Some close right after an
-//! answer, without the `Connection: close` that would announce it: uWSGI's HTTP router, uvicorn with
-//! `--timeout-keep-alive 0`, TLS terminators in front of a server that closes. A request that is
-//! written at that moment is lost, and nobody can tell that it is: the event becomes uncertain.
+//! answer, without the `Connection: close` that would announce it: uWSGI's HTTP router, uvicorn
+//! with `--timeout-keep-alive 0`, TLS terminators in front of a server that closes. A request that
+//! is written at that moment is lost, and nobody can tell that it is: the event becomes uncertain.
 //!
 //! So an address first has to prove that it keeps connections open, by a trial or by a promise in
 //! `Keep-Alive`. It is no longer proven once it is seen to close a connection.
@@ -50,8 +50,8 @@ impl Reuse {
         self.proven.load(Ordering::Acquire)
     }
 
-    /// Whether a connection that has become idle is to be watched. One at a time is, and none during
-    /// a pause.
+    /// Whether a connection that has become idle is to be watched. One at a time is, and none
+    /// during a pause.
     pub(super) fn begin_trial(&self, now: Moment) -> bool {
         let mut history = self.history.lock();
         let begins = !history.on_trial && !history.is_paused(now);

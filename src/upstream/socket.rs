@@ -21,8 +21,8 @@ impl Socket {
 
     /// Whether an idle socket can be used: it is open, and holds no bytes that nobody asked for.
     ///
-    /// This asks the kernel directly. tokio's readiness could be out of date, because the event of a
-    /// close may wait for the driver while this task runs.
+    /// This asks the kernel directly. tokio's readiness could be out of date, because the event of
+    /// a close may wait for the driver while this task runs.
     pub(super) fn is_quiet(&self) -> bool {
         let mut byte = [MaybeUninit::uninit()];
         let peeked = SockRef::from(&*self.0).peek(&mut byte);

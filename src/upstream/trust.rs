@@ -19,8 +19,8 @@ use super::socket::{CountingSocket, Socket};
 pub struct TrustStore(Arc<ClientConfig>);
 
 impl TrustStore {
-    /// The machine's root certificates. A bare container image has none: there it is Mozilla's list,
-    /// which is compiled in.
+    /// The machine's root certificates. A bare container image has none: there it is Mozilla's
+    /// list, which is compiled in.
     pub fn of_this_machine() -> Self {
         let mut roots = RootCertStore::empty();
         // One certificate that does not parse must not take the others away.
@@ -61,8 +61,8 @@ impl TrustStore {
             Ok::<_, io::Error>((tls, CERTIFICATE_REQUESTED.with(Cell::get)))
         };
         let (tls, requested) = CERTIFICATE_REQUESTED.scope(Cell::new(false), handshake).await?;
-        // With TLS 1.2 the server has checked the client's certificate before its `Finished`
-        // (RFC 5246, 7.3), so the handshake that just succeeded settles it. Only with TLS 1.3 can the
+        // With TLS 1.2 the server has checked the client's certificate before its `Finished` (RFC
+        // 5246, 7.3), so the handshake that just succeeded settles it. Only with TLS 1.3 can the
         // refusal still come.
         let is_tls13 = tls.get_ref().1.protocol_version() == Some(ProtocolVersion::TLSv1_3);
         Ok(ObservedStream::new(Transport::Tls(Box::new(tls)), requested && is_tls13))

@@ -1,7 +1,7 @@
 //! Circles of files: files of one module that import from each other, directly or around.
 //!
-//! A reader of one of them has to read all of them at once. A `mod.rs` is in no circle: a child may use
-//! what its parent defines, and the parent its children, as a page has parts.
+//! A reader of one of them has to read all of them at once. A `mod.rs` is in no circle: a child may
+//! use what its parent defines, and the parent its children, as a page has parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -87,8 +87,8 @@ fn file_of<'s>(
     }
 }
 
-/// `super::reply::Reply` in `idempotency::claim` is `idempotency::reply::Reply`. None: it is of another
-/// crate.
+/// `super::reply::Reply` in `idempotency::claim` is `idempotency::reply::Reply`. None: it is of
+/// another crate.
 fn absolute(own: &str, reference: &str, modules: &BTreeMap<String, &str>) -> Option<String> {
     if let Some(rest) = reference.strip_prefix("crate::") {
         return Some(rest.to_owned());

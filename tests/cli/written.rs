@@ -69,8 +69,8 @@ fn providers_shows_a_sender() {
     assert_snapshot!(shell.types("providers lemonsqueezy").printed(0), @"
     Lemon Squeezy
 
-      The body's digest is the key: events before 2025 have no id. All retries are over after 2.6 min:
-      copies wait for the outcome, since a refusal would use up a retry.
+      The body's digest is the key: events before 2025 have no id. All retries are over after 2.6 min,
+      so copies wait for the outcome: a refusal would use up a retry.
 
       key              body
       type             json:/meta/event_name

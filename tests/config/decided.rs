@@ -86,7 +86,8 @@ fn a_risk_from_one_line_of_the_defaults_is_told_once() {
     assert_eq!(own, "onceward.toml:13: routes.b.lease: lease-without-room\n");
 }
 
-/// For a sender without a preset, the hint proposes a value alone: there is no preset to leave it to.
+/// For a sender without a preset, the hint proposes a value alone: there is no preset to leave it
+/// to.
 #[test]
 fn a_hint_names_a_value_that_helps() {
     let facts = "[providers.acme]\nkey.event.type = \"json:/type\"\n[providers.acme.facts]\n\

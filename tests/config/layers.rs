@@ -301,8 +301,8 @@ fn layer_values() -> impl Strategy<Value = LayerValues> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A route wins over `[defaults]`, and `[defaults]` over the built-in value. In each of them the
-    /// environment wins over the file.
+    /// A route wins over `[defaults]`, and `[defaults]` over the built-in value. In each of them
+    /// the environment wins over the file.
     #[test]
     fn the_nearest_value_counts(file in layer_values(), variables in layer_values()) {
         let line = |number: Option<u16>| number.map_or(String::new(), |number| format!("in_flight_max = {number}\n"));

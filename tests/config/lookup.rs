@@ -50,8 +50,8 @@ fn a_look_up_without_a_url_is_a_problem_and_one_that_nobody_makes_a_risk() {
     ");
 }
 
-/// The events `created` and `paid` may have one id. An answer about the first says nothing about the
-/// second.
+/// The events `created` and `paid` may have one id. An answer about the first says nothing about
+/// the second.
 #[test]
 fn a_look_up_by_what_two_operations_may_share_is_a_risk() {
     let by = |url: &str| {

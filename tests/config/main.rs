@@ -52,8 +52,8 @@ impl Written {
         self.sources()?.check()
     }
 
-    /// The problems, with the path of the file as an operator would have typed it. Each problem has a
-    /// hint.
+    /// The problems, with the path of the file as an operator would have typed it. Each problem has
+    /// a hint.
     fn problems(&self) -> String {
         let problems = self.config().unwrap_err();
         for problem in problems.iter() {

@@ -76,7 +76,8 @@ fn two_routes_that_differ_only_in_how_a_path_is_read_are_a_problem() {
     }
 }
 
-/// A server that decodes the path once or twice, or ignores case, reads the path of the first route.
+/// A server that decodes the path once or twice, or ignores case, reads the path of the first
+/// route.
 #[test]
 fn a_request_that_some_receiver_reads_as_another_routes_is_refused() {
     let taken = |host: &str, target: &str| -> String {

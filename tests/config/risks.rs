@@ -235,8 +235,8 @@ fn what_cannot_be_helped_is_a_note() {
     ");
 }
 
-/// All changes of a payment look the same. A change that shares the attempt for the change before it
-/// never reaches the upstream.
+/// All changes of a payment look the same. A change that shares the attempt for the change before
+/// it never reaches the upstream.
 #[test]
 fn sharing_an_attempt_where_events_look_the_same_is_a_risk() {
     let waiting = "when_in_flight = \"wait\"\n";

@@ -8,7 +8,8 @@ use toml::{Table, Value};
 use crate::links::included;
 use crate::page::{Page, is_generated, pages, read};
 
-/// A hexadecimal text, a PKIX key in base64, a topic and a public key in PEM: what senders give out.
+/// A hexadecimal text, a PKIX key in base64, a topic and a public key in PEM: what senders give
+/// out.
 const SECRETS: [&str; 5] = [
     "00112233445566778899aabbccddeeff",
     "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",

@@ -113,7 +113,8 @@ impl Page {
         (plain, heading)
     }
 
-    /// By what links name its headings: in lower case, with hyphens for blanks, without punctuation.
+    /// By what links name its headings: in lower case, with hyphens for blanks, without
+    /// punctuation.
     pub(crate) fn anchors(&self) -> Vec<String> {
         let headings = self.prose().filter(|line| line.starts_with('#'));
         headings.map(|line| anchor(line.trim_start_matches('#').trim())).collect()

@@ -399,8 +399,8 @@ async fn with_a_token_every_call_but_health_asks_for_it() {
     assert!(!log.contains("canary"), "{log}");
 }
 
-/// Whatever happens to a request, the log tells nothing that is the sender's own, but for the key in
-/// the line of the request.
+/// Whatever happens to a request, the log tells nothing that is the sender's own, but for the key
+/// in the line of the request.
 #[tokio::test]
 async fn no_secret_and_no_body_is_in_the_log_and_the_key_in_one_place() {
     let receiver = obedient(&Gate::default()).await;

@@ -195,8 +195,8 @@ async fn a_panic_in_an_attempt_leaves_it_uncertain_and_ends_its_waiters() {
     receiver.was_called(2);
 }
 
-/// The lease runs out on the store's clock while the receiver works, and a person decides. Whatever the
-/// attempt brings then changes nothing, and its sender gets what was decided.
+/// The lease runs out on the store's clock while the receiver works, and a person decides. Whatever
+/// the attempt brings then changes nothing, and its sender gets what was decided.
 #[tokio::test]
 async fn a_superseded_settle_changes_nothing_and_its_sender_gets_what_a_copy_gets() {
     let gate = Gate::default();

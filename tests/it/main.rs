@@ -1,5 +1,6 @@
-//! What Onceward promises, seen from outside: processes as they are shipped, between senders and upstreams
-//! that do as they are told. The upstream's own count is the judge. `support` is the harness.
+//! What Onceward promises, seen from outside: processes as they are shipped, between senders and
+//! upstreams that do as they are told. The upstream's own count is the judge. `support` is the
+//! harness.
 //!
 //! # The nine promises, and the files that keep them
 //!

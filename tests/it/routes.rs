@@ -62,7 +62,8 @@ async fn the_most_exact_route_takes_a_request() {
 
 const GUARDED: &str = "provider = \"stripe\"\nsecrets = [{ env = \"THE_SECRET\" }]\n";
 
-/// Beside a route that forwards the rest of an app, no spelling of a guarded path gets past the guard.
+/// Beside a route that forwards the rest of an app, no spelling of a guarded path gets past the
+/// guard.
 #[tokio::test]
 async fn a_path_that_can_be_read_as_another_routes_is_refused() {
     let receiver = Receiver::that(|seen, _| Answer::new(200, seen.target.clone()).into()).await;

@@ -143,7 +143,8 @@ async fn an_idle_process_ends_at_once_and_closes_what_is_kept_open() {
     kept.writes(&event("evt_1").raw()).await;
     kept.reads_until(b"\r\n\r\ndone\n").await;
     let mut silent = onceward.connects().await;
-    // Both, and that on which the metrics are read: what was not accepted yet is reset by the kernel.
+    // Both, and that on which the metrics are read: what was not accepted yet is reset by the
+    // kernel.
     onceward.comes_to_count("onceward_connections", 3.0).await;
     onceward.signal(Signal::TERM);
     is_closed_in_good_order(&mut kept).await;
@@ -212,8 +213,8 @@ async fn what_is_left_at_the_end_of_the_time_is_recorded_as_uncertain_before_exi
     receiver.was_called(1);
 }
 
-/// Its body ends when attempts are cut off already: what would be written of it now would be cut off
-/// as well, and nobody would know what has become of it.
+/// Its body ends when attempts are cut off already: what would be written of it now would be cut
+/// off as well, and nobody would know what has become of it.
 #[tokio::test]
 async fn a_request_that_is_whole_only_after_the_end_of_the_time_is_not_sent() {
     let gate = Gate::default();

@@ -2,7 +2,7 @@
 //! `samples/`.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use onceward::provider::{Arrived, Content, presets};
+use onceward::provider::{Content, RequestView, presets};
 
 use super::provider;
 
@@ -32,7 +32,7 @@ impl<'a> Sent<'a> {
 fn handshake(name: &str, method: &Method, query: Option<&str>, text: &str) -> Option<String> {
     let provider = provider(name);
     let Sent { headers, body } = Sent::read(text);
-    let arrived = Arrived { method, query, headers: &headers, body: body.as_bytes() };
+    let arrived = RequestView { method, query, headers: &headers, body: body.as_bytes() };
     provider.handshake_of(&arrived).map(|it| it.name.clone())
 }
 
@@ -68,7 +68,7 @@ fn no_handshake_that_is_not_signed_has_an_open_body_where_events_are_signed() {
     }
 }
 
-/// What a sender does not sign must not be a way around the signature of an event.
+/// An unsigned handshake must not be a way around the signature of an event.
 #[test]
 fn an_event_in_the_dress_of_an_unsigned_handshake_is_none() {
     let form = |fields: &str| format!("{FORM}\n\n{fields}");
@@ -100,8 +100,12 @@ fn an_event_in_the_dress_of_an_unsigned_handshake_is_none() {
 fn an_empty_request_is_no_handshake() {
     for preset in presets() {
         let provider = provider(preset.name);
-        let nothing =
-            Arrived { method: &Method::POST, query: None, headers: &HeaderMap::new(), body: b"" };
+        let nothing = RequestView {
+            method: &Method::POST,
+            query: None,
+            headers: &HeaderMap::new(),
+            body: b"",
+        };
         assert_eq!(provider.handshake_of(&nothing), None, "{}", preset.name);
     }
 }

@@ -41,8 +41,8 @@ fn every_preset_is_read_and_complete() {
 }
 
 /// A copy waits for the outcome as long as its sender does, and is told to come back with a status
-/// after which the sender does. Where nothing is remembered, a copy may be another change, which must
-/// not share the attempt before it.
+/// after which the sender does. Where nothing is remembered, a copy may be another change, which
+/// must not share the attempt before it.
 #[test]
 fn no_preset_refuses_a_copy_in_a_way_that_loses_the_event() {
     for preset in presets() {
@@ -63,8 +63,8 @@ fn no_preset_refuses_a_copy_in_a_way_that_loses_the_event() {
     }
 }
 
-/// Onceward answers 502 where the upstream is away, 503 where there is no store, too much to do or a
-/// process that ends, and 504 where the upstream took too long.
+/// Onceward answers 502 where the upstream is away, 503 where there is no store, too much to do or
+/// a process that ends, and 504 where the upstream took too long.
 #[test]
 fn no_preset_answers_in_a_way_that_ends_an_event_that_is_not_done() {
     for preset in presets() {

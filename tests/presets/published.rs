@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::provider;
 use super::samples::{Kind, Sample, folder, samples};
 
-/// What the program makes of a request.
+/// The result of a request.
 #[derive(Debug)]
 struct Explained {
     handled: String,
@@ -100,7 +100,7 @@ impl Sample {
         told
     }
 
-    /// What is not as it should be.
+    /// The differences from the expected result.
     fn deviations(&self, all: &BTreeMap<&str, Explained>) -> Vec<String> {
         let told = &all[self.file.as_str()];
         let mut wrong = Vec::new();
@@ -122,7 +122,7 @@ impl Sample {
     }
 }
 
-/// What the program makes of each.
+/// The result of each request.
 fn explained(samples: &[Sample]) -> BTreeMap<&str, Explained> {
     const AT_A_TIME: usize = 4;
     let mut all = BTreeMap::new();

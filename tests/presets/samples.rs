@@ -50,7 +50,7 @@ pub(crate) enum Kind {
     Attack,
 }
 
-/// What is right.
+/// The expected result.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Expected {

@@ -1,8 +1,8 @@
 //! What an attacker can do with one captured request, and for how long.
 //!
 //! A signature proves that the sender made the request once. It does not prove that the request
-//! comes for the first time. Two things keep a captured request from running again: the record of its
-//! operation and the tolerance of its timestamp. Both end.
+//! comes for the first time. Two things keep a captured request from running again: the record of
+//! its operation and the tolerance of its timestamp. Both end.
 
 use std::time::Duration;
 

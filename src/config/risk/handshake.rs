@@ -36,7 +36,8 @@ pub(super) fn handshake_open(examined: &ExaminedRoute<'_>) -> Option<Finding> {
     let sender = examined.sender.filter(|_| examined.verifies())?;
     let is_open = |handshake: &&Handshake| {
         let any_event = match &handshake.content {
-            // A safe request asks for nothing to be done (RFC 9110, section 9.2.1), so that it is no event.
+            // A safe request asks for nothing to be done (RFC 9110, section 9.2.1), so that it is
+            // no event.
             Content::Any => !handshake.method.is_safe(),
             Content::Json(json) => !json.whole,
             // A form with another field is not the handshake.

@@ -5,7 +5,7 @@
 use super::finding::Finding;
 use crate::config::key::Key;
 use crate::config::settings::Config;
-use crate::provider::{Misshapen, Provider, SecretShape};
+use crate::provider::{Provider, SecretFlaw, SecretShape};
 use crate::proxy::Mode;
 use crate::secret::Secret;
 
@@ -28,7 +28,7 @@ pub(in crate::config) fn misshapen(config: &Config) -> Vec<Finding> {
 
 const WITHOUT: &str = "give it without that; one newline at the end is cut off anyway";
 
-fn of_token(key: &Key, misshapen: &Misshapen) -> Finding {
+fn of_token(key: &Key, misshapen: &SecretFlaw) -> Finding {
     Finding {
         code: misshapen.code(),
         key: key.clone(),

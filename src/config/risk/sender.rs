@@ -88,8 +88,8 @@ fn status_not_retried(
     })
 }
 
-/// Onceward itself answers 502, 503 and 504 when the event is not done, so that the sender has to take
-/// each of them as "send it again".
+/// Onceward itself answers 502, 503 and 504 when the event is not done, so that the sender has to
+/// take each of them as "send it again".
 pub(super) fn final_statuses(examined: &ExaminedRoute<'_>) -> Option<Finding> {
     let sender = examined.sender?;
     let facts = &sender.facts;

@@ -64,8 +64,9 @@ pub(super) fn hold_below_attempt(examined: &ExaminedRoute<'_>) -> Option<Finding
     })
 }
 
-/// Reports a lease that is too short to be renewed (`lease-without-room`), or longer than an attempt
-/// can take (`lease-above-attempt`). At least one lease passes both rules, whatever the timeout is.
+/// Reports a lease that is too short to be renewed (`lease-without-room`), or longer than an
+/// attempt can take (`lease-above-attempt`). At least one lease passes both rules, whatever the
+/// timeout is.
 pub(super) fn unfit_lease(examined: &ExaminedRoute<'_>) -> Option<Finding> {
     let durations = &examined.route.policy.durations;
     if durations.lease < LEASE_ROOM {

@@ -60,8 +60,8 @@ pub enum Scalar {
 #[derive(Debug)]
 pub(super) struct LookUpResult {
     pub(super) finding: Finding,
-    /// How the receiver answered. It holds nothing of the answer but its status, because it is logged
-    /// and shown.
+    /// How the receiver answered. It holds nothing of the answer but its status, because it is
+    /// logged and shown.
     pub(super) reason: String,
     /// What the receiver calls the operation.
     pub(super) reference: Option<String>,
@@ -113,8 +113,8 @@ impl Lookup {
             Err(_) => return LookUpResult::unknown("no answer"),
         };
         let status = response.status();
-        // RFC 9110, section 15.5.5: the receiver has no resource for the operation. Only 404 says so:
-        // an error, a missing right or a wrong route of the receiver does not.
+        // RFC 9110, section 15.5.5: the receiver has no resource for the operation. Only 404 says
+        // so: an error, a missing right or a wrong route of the receiver does not.
         if status == StatusCode::NOT_FOUND {
             let finding = Finding::NotDone;
             let reason = "answered 404".to_owned();

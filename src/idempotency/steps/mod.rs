@@ -35,8 +35,8 @@ impl StepsAttempt<'_> {
         reply.send(disposition);
     }
 
-    /// Runs the steps that have begun at the same time. The outcome of each is recorded as soon as it
-    /// is known.
+    /// Runs the steps that have begun at the same time. The outcome of each is recorded as soon as
+    /// it is known.
     async fn at_once(&self) -> Vec<StepResult> {
         let lease = self.claim.lease();
         let began_at = self.claim.asked_at;
@@ -72,8 +72,8 @@ impl StepsAttempt<'_> {
             };
             let Some(result) = result else { break };
             if let Some(Advanced::Next { step }) = &result.advanced {
-                // The store has granted a new lease with the next step, so the heartbeat starts anew
-                // too, even if the lease was lost before.
+                // The store has granted a new lease with the next step, so the heartbeat starts
+                // anew too, even if the lease was lost before.
                 began_at = result.recorded_at;
                 lease.starts_anew(began_at);
                 next = Some(Arc::clone(step));

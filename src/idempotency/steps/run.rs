@@ -36,8 +36,8 @@ pub(super) struct StepResult {
 }
 
 impl StepsAttempt<'_> {
-    /// Runs a step that has begun, and records its outcome. `began_at` is when the call was sent that
-    /// began it. None if the route has lost the step since the event was claimed.
+    /// Runs a step that has begun, and records its outcome. `began_at` is when the call was sent
+    /// that began it. None if the route has lost the step since the event was claimed.
     pub(super) async fn run_step(&self, step: Arc<str>, began_at: Moment) -> Option<StepResult> {
         let Self { context: Context { executor, handler, reply }, claim, .. } = self;
         let AttemptEnd { ending, forwarded } = self.forward(&step, began_at).await?;
@@ -97,7 +97,8 @@ async fn without_body(answer: TooLong, rules: AnswerRules<'_>, bounds: &Bounds<'
         while rest.chunk().await?.is_some() {}
         Ok::<(), BodyError>(())
     };
-    // A success is known by its status. Any other answer that breaks off leaves the outcome unknown.
+    // A success is known by its status. Any other answer that breaks off leaves the outcome
+    // unknown.
     if rules.outcome(status) != Outcome::Succeeded {
         let reason = match bounds.hold(to_its_end).await {
             Ok(Ok(())) => None,

@@ -2,7 +2,8 @@
 
 use bytes::BytesMut;
 
-/// The length of a frame's header: length (3 bytes), type and flags (1 byte each), stream (4 bytes).
+/// The length of a frame's header: length (3 bytes), type and flags (1 byte each), stream (4
+/// bytes).
 pub(super) const HEADER: usize = 9;
 /// The longest payload that h2 accepts. It announces no larger one than the initial value of
 /// `SETTINGS_MAX_FRAME_SIZE` (RFC 9113, 6.5.2).

@@ -35,7 +35,8 @@ impl Http2 {
         self.inbound.unfinished_bytes()
     }
 
-    /// Follows the first `length` bytes of what h2 wrote. Reports the requests that it refused itself.
+    /// Follows the first `length` bytes of what h2 wrote. Reports the requests that it refused
+    /// itself.
     pub(super) fn follow_written<'b>(
         &mut self,
         length: usize,

@@ -4,8 +4,8 @@
 //! peer that goes away in the middle of a frame leaves nothing half done, and the memory of an
 //! unfinished head is known exactly.
 //!
-//! A head may arrive in any number of frames. h2 itself ends a connection on which a head takes more
-//! CONTINUATION frames than full ones would be; so a head is written to h2 in full frames.
+//! A head may arrive in any number of frames. h2 itself ends a connection on which a head takes
+//! more CONTINUATION frames than full ones would be; so a head is written to h2 in full frames.
 
 use std::collections::BTreeSet;
 
@@ -30,8 +30,8 @@ pub(super) struct InboundFrames {
     ready: BytesMut,
     /// h2 got a head, and has not handed its request over yet.
     head_given: bool,
-    /// The streams of requests whose head h2 has, and whose end has not arrived. It is bounded, because
-    /// h2 resets streams beyond its limit.
+    /// The streams of requests whose head h2 has, and whose end has not arrived. It is bounded,
+    /// because h2 resets streams beyond its limit.
     incomplete: BTreeSet<u32>,
     stopped: Option<StopReason>,
     goaway_provoked: bool,
@@ -57,8 +57,8 @@ struct PartialHead {
     first: BytesMut,
     /// The payloads of its CONTINUATION frames.
     rest: BytesMut,
-    /// How much of it has arrived. An empty frame counts as one byte: without that a peer could send
-    /// empty frames for ever.
+    /// How much of it has arrived. An empty frame counts as one byte: without that a peer could
+    /// send empty frames for ever.
     length: usize,
 }
 
@@ -152,8 +152,8 @@ impl InboundFrames {
         self.incomplete.remove(&stream);
     }
 
-    /// Tells h2 that the peer has cancelled all incomplete requests: nothing more will arrive, and their
-    /// handlers must not wait for it. Returns whether there were any.
+    /// Tells h2 that the peer has cancelled all incomplete requests: nothing more will arrive, and
+    /// their handlers must not wait for it. Returns whether there were any.
     pub(super) fn cancel_incomplete(&mut self) -> bool {
         self.head = None;
         self.unread = BytesMut::new();
@@ -165,8 +165,8 @@ impl InboundFrames {
         !std::mem::take(&mut self.incomplete).is_empty()
     }
 
-    /// Makes h2 send GOAWAY with an error if the peer made one. Returns whether there is something for
-    /// h2 to read, which is so once.
+    /// Makes h2 send GOAWAY with an error if the peer made one. Returns whether there is something
+    /// for h2 to read, which is so once.
     ///
     /// hyper has no call for that. So h2 gets a frame that is too large, which it refuses.
     pub(super) fn provoke_goaway(&mut self) -> bool {

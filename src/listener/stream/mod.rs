@@ -3,8 +3,8 @@
 //! It notes for the timer when bytes flow, counts the memory of a head that is still arriving, and
 //! closes a connection without cutting off its last answer.
 //!
-//! It also sees the requests that hyper and h2 refuse themselves. On HTTP/1 it replaces their answer,
-//! which has no body. On HTTP/2 it counts and logs what h2 refused.
+//! It also sees the requests that hyper and h2 refuse themselves. On HTTP/1 it replaces their
+//! answer, which has no body. On HTTP/2 it counts and logs what h2 refused.
 //!
 //! | file | what it does |
 //! | --- | --- |

@@ -16,8 +16,8 @@ const REFUSED_STREAM: u32 = 0x7;
 /// h2 has one reason for it: a field that does not end, so that the head is too large.
 const COMPRESSION_ERROR: u32 = 0x9;
 const ENHANCE_YOUR_CALM: u32 = 0xb;
-/// h2's texts in GOAWAY for a head that it does not read to its end. It uses the same code, with other
-/// texts, for connections that reset too many streams.
+/// h2's texts in GOAWAY for a head that it does not read to its end. It uses the same code, with
+/// other texts, for connections that reset too many streams.
 const HEAD_TOO_LARGE: [&[u8]; 2] = [b"header_list_way_too_large", b"too_many_continuations"];
 
 /// The position in the sequence of frames that h2 writes.
@@ -91,7 +91,8 @@ impl OutboundFrames {
 
     fn frame_ended(&mut self, report: &mut impl FnMut(OutboundEvent)) {
         let frame = FrameHeader::of(self.header);
-        // RST_STREAM begins with its code. In GOAWAY a stream comes before the code (RFC 9113, 6.8).
+        // RST_STREAM begins with its code. In GOAWAY a stream comes before the code (RFC 9113,
+        // 6.8).
         let first = number(&self.beginning, 0);
         let second = number(&self.beginning, 4);
         let refusal = match frame.kind {
@@ -118,8 +119,8 @@ fn number(bytes: &[u8], from: usize) -> u32 {
     bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }
 
-/// The refusal that a reset of a stream means. `answered`: whether h2 has just answered the stream with
-/// a head only. It does that with 431, and only for a head that is too large.
+/// The refusal that a reset of a stream means. `answered`: whether h2 has just answered the stream
+/// with a head only. It does that with 431, and only for a head that is too large.
 const fn refusal_of_reset(code: u32, answered: bool) -> Option<EarlyRefusal> {
     match code {
         NO_ERROR | INTERNAL_ERROR | CANCEL => None,

@@ -11,8 +11,8 @@ use super::state::{CloseState, PeerStream};
 use crate::listener::refusal::EarlyRefusal;
 use crate::telemetry::Limit;
 
-/// The most bytes of one read on HTTP/1. hyper doubles its read buffer when a read fills it, from 8 KiB
-/// on; this is one byte too few to make it grow beyond 16 KiB.
+/// The most bytes of one read on HTTP/1. hyper doubles its read buffer when a read fills it, from 8
+/// KiB on; this is one byte too few to make it grow beyond 16 KiB.
 const READ_BYTES_MAX: usize = 16 * 1024 - 1;
 
 impl<I: AsyncRead + AsyncWrite + Unpin> PeerStream<I> {
@@ -49,8 +49,8 @@ impl<I: AsyncRead + AsyncWrite + Unpin> PeerStream<I> {
             self.close = CloseState::PeerClosed;
             return;
         }
-        // While a request is served, the bytes belong to its body, or to a pipelined request that hyper
-        // reads later.
+        // While a request is served, the bytes belong to its body, or to a pipelined request that
+        // hyper reads later.
         if !self.timer.is_serving() {
             self.head.content_length.follow(bytes);
             self.head.bytes = self.head.bytes.saturating_add(bytes.len());
@@ -58,8 +58,8 @@ impl<I: AsyncRead + AsyncWrite + Unpin> PeerStream<I> {
         self.timer.head_began();
     }
 
-    /// Gives h2 what it reads next, in this order: bytes that are ready, a pause after each head, new
-    /// bytes, and at last the end.
+    /// Gives h2 what it reads next, in this order: bytes that are ready, a pause after each head,
+    /// new bytes, and at last the end.
     pub(super) fn poll_read_http2(
         &mut self,
         context: &mut Context<'_>,
@@ -70,7 +70,8 @@ impl<I: AsyncRead + AsyncWrite + Unpin> PeerStream<I> {
                 return Poll::Ready(Ok(()));
             }
             // h2 would go on to the next head before it hands this request over. The memory of a
-            // request is counted when it is handed over, so h2 is told once that nothing can be read.
+            // request is counted when it is handed over, so h2 is told once that nothing can be
+            // read.
             if http2.inbound.take_head_given() {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
@@ -90,9 +91,9 @@ impl<I: AsyncRead + AsyncWrite + Unpin> PeerStream<I> {
         Poll::Ready(Ok(()))
     }
 
-    /// Gives h2 the end. When h2 learns of it, it forgets the requests that are being served. Those are
-    /// complete and are to be answered all the same, so this waits for them. None if h2 has to read
-    /// something before.
+    /// Gives h2 the end. When h2 learns of it, it forgets the requests that are being served. Those
+    /// are complete and are to be answered all the same, so this waits for them. None if h2 has to
+    /// read something before.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<()>>> {
         let Some(http2) = &mut self.http2 else { return Poll::Ready(Some(Ok(()))) };
         if http2.inbound.cancel_incomplete() {

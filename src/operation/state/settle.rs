@@ -168,8 +168,8 @@ impl Rule for Settlement {
                 end(operation, self, copy_refused, now);
                 lapsed.answered(Change::Durable, Settled::Recorded { copy_refused })
             }
-            // The holder repeats a settle whose reply was lost. The first one has changed the state,
-            // but may not be durable yet, so the record is written again.
+            // The holder repeats a settle whose reply was lost. The first one has changed the
+            // state, but may not be durable yet, so the record is written again.
             state if state.settled_by() == Some(self.claim_id) => {
                 lapsed.answered(Change::Durable, Settled::Recorded { copy_refused: false })
             }

@@ -1,41 +1,44 @@
-//! Adyen's standard webhooks: the item of the body carries a signature over eight of its members.
+//! Adyen's standard webhooks: the item in the body carries a signature over eight of its members.
 //!
-//! The signature covers an item, not the request, so a request with the item twice, or with the
-//! items of two requests, would be as valid and another one. JSON webhooks hold exactly one item
-//! ("Webhook types", docs.adyen.com), so more are refused. The eight values are joined with `:`
-//! and nothing is escaped ("Verify HMAC signatures", docs.adyen.com): a `:` within one of them could
-//! be moved to its neighbour. Only the merchant's own reference may hold any, so that the text can
-//! be divided in one way only.
+//! The signature covers an item and not the request. A request with the same item twice, or with
+//! the items of two captured requests, would be valid and have a new key. JSON webhooks hold
+//! exactly one item ("Webhook types", docs.adyen.com), so a request with more is refused.
+//!
+//! The eight values are joined with `:`, and nothing is escaped ("Verify HMAC signatures",
+//! docs.adyen.com), so a `:` within one value could be moved to its neighbour. Only the merchant's
+//! own reference may hold one, so that the text can be divided in one way only.
 
 use std::borrow::Cow;
 
 use super::encoding::Encoding;
-use super::keys::{Hash, Keyring, Method, Numbered, SecretForm};
-use super::verdict::{Place, Reason, Refused};
-use super::{SecretError, Signed};
+use super::keys::{Hash, Keyring, Method, NumberedSecret, SecretError, SecretForm};
+use super::profile::{Profile, SignedValues};
+use super::signed::SignedRequest;
+use super::verdict::{InvalidReason, Location, Refused};
 use crate::json::{self, Found, Pointer, Scalar};
 
 /// Checks `additionalData.hmacSignature` of the item.
 #[derive(Debug)]
-pub(super) struct Check {
+pub(super) struct AdyenVerifier {
     keys: Keyring,
     items: Pointer,
     signature: Pointer,
-    members: Vec<Member>,
+    members: Vec<SignedMember>,
 }
 
 /// A member that is signed.
 #[derive(Debug)]
-struct Member {
+struct SignedMember {
     at: Pointer,
-    kind: Kind,
+    kind: MemberKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// A part of the key: a text, so that `true` and `"true"` are not two keys of one signature.
+enum MemberKind {
+    /// A part of the key. It has to be a JSON text: `true` and `"true"` have the same signature,
+    /// and would be two keys.
     Key,
-    /// The merchant's own text.
+    /// The merchant's own text, which may hold a `:`.
     Reference,
     Other,
 }
@@ -43,91 +46,100 @@ enum Kind {
 const ITEMS: &str = "notificationItems";
 const ITEM: &str = "NotificationRequestItem";
 
-impl Check {
-    pub(super) fn new(secrets: &[Numbered<'_>]) -> Result<Self, SecretError> {
+pub(super) const PROFILE: Profile = Profile {
+    secret: "the HMAC key in hexadecimal",
+    covers_body: false,
+    signed_values: SignedValues::None,
+    ..Profile::OF_BODY
+};
+
+impl AdyenVerifier {
+    pub(super) fn new(secrets: &[NumberedSecret<'_>]) -> Result<Self, SecretError> {
         let keys = Keyring::new(Method::Hmac(Hash::Sha256), SecretForm::Hex, secrets)?;
         let at = |names: &[&str]| Pointer::along(&[&[ITEMS, "0", ITEM], names].concat());
-        let member = |kind, names: &[&str]| Member { at: at(names), kind };
+        let member = |kind, names: &[&str]| SignedMember { at: at(names), kind };
         Ok(Self {
             keys,
             items: Pointer::of_each(ITEMS),
             signature: at(&["additionalData", "hmacSignature"]),
             members: vec![
-                member(Kind::Key, &["pspReference"]),
-                member(Kind::Other, &["originalReference"]),
-                member(Kind::Key, &["merchantAccountCode"]),
-                member(Kind::Reference, &["merchantReference"]),
-                member(Kind::Other, &["amount", "value"]),
-                member(Kind::Other, &["amount", "currency"]),
-                member(Kind::Key, &["eventCode"]),
-                member(Kind::Key, &["success"]),
+                member(MemberKind::Key, &["pspReference"]),
+                member(MemberKind::Other, &["originalReference"]),
+                member(MemberKind::Key, &["merchantAccountCode"]),
+                member(MemberKind::Reference, &["merchantReference"]),
+                member(MemberKind::Other, &["amount", "value"]),
+                member(MemberKind::Other, &["amount", "currency"]),
+                member(MemberKind::Key, &["eventCode"]),
+                member(MemberKind::Key, &["success"]),
             ],
         })
     }
 
-    pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
-        let place = Place::Member(self.signature.to_string());
+    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
+        let location = Location::Member(self.signature.to_string());
         match json::find(signed.body, &self.items) {
             Found::Values(items) if items.len() == 1 => {}
-            // An object has no items, whatever its members are named.
-            Found::Absent => return Err(Refused::Missing(place)),
-            Found::NotJson => return Err(Reason::Body("JSON in UTF-8").into()),
+            // The items have to be an array. Other webhooks of Adyen have none, and another
+            // signature.
+            Found::Absent => return Err(Refused::Missing(location)),
+            Found::NotJson => return Err(InvalidReason::Body("JSON in UTF-8").into()),
             Found::Values(_) | Found::InSomeItems | Found::Ambiguous | Found::TooMany => {
-                return Err(Reason::Body("a notification with exactly one item").into());
+                return Err(InvalidReason::Body("a notification with exactly one item").into());
             }
         }
+        // The member is looked up in the first item, which is the only one.
         let written = text(signed.body, &self.signature)?;
-        let written = written.ok_or_else(|| Refused::Missing(place.clone()))?;
+        let written = written.ok_or_else(|| Refused::Missing(location.clone()))?;
         if written.is_empty() {
-            return Err(Refused::Empty(place));
+            return Err(Refused::Empty(location));
         }
         let decoded = Encoding::Base64.decode(written.as_bytes());
-        let signatures =
-            [decoded.ok_or_else(|| Reason::Undecodable(place.clone(), Encoding::Base64))?];
-        let values: Result<Vec<String>, Reason> =
+        let signatures = [decoded
+            .ok_or_else(|| InvalidReason::Undecodable(location.clone(), Encoding::Base64))?];
+        let values: Result<Vec<String>, InvalidReason> =
             self.members.iter().map(|member| member.value(signed.body)).collect();
         let found = self.keys.find(&[values?.join(":").as_bytes()], &signatures);
-        Ok(found.ok_or(Reason::Mismatch(place))?)
+        Ok(found.ok_or(InvalidReason::Mismatch(location))?)
     }
 }
 
-impl Member {
-    /// What is missing is empty.
-    fn value(&self, body: &[u8]) -> Result<String, Reason> {
-        let place = || Place::Member(self.at.to_string());
+impl SignedMember {
+    /// The value as it is signed. A missing member is signed as an empty text.
+    fn value(&self, body: &[u8]) -> Result<String, InvalidReason> {
+        let location = || Location::Member(self.at.to_string());
         let value = match scalar(body, &self.at)? {
             None | Some(Scalar::Null) => String::new(),
             Some(Scalar::Text(text)) => text.into_owned(),
-            Some(Scalar::Literal(text)) if self.kind != Kind::Key => text.to_owned(),
+            Some(Scalar::Literal(text)) if self.kind != MemberKind::Key => text.to_owned(),
             Some(Scalar::Literal(_) | Scalar::Composite | Scalar::NotText) => {
-                return Err(Reason::Unreadable(place()));
+                return Err(InvalidReason::Unreadable(location()));
             }
         };
-        if self.kind != Kind::Reference && value.contains(':') {
-            return Err(Reason::Ambiguous(place(), ':'));
+        if self.kind != MemberKind::Reference && value.contains(':') {
+            return Err(InvalidReason::Ambiguous(location(), ':'));
         }
         Ok(value)
     }
 }
 
-/// A text, be it an empty one.
-fn text<'b>(body: &'b [u8], at: &Pointer) -> Result<Option<Cow<'b, str>>, Reason> {
+/// The text at a pointer, even an empty one. None if it is absent or null.
+fn text<'b>(body: &'b [u8], at: &Pointer) -> Result<Option<Cow<'b, str>>, InvalidReason> {
     match scalar(body, at)? {
         None | Some(Scalar::Null) => Ok(None),
         Some(Scalar::Text(text)) => Ok(Some(text)),
         Some(Scalar::Literal(_) | Scalar::Composite | Scalar::NotText) => {
-            Err(Reason::Unreadable(Place::Member(at.to_string())))
+            Err(InvalidReason::Unreadable(Location::Member(at.to_string())))
         }
     }
 }
 
-fn scalar<'b>(body: &'b [u8], at: &Pointer) -> Result<Option<Scalar<'b>>, Reason> {
+fn scalar<'b>(body: &'b [u8], at: &Pointer) -> Result<Option<Scalar<'b>>, InvalidReason> {
     match json::find(body, at) {
         Found::Values(values) => Ok(values.first().map(|raw| json::scalar(raw))),
         Found::Absent => Ok(None),
-        Found::NotJson => Err(Reason::Body("JSON in UTF-8")),
+        Found::NotJson => Err(InvalidReason::Body("JSON in UTF-8")),
         Found::InSomeItems | Found::Ambiguous | Found::TooMany => {
-            Err(Reason::Repeated(Place::Member(at.to_string())))
+            Err(InvalidReason::Repeated(Location::Member(at.to_string())))
         }
     }
 }

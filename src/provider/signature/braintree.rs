@@ -1,29 +1,46 @@
-//! Braintree: both the payload and its signatures are fields of a form.
+//! Braintree: a form with the payload in the field `bt_payload` and its signatures in
+//! `bt_signature`.
+//!
+//! The signature covers the payload alone. The fields could be reordered and others added under the
+//! same signature, so the key of an event is the digest of the payload and not that of the body.
 
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
 use super::carried::Carried;
 use super::encoding::Encoding;
-use super::header::{ENTRIES_MAX, entries};
-use super::keys::{Hash, Key, Keyring, Numbered};
-use super::verdict::{Place, Reason, Refused};
-use super::{SecretError, Signed, form};
+use super::field;
+use super::form;
+use super::header::entries;
+use super::keys::{Hash, Key, Keyring, NumberedSecret, SecretError};
+use super::profile::{Profile, SignedValues};
+use super::signed::SignedRequest;
+use super::verdict::{InvalidReason, Location, Refused, SIGNATURES_MAX};
 
-/// Checks `bt_signature`: `PUBLIC|HEX` for each pair of keys, with `&` between them. Whose public
-/// key it names does not matter, the private key decides.
+/// Checks `bt_signature`: `PUBLIC|HEX` for each API key of the account, with `&` between them.
+/// Which public key an entry names does not matter, because only the private key can make its
+/// signature.
 #[derive(Debug)]
-pub(super) struct Check(Keyring);
+pub(super) struct BraintreeVerifier(Keyring);
 
-/// By which a key selects the digest of the payload.
+/// The name by which a key selects the digest of the payload.
 pub(super) const PAYLOAD: &str = "payload";
 
-/// Adds the digest of the payload, the one field that is signed: of the XML that its base64 stands
-/// for, so that line ends in and behind it do not matter. (The SDKs try it with and without one:
-/// `braintree/braintree_python`, `braintree/webhook_notification_gateway.py`.)
-pub(super) fn carry(signed: &Signed<'_>, carried: &mut Carried) {
+pub(super) const PROFILE: Profile = Profile {
+    secret: "the private key",
+    covers_body: false,
+    signed_values: SignedValues::None,
+    carries: &[PAYLOAD],
+    carry: Some(carry),
+    ..Profile::OF_BODY
+};
+
+/// Adds the digest of the payload: of the XML that is encoded there in base64, so that line ends
+/// within and after the base64 make no difference. (Braintree's own libraries check it with and
+/// without a line end: `braintree/braintree_python`, `braintree/webhook_notification_gateway.py`.)
+fn carry(signed: &SignedRequest<'_>, carried: &mut Carried) {
     let Ok(fields) = form::of(signed) else { return };
-    match form::single(&fields, "bt_payload") {
+    match field::single(&fields, "bt_payload") {
         Ok(None) => {}
         Ok(Some(payload)) => {
             let text: Vec<u8> =
@@ -35,8 +52,8 @@ pub(super) fn carry(signed: &Signed<'_>, carried: &mut Carried) {
     }
 }
 
-impl Check {
-    pub(super) fn new(secrets: &[Numbered<'_>]) -> Result<Self, SecretError> {
+impl BraintreeVerifier {
+    pub(super) fn new(secrets: &[NumberedSecret<'_>]) -> Result<Self, SecretError> {
         let keys = Keyring::from_secrets(secrets, "a private key", |private| {
             let key = (!private.is_empty()).then(|| Sha1::digest(private.as_bytes()));
             key.map(|key| Key::hmac(Hash::Sha1, &key)).into_iter().collect()
@@ -44,30 +61,32 @@ impl Check {
         keys.map(Self)
     }
 
-    pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
-        let place = Place::Field("bt_signature".to_owned());
+    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
+        let location = Location::Field("bt_signature".to_owned());
         let fields = form::of(signed)?;
-        let list = form::single(&fields, "bt_signature")?;
-        let list = list
-            .ok_or_else(|| Refused::without(place.clone(), form::has(&fields, "bt_signature")))?;
-        let payload = form::single(&fields, "bt_payload")?;
-        let payload =
-            payload.ok_or_else(|| Reason::Absent(Place::Field("bt_payload".to_owned())))?;
+        let list = field::single(&fields, "bt_signature")?;
+        let list = list.ok_or_else(|| {
+            Refused::without(location.clone(), field::has(&fields, "bt_signature"))
+        })?;
+        let payload = field::single(&fields, "bt_payload")?;
+        let payload = payload
+            .ok_or_else(|| InvalidReason::Absent(Location::Field("bt_payload".to_owned())))?;
         let written: Vec<&[u8]> = entries(list, b"&")
             .filter_map(|pair| pair.iter().position(|byte| *byte == b'|').map(|at| (pair, at + 1)))
             .filter_map(|(pair, start)| pair.get(start..))
             .collect();
-        if written.len() > ENTRIES_MAX {
-            return Err(Reason::TooMany(place).into());
+        if written.len() > SIGNATURES_MAX {
+            return Err(InvalidReason::TooMany(location).into());
         }
         let signatures: Vec<_> =
             written.into_iter().filter_map(|text| Encoding::Hex.decode(text)).collect();
         if signatures.is_empty() {
-            return Err(Reason::Undecodable(place, Encoding::Hex).into());
+            return Err(InvalidReason::Undecodable(location, Encoding::Hex).into());
         }
         let found = self.0.find(&[payload], &signatures);
-        // Braintree's own libraries also try it with a line end, which forms tend to lose.
+        // Braintree signs the payload with its last line end, which some form parsers drop. Its own
+        // libraries try both too.
         let found = found.or(self.0.find(&[payload, b"\n"], &signatures));
-        Ok(found.ok_or(Reason::Mismatch(place))?)
+        Ok(found.ok_or(InvalidReason::Mismatch(location))?)
     }
 }

@@ -1,27 +1,29 @@
-//! What a signature covers: what of a captured request its holder cannot change.
+//! What a signature covers: what somebody who has captured a request cannot change in it.
 
 use http::HeaderName;
 
-use super::hubspot::Version;
-use super::part::{Part, Source, TimestampSource};
-use super::settings::{Detached, Scheme, Settings};
-
-/// How much of an event a signature binds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Binding {
-    /// The secret itself is sent along: who sees one request can make any other.
-    Bearer,
-    /// A signature that fits one event can be made to fit another.
-    Loose,
-    /// What names the event in the body cannot be changed.
-    Event,
-}
+use super::part::{Part, Selector, TimestampSelector};
+use super::profile::Binding;
+use super::scheme::{Detached, Scheme, SignatureAt};
+use super::settings::Settings;
 
 impl Settings {
-    /// How much of an event is bound where the weakest of the ways that count was used.
+    /// How much of an event is protected where the weakest of the ways that count was used.
     pub fn binding(&self) -> Binding {
         let ways = self.accepted().map(|way| way.scheme.binding());
         ways.min().unwrap_or(Binding::Bearer)
+    }
+
+    /// Whether the public URL is covered in any of the ways that count, so that it has to be
+    /// configured.
+    pub fn needs_public_url(&self) -> bool {
+        self.accepted().any(|way| way.scheme.needs_public_url())
+    }
+
+    /// Whether a changed body is noticed, whichever of the ways that count was used. It is not
+    /// where the secret itself is sent, or where the signature covers less than the body.
+    pub fn covers_body(&self) -> bool {
+        self.accepted().all(|way| way.scheme.covers_body())
     }
 
     /// Whether a header is covered, whichever of the ways that count was used.
@@ -33,22 +35,45 @@ impl Settings {
     pub fn covers_query(&self) -> bool {
         self.accepted().all(|way| way.scheme.covers_query())
     }
+
+    /// Whether a check reads this header. A sender that lists it in `Connection` would have it
+    /// removed on the way (RFC 9110, 7.6.1), and the upstream would not see what was checked.
+    pub fn reads_header(&self, name: &HeaderName) -> bool {
+        let own = Selector::Header(name.clone());
+        self.ways.iter().any(|way| {
+            way.scheme.reads_header(name)
+                || way.carries.iter().any(|(_, selectors)| selectors.contains(&own))
+        })
+    }
 }
 
 impl Detached {
-    /// Whether this part is covered where it is there.
+    /// Whether this part is covered where it is present.
     pub(super) fn signs_if_present(&self, part: &Part) -> bool {
         self.signed.iter().any(|item| item.parts().contains(part))
-    }
-
-    /// Whether the timestamp stands there.
-    pub(super) fn is_timestamp(&self, source: &Source) -> bool {
-        matches!(&self.timestamp, Some(TimestampSource::Value(at)) if at == source)
     }
 
     /// Whether this part is covered in every request.
     pub(super) fn signs(&self, part: &Part) -> bool {
         self.signed.iter().any(|item| item.always_covers(part))
+    }
+
+    /// Whether the timestamp is what this selector finds.
+    pub(super) fn is_timestamp(&self, selector: &Selector) -> bool {
+        matches!(&self.timestamp, Some(TimestampSelector::Value(at)) if at == selector)
+    }
+
+    fn covers_header(&self, name: &HeaderName) -> bool {
+        let own = Selector::Header(name.clone());
+        self.is_timestamp(&own) || self.signs(&Part::Value(own))
+    }
+
+    fn reads_header(&self, name: &HeaderName) -> bool {
+        let holds_signature = match &self.at {
+            SignatureAt::Headers(names) => names.contains(name),
+            SignatureAt::Value(at) => *at == Selector::Header(name.clone()),
+        };
+        holds_signature || self.covers_header(name)
     }
 }
 
@@ -56,66 +81,64 @@ impl Scheme {
     fn binding(&self) -> Binding {
         match self {
             Self::Token(_) => Binding::Bearer,
-            // PayPal signs a CRC-32 of the body; others sign a time and an id beside the event.
-            Self::PayPal { .. } => Binding::Loose,
+            // Some senders sign a time and an id beside the event, and not the event (Mailgun).
             Self::Detached(detached) if !detached.signs(&Part::Body) => Binding::Loose,
-            Self::Detached(_)
-            | Self::StandardWebhooks { .. }
-            | Self::HubSpot { .. }
-            | Self::Sns { .. }
-            | Self::Plaid { .. }
-            | Self::Twilio
-            | Self::AdyenItems
-            | Self::Braintree => Binding::Event,
+            Self::Detached(_) => Binding::Event,
+            Self::BuiltIn(scheme) => scheme.profile().binding,
+        }
+    }
+
+    fn needs_public_url(&self) -> bool {
+        match self {
+            Self::Detached(detached) => detached.signs_if_present(&Part::Url),
+            Self::Token(_) => false,
+            Self::BuiltIn(scheme) => scheme.profile().covers_url,
+        }
+    }
+
+    fn covers_body(&self) -> bool {
+        match self {
+            Self::Detached(detached) => detached.signs(&Part::Body),
+            Self::Token(_) => false,
+            Self::BuiltIn(scheme) => scheme.profile().covers_body,
         }
     }
 
     fn covers_header(&self, name: &HeaderName) -> bool {
         match self {
-            Self::Detached(detached) => {
-                let own = Source::Header(name.clone());
-                detached.is_timestamp(&own) || detached.signs(&Part::Value(own))
-            }
-            Self::StandardWebhooks { .. } => {
-                ["webhook-id", "webhook-timestamp", "svix-id", "svix-timestamp"]
-                    .contains(&name.as_str())
-            }
-            Self::PayPal { .. } => {
-                ["paypal-transmission-id", "paypal-transmission-time"].contains(&name.as_str())
-            }
-            Self::Token(_)
-            | Self::HubSpot { .. }
-            | Self::Sns { .. }
-            | Self::Plaid { .. }
-            | Self::Twilio
-            | Self::AdyenItems
-            | Self::Braintree => false,
+            Self::Detached(detached) => detached.covers_header(name),
+            Self::Token(_) => false,
+            Self::BuiltIn(scheme) => scheme.profile().signed_headers.contains(&name.as_str()),
         }
     }
 
     fn covers_query(&self) -> bool {
         match self {
             Self::Detached(detached) => detached.signs(&Part::Url) || detached.signs(&Part::Path),
-            Self::HubSpot { version, .. } => *version != Version::First,
-            Self::Twilio => true,
-            Self::Token(_)
-            | Self::StandardWebhooks { .. }
-            | Self::PayPal { .. }
-            | Self::Sns { .. }
-            | Self::Plaid { .. }
-            | Self::AdyenItems
-            | Self::Braintree => false,
+            Self::Token(_) => false,
+            Self::BuiltIn(scheme) => scheme.profile().covers_url,
+        }
+    }
+
+    fn reads_header(&self, name: &HeaderName) -> bool {
+        match self {
+            Self::Detached(detached) => detached.reads_header(name),
+            Self::Token(token) => token.headers.contains(name),
+            Self::BuiltIn(scheme) => {
+                let prefixes = scheme.profile().header_prefixes;
+                prefixes.iter().any(|prefix| name.as_str().starts_with(prefix))
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Written;
+    use super::super::SignatureTable;
     use super::*;
 
     fn settings(toml: &str) -> Settings {
-        toml::from_str::<Written>(toml).unwrap().settings().unwrap()
+        toml::from_str::<SignatureTable>(toml).unwrap().settings().unwrap()
     }
 
     #[test]

@@ -1,99 +1,103 @@
-//! A signature over parts of the request: what most senders do.
+//! A signature over parts of the request, in a header or another value: what most senders use.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use memchr::memmem;
 
-use super::header::{ENTRIES_MAX, entries, lines, signature};
-use super::keys::{Keyring, Numbered};
-use super::part::{Item, Part, TimestampSource, Value};
-use super::request::Request;
-use super::settings::{Detached, SignatureAt};
-use super::verdict::{Place, Reason, Refused};
-use super::{SecretError, Signed, division};
+use super::division;
+use super::header::{entries, lines, signature};
+use super::keys::{Keyring, NumberedSecret, SecretError};
+use super::part::{Item, Part, TimestampSelector, Value};
+use super::request::RequestReader;
+use super::scheme::{Detached, SignatureAt};
+use super::signed::SignedRequest;
+use super::verdict::{InvalidReason, Location, Refused, SIGNATURES_MAX};
 
 /// Checks what [`Detached`] describes.
 #[derive(Debug)]
-pub(super) struct Check {
+pub(super) struct DetachedVerifier {
     settings: Detached,
     keys: Keyring,
     tolerance: Option<Duration>,
 }
 
-/// The timestamp as it was written, and where.
+/// The text of a timestamp, and its location.
 #[derive(Debug, Clone)]
-struct Stamp<'a> {
+struct TimestampText<'a> {
     text: Cow<'a, [u8]>,
-    place: Place,
+    location: Location,
 }
 
-/// Signatures that belong to one timestamp.
+/// The signatures that belong to one timestamp.
 #[derive(Debug, Default)]
-struct Group<'a> {
-    stamp: Option<&'a [u8]>,
-    written: Vec<&'a [u8]>,
+struct SignatureGroup<'a> {
+    timestamp: Option<&'a [u8]>,
+    /// Still encoded.
+    signatures: Vec<&'a [u8]>,
 }
 
-impl Check {
+impl DetachedVerifier {
     pub(super) fn new(
         settings: &Detached,
-        secrets: &[Numbered<'_>],
+        secrets: &[NumberedSecret<'_>],
         tolerance: Option<Duration>,
     ) -> Result<Self, SecretError> {
         let keys = Keyring::new(settings.method, settings.secret, secrets)?;
         Ok(Self { settings: settings.clone(), keys, tolerance })
     }
 
-    pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
-        let request = Request::new(signed, self.settings.document.as_deref())?;
+    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
+        let request = RequestReader::new(signed, self.settings.document.as_deref())?;
         let values = self.values(&request)?;
         if self.settings.json_body {
             division::require_enclosed(signed.body)?;
         }
         let groups = self.groups(&values)?;
-        let shared = self.shared_stamp(&request)?;
+        let shared = self.shared_timestamp(&request)?;
         for group in &groups {
             let signatures = self.decoded(group);
-            let stamp = match group.stamp {
-                Some(text) => Some(Stamp { text: text.into(), place: self.entry_place() }),
+            let timestamp = match group.timestamp {
+                Some(text) => {
+                    Some(TimestampText { text: text.into(), location: self.entry_location() })
+                }
                 None => shared.clone(),
             };
-            let message = self.message(&request, stamp.as_ref())?;
+            let message = self.message(&request, timestamp.as_ref())?;
             let message: Vec<&[u8]> = message.iter().map(|piece| &**piece).collect();
             if let Some(secret) = self.keys.find(&message, &signatures) {
-                if let Some(Stamp { text, place }) = stamp {
+                if let Some(TimestampText { text, location }) = timestamp {
                     let format = self.settings.timestamp_format;
-                    format.check(&text, &place, signed, self.tolerance)?;
+                    format.check(&text, &location, signed, self.tolerance)?;
                 }
                 return Ok(secret);
             }
         }
-        Err(Reason::Mismatch(self.place()).into())
+        Err(InvalidReason::Mismatch(self.location()).into())
     }
 
-    fn place(&self) -> Place {
-        self.settings.at.place()
+    fn location(&self) -> Location {
+        self.settings.at.location()
     }
 
-    fn entry_place(&self) -> Place {
+    fn entry_location(&self) -> Location {
         let prefix = match &self.settings.timestamp {
-            Some(TimestampSource::Entry(prefix)) => prefix.clone(),
-            Some(TimestampSource::Value(_)) | None => String::new(),
+            Some(TimestampSelector::Entry(prefix)) => prefix.clone(),
+            Some(TimestampSelector::Value(_)) | None => String::new(),
         };
-        match self.place() {
-            Place::Header(name) => Place::Entry(name, prefix),
-            place @ (Place::Entry(..)
-            | Place::Member(_)
-            | Place::Field(_)
-            | Place::Parameter(_)
-            | Place::Url
-            | Place::Path) => place,
+        match self.location() {
+            Location::Header(name) => Location::Entry(name, prefix),
+            location @ (Location::Entry(..)
+            | Location::Member(_)
+            | Location::Field(_)
+            | Location::Parameter(_)
+            | Location::Url
+            | Location::Path) => location,
         }
     }
 
-    /// What stands where signatures do: each line of a header that may be repeated, else one value.
-    fn values<'r>(&self, request: &'r Request<'_>) -> Result<Vec<Cow<'r, [u8]>>, Refused> {
+    /// The values that hold signatures: each line of a header that may be repeated, else one value.
+    fn values<'r>(&self, request: &'r RequestReader<'_>) -> Result<Vec<Cow<'r, [u8]>>, Refused> {
         match &self.settings.at {
             SignatureAt::Headers(names) => {
                 let headers = request.signed.headers;
@@ -104,30 +108,36 @@ impl Check {
                     } else {
                         match signature(headers, name) {
                             Ok(value) => values.push(Cow::Borrowed(value)),
+                            // DocuSign sends a numbered header for each active key, so some are
+                            // absent.
                             Err(Refused::Missing(_) | Refused::Empty(_)) => {}
                             Err(refused) => return Err(refused),
                         }
                     }
                 }
                 let is_there = || names.iter().any(|name| headers.contains_key(name));
-                let without = || Refused::without(self.place(), is_there());
+                let without = || Refused::without(self.location(), is_there());
                 if values.is_empty() { Err(without()) } else { Ok(values) }
             }
-            SignatureAt::Value(source) => match request.text(source) {
+            SignatureAt::Value(selector) => match request.text(selector) {
                 Ok(Some(found)) => Ok(vec![found]),
-                Ok(None) => Err(Refused::without(self.place(), request.has(source))),
-                // A body of another kind is signed in another way, or not at all.
-                Err(Reason::Body(_)) => Err(Refused::Missing(self.place())),
+                Ok(None) => Err(Refused::without(self.location(), request.has(selector))),
+                // A body of another kind belongs to another way to sign.
+                Err(InvalidReason::Body(_)) => Err(Refused::Missing(self.location())),
                 Err(reason) => Err(reason.into()),
             },
         }
     }
 
-    /// Signatures by their timestamp. Where secrets are rotated, some senders write the whole pair
-    /// twice; a timestamp behind a signature then begins the next pair.
-    fn groups<'v>(&self, values: &'v [Cow<'_, [u8]>]) -> Result<Vec<Group<'v>>, Reason> {
+    /// The signatures, grouped by their timestamp. While a secret is rotated, some senders
+    /// (Persona) write timestamp and signature twice: a timestamp after a signature begins the next
+    /// group.
+    fn groups<'v>(
+        &self,
+        values: &'v [Cow<'_, [u8]>],
+    ) -> Result<Vec<SignatureGroup<'v>>, InvalidReason> {
         let Detached { separators, prefix, timestamp, .. } = &self.settings;
-        let mut groups = vec![Group::default()];
+        let mut groups = vec![SignatureGroup::default()];
         let mut found = 0;
         for value in values {
             let list: Vec<&[u8]> = match separators.as_slice() {
@@ -137,83 +147,93 @@ impl Check {
                 }
             };
             for (index, entry) in list.into_iter().enumerate() {
-                if let Some(TimestampSource::Entry(before)) = timestamp
-                    && let Some(text) = stamp_of(before, index, entry)
+                if let Some(TimestampSelector::Entry(before)) = timestamp
+                    && let Some(text) = timestamp_of(before, index, entry)
                 {
-                    begin(&mut groups, text).map_err(|()| Reason::Repeated(self.entry_place()))?;
+                    begin(&mut groups, text)
+                        .map_err(|()| InvalidReason::Repeated(self.entry_location()))?;
                 } else if let Some(text) = prefix.strip(entry) {
                     found += 1;
                     if let Some(group) = groups.last_mut() {
-                        group.written.push(text);
+                        group.signatures.push(text);
                     }
                 }
             }
         }
-        if found > ENTRIES_MAX {
-            return Err(Reason::TooMany(self.place()));
+        // Counted before any is decoded: each one costs as many computations as there are keys.
+        if found > SIGNATURES_MAX {
+            return Err(InvalidReason::TooMany(self.location()));
         }
         if found == 0 {
-            return Err(Reason::Prefix(self.place(), prefix.to_string()));
+            return Err(InvalidReason::Prefix(self.location(), prefix.to_string()));
         }
-        let with_entry = matches!(timestamp, Some(TimestampSource::Entry(_)));
-        if with_entry && groups.iter().any(|group| group.stamp.is_none()) {
-            return Err(Reason::Absent(self.entry_place()));
+        let with_entry = matches!(timestamp, Some(TimestampSelector::Entry(_)));
+        if with_entry && groups.iter().any(|group| group.timestamp.is_none()) {
+            return Err(InvalidReason::Absent(self.entry_location()));
         }
         if groups.iter().all(|group| self.decoded(group).is_empty()) {
-            return Err(Reason::Undecodable(self.place(), self.settings.encoding));
+            return Err(InvalidReason::Undecodable(self.location(), self.settings.encoding));
         }
         Ok(groups)
     }
 
-    /// All that can be decoded. While a sender changes its secret or its scheme there are others.
-    fn decoded(&self, group: &Group<'_>) -> Vec<Vec<u8>> {
-        let decoded = group.written.iter().filter_map(|text| self.settings.encoding.decode(text));
+    /// The signatures of a group that can be decoded. Others are skipped: while a sender changes
+    /// its scheme, it writes signatures in two encodings.
+    fn decoded(&self, group: &SignatureGroup<'_>) -> Vec<Vec<u8>> {
+        let decoded =
+            group.signatures.iter().filter_map(|text| self.settings.encoding.decode(text));
         decoded.filter(|signature| !signature.is_empty()).collect()
     }
 
-    /// The timestamp that stands beside the signatures.
-    fn shared_stamp<'r>(&self, request: &'r Request<'_>) -> Result<Option<Stamp<'r>>, Reason> {
-        let Some(TimestampSource::Value(source)) = &self.settings.timestamp else {
+    /// The timestamp that stands beside the signatures, and belongs to all of them.
+    fn shared_timestamp<'r>(
+        &self,
+        request: &'r RequestReader<'_>,
+    ) -> Result<Option<TimestampText<'r>>, InvalidReason> {
+        let Some(TimestampSelector::Value(selector)) = &self.settings.timestamp else {
             return Ok(None);
         };
-        // Part of a body that is signed, so it is of use only for its age.
+        // A member or field of a signed body: it is not signed once more, and is read only to be
+        // compared with the time of day.
         let is_aside = !self.settings.signs(&Part::Timestamp)
-            && !self.settings.signs(&Part::Value(source.clone()));
+            && !self.settings.signs(&Part::Value(selector.clone()));
         if is_aside && self.tolerance.is_none() {
             return Ok(None);
         }
-        // Nothing can be taken out of a body that is signed: its sender wrote no time. What is
-        // there and cannot be read is another thing.
-        if is_aside && matches!(request.read(source)?, Value::Absent) {
+        // Nobody can take a member out of a signed body, so the sender itself wrote no time, and
+        // the request passes. A time that is present and cannot be read is refused below: an old
+        // request would pass otherwise.
+        if is_aside && matches!(request.read(selector)?, Value::Absent) {
             return Ok(None);
         }
-        let text = request.required(source)?;
-        Ok(Some(Stamp { text, place: source.place() }))
+        let text = request.required(selector)?;
+        Ok(Some(TimestampText { text, location: selector.location() }))
     }
 
-    /// What was signed, piece by piece.
+    /// The signed text, in pieces.
     fn message<'r>(
         &'r self,
-        request: &'r Request<'_>,
-        stamp: Option<&'r Stamp<'_>>,
-    ) -> Result<Vec<Cow<'r, [u8]>>, Reason> {
+        request: &'r RequestReader<'_>,
+        timestamp: Option<&'r TimestampText<'_>>,
+    ) -> Result<Vec<Cow<'r, [u8]>>, InvalidReason> {
         let mut message = Vec::new();
         let signed = &self.settings.signed;
         for (index, item) in signed.iter().enumerate() {
             let next = signed.get(index + 1).and_then(|next| next.parts().first());
             let behind = item.parts().iter().skip(1).map(Some).chain([next]);
             let pieces = item.parts().iter().zip(behind).map(|(part, behind)| {
-                let piece = piece(part, request, stamp)?;
+                let piece = piece(part, request, timestamp)?;
                 require_end(part, &piece, behind)?;
                 if self.settings.json_body {
                     division::require_apart(part, &piece, request.signed.target)?;
                 }
                 Ok(piece)
             });
-            let pieces: Result<Vec<_>, Reason> = pieces.collect();
+            let pieces: Result<Vec<_>, InvalidReason> = pieces.collect();
             match (item, pieces) {
+                // Mercado Pago leaves out what a request does not have, together with its label.
                 (_, Ok(pieces)) => message.extend(pieces),
-                (Item::Together(_), Err(Reason::Absent(_))) => {}
+                (Item::Together(_), Err(InvalidReason::Absent(_))) => {}
                 (_, Err(reason)) => return Err(reason),
             }
         }
@@ -221,37 +241,38 @@ impl Check {
     }
 }
 
-/// Refuses a value that holds the text behind it: with what follows moved into it, or out of it, it
-/// would be another value under the same signature.
-fn require_end(part: &Part, piece: &[u8], behind: Option<&Part>) -> Result<(), Reason> {
-    let (Part::Value(source), Some(Part::Text(end))) = (part, behind) else {
+/// Refuses a value that contains the literal text that follows it in the signed text. Where the
+/// value ends would be open, and another value would fit the same signature.
+fn require_end(part: &Part, piece: &[u8], behind: Option<&Part>) -> Result<(), InvalidReason> {
+    let (Part::Value(selector), Some(Part::Text(end))) = (part, behind) else {
         return Ok(());
     };
     match end.chars().next().filter(|_| memmem::find(piece, end.as_bytes()).is_some()) {
-        Some(first) => Err(Reason::Ambiguous(source.place(), first)),
+        Some(first) => Err(InvalidReason::Ambiguous(selector.location(), first)),
         None => Ok(()),
     }
 }
 
+/// The bytes of one part.
 fn piece<'r>(
     part: &'r Part,
-    request: &'r Request<'_>,
-    stamp: Option<&'r Stamp<'_>>,
-) -> Result<Cow<'r, [u8]>, Reason> {
+    request: &'r RequestReader<'_>,
+    timestamp: Option<&'r TimestampText<'_>>,
+) -> Result<Cow<'r, [u8]>, InvalidReason> {
     let signed = &request.signed;
     Ok(match part {
         Part::Body => signed.body.into(),
-        Part::Timestamp => stamp.map_or(&[][..], |stamp| &stamp.text).into(),
+        Part::Timestamp => timestamp.map_or(&[][..], |timestamp| &timestamp.text).into(),
         Part::Url => signed.url().into_owned().into_bytes().into(),
         Part::Path => signed.target.as_bytes().into(),
         Part::Method => signed.method.as_str().as_bytes().into(),
         Part::Text(literal) => literal.as_bytes().into(),
-        Part::Value(source) => request.required(source)?,
+        Part::Value(selector) => request.required(selector)?,
     })
 }
 
-/// The text of a timestamp, if an entry is one and no signature.
-fn stamp_of<'v>(before: &str, index: usize, entry: &'v [u8]) -> Option<&'v [u8]> {
+/// The text of a timestamp, if an entry of a list is a timestamp and no signature.
+fn timestamp_of<'v>(before: &str, index: usize, entry: &'v [u8]) -> Option<&'v [u8]> {
     if before.is_empty() {
         (index == 0).then_some(entry)
     } else {
@@ -259,17 +280,17 @@ fn stamp_of<'v>(before: &str, index: usize, entry: &'v [u8]) -> Option<&'v [u8]>
     }
 }
 
-/// Gives a timestamp to the signatures that it belongs to. Two different ones for the same
-/// signatures are an error.
-fn begin<'v>(groups: &mut Vec<Group<'v>>, text: &'v [u8]) -> Result<(), ()> {
+/// Begins the group of a timestamp. The error is two different timestamps before one signature:
+/// nobody could say which of them is signed.
+fn begin<'v>(groups: &mut Vec<SignatureGroup<'v>>, text: &'v [u8]) -> Result<(), ()> {
     let Some(group) = groups.last_mut() else {
         return Err(());
     };
-    match group.stamp {
-        None => group.stamp = Some(text),
-        Some(stamp) if stamp == text => {}
-        Some(_) if group.written.is_empty() => return Err(()),
-        Some(_) => groups.push(Group { stamp: Some(text), written: Vec::new() }),
+    match group.timestamp {
+        None => group.timestamp = Some(text),
+        Some(timestamp) if timestamp == text => {}
+        Some(_) if group.signatures.is_empty() => return Err(()),
+        Some(_) => groups.push(SignatureGroup { timestamp: Some(text), signatures: Vec::new() }),
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! How bytes are written as text.
+//! How senders write bytes as text.
 
 use std::fmt;
 
@@ -18,10 +18,11 @@ pub enum Encoding {
     Base64,
     /// Base64 with `-` and `_`, with or without padding.
     Base64Url,
-    /// Hexadecimal if it is, else base64: for senders that do not say which.
+    /// Hexadecimal digits if the text is that, else base64: for senders that do not say which.
     HexOrBase64,
 }
 
+/// Senders write it with padding and without.
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(
     &alphabet::URL_SAFE,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -40,12 +41,13 @@ impl Encoding {
         }
     }
 
-    /// The bytes; none if it is not this encoding.
+    /// The bytes. None if the text is not in this encoding.
     pub(super) fn decode(self, text: &[u8]) -> Option<Vec<u8>> {
         match self {
             Self::Hex => hex::decode(text).ok(),
             Self::Base64 => STANDARD.decode(text).ok(),
             Self::Base64Url => URL_SAFE.decode(text).ok(),
+            // Hexadecimal digits are digits of base64 too, so hexadecimal is tried first.
             Self::HexOrBase64 => Self::Hex.decode(text).or_else(|| Self::Base64.decode(text)),
         }
     }
@@ -62,7 +64,8 @@ impl fmt::Display for Encoding {
     }
 }
 
-/// Keys are copied by hand, and the padding is easily lost.
+/// The bytes of a key in base64, with or without padding: keys are copied by hand, and the padding
+/// is easily lost.
 pub(super) fn base64_key(text: &str) -> Option<Vec<u8>> {
     STANDARD_NO_PAD.decode(text.trim_end_matches('=')).ok()
 }

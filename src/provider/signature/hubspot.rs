@@ -1,14 +1,16 @@
-//! HubSpot: three versions, of which a table says which ones count.
+//! HubSpot: three versions of its signature ("Validating requests", developers.hubspot.com).
 //!
-//! Version 1 covers neither the URL nor a time, version 2 no time. HubSpot sends them beside version
-//! 3 ("Validating requests", developers.hubspot.com), so that somebody who has seen a genuine
-//! request could send it again without its third signature, for ever. Only the third counts unless
-//! the table says otherwise.
+//! Version 1 covers neither the URL nor a time, version 2 covers no time. HubSpot sends them beside
+//! version 3, so whoever has seen a genuine request could send it again without its third
+//! signature, for ever. Only version 3 counts unless `accept` names others.
 //!
-//! Method, URL, body and timestamp are joined with nothing between them, so the URL may hold no
-//! bracket, and the body begins and ends as JSON, as all does that HubSpot sends. Versions 1 and 2
-//! are plain hashes of the secret and what follows: who knows one can make that of a longer text,
-//! which is not UTF-8.
+//! Method, URL, body and timestamp are joined with nothing between them. So that they can be
+//! divided in one way only, the URL may hold no bracket, and the body has to begin and end as JSON,
+//! as every body of HubSpot does.
+//!
+//! Versions 1 and 2 are plain SHA-256 hashes of the secret and what follows it. Whoever knows one
+//! such hash can compute that of a longer text (length extension), but the bytes that have to be
+//! added are not UTF-8, and a body that is not UTF-8 is refused.
 
 use std::time::Duration;
 
@@ -16,15 +18,17 @@ use http::HeaderName;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use super::division;
 use super::encoding::Encoding;
 use super::header::{covered, signature};
-use super::keys::{Hash, Keyring, Method, Numbered, SecretForm};
-use super::timestamp::TimestampFormat;
-use super::verdict::{Place, Reason, Refused};
-use super::{SecretError, Signed, division};
+use super::keys::{Hash, Keyring, Method, NumberedSecret, SecretError, SecretForm};
+use super::profile::Profile;
+use super::signed::SignedRequest;
+use super::timestamp_format::TimestampFormat;
+use super::verdict::{InvalidReason, Location, Refused};
 use crate::secret::Secret;
 
-/// Which of its signatures.
+/// The version of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
     First,
@@ -34,10 +38,11 @@ pub(super) enum Version {
 
 /// Checks `X-HubSpot-Signature-v3`, or `X-HubSpot-Signature` of one of the older versions.
 #[derive(Debug)]
-pub(super) struct Check {
+pub(super) struct HubSpotVerifier {
     version: Version,
     keys: Keyring,
-    /// Before version 3 it was a plain hash, which takes the secret itself.
+    /// The versions before 3 are plain hashes, which take the secret itself. Each secret has its
+    /// index in the configuration.
     secrets: Vec<(usize, Secret)>,
     tolerance: Option<Duration>,
 }
@@ -47,7 +52,7 @@ const TIMESTAMP: HeaderName = HeaderName::from_static("x-hubspot-request-timesta
 const OLD: HeaderName = HeaderName::from_static("x-hubspot-signature");
 const VERSION: HeaderName = HeaderName::from_static("x-hubspot-signature-version");
 
-/// What HubSpot decodes in a URL before it signs it, and nothing else.
+/// The escapes that HubSpot decodes in a URL before it signs the URL. It decodes no others.
 const DECODED: [(&str, &str); 12] = [
     ("%3A", ":"),
     ("%2F", "/"),
@@ -63,10 +68,18 @@ const DECODED: [(&str, &str); 12] = [
     ("%3B", ";"),
 ];
 
-impl Check {
+pub(super) const FIRST_VERSION: Profile = Profile {
+    secret: "the app's client secret",
+    header_prefixes: &["x-hubspot-"],
+    ..Profile::OF_BODY
+};
+pub(super) const SECOND_VERSION: Profile = Profile { covers_url: true, ..FIRST_VERSION };
+pub(super) const THIRD_VERSION: Profile = Profile { has_timestamp: true, ..SECOND_VERSION };
+
+impl HubSpotVerifier {
     pub(super) fn new(
         version: Version,
-        secrets: &[Numbered<'_>],
+        secrets: &[NumberedSecret<'_>],
         tolerance: Option<Duration>,
     ) -> Result<Self, SecretError> {
         let keys = Keyring::new(Method::Hmac(Hash::Sha256), SecretForm::Text, secrets)?;
@@ -74,18 +87,18 @@ impl Check {
         Ok(Self { version, keys, secrets, tolerance })
     }
 
-    pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
+    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
         match self.version {
             Version::Third => self.third(signed),
             Version::First | Version::Second => self.older(signed),
         }
     }
 
-    fn third(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
-        let place = Place::Header(V3);
+    fn third(&self, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
+        let location = Location::Header(V3);
         let decoded = Encoding::Base64.decode(signature(signed.headers, &V3)?);
-        let signatures =
-            [decoded.ok_or_else(|| Reason::Undecodable(place.clone(), Encoding::Base64))?];
+        let signatures = [decoded
+            .ok_or_else(|| InvalidReason::Undecodable(location.clone(), Encoding::Base64))?];
         let timestamp = covered(signed.headers, &TIMESTAMP)?;
         require_one_division(signed)?;
         let method = signed.method.as_str().as_bytes();
@@ -94,18 +107,19 @@ impl Check {
         };
         let url = signed.url();
         let found = find(&with_decoded_query(&url)).or(find(&url));
-        // Two spellings of one path would be two operations under one signature.
+        // HubSpot signed a decoded path. Every spelling of that path has the same signature, so one
+        // captured request could run once for each of them.
         if found.is_none() && find(&as_signed(&url)).is_some() {
-            return Err(Reason::Ambiguous(Place::Path, '%').into());
+            return Err(InvalidReason::Ambiguous(Location::Path, '%').into());
         }
-        let secret = found.ok_or(Reason::Mismatch(place))?;
-        let place = Place::Header(TIMESTAMP);
-        TimestampFormat::Milliseconds.check(timestamp, &place, signed, self.tolerance)?;
+        let secret = found.ok_or(InvalidReason::Mismatch(location))?;
+        let location = Location::Header(TIMESTAMP);
+        TimestampFormat::Milliseconds.check(timestamp, &location, signed, self.tolerance)?;
         Ok(secret)
     }
 
-    fn older(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
-        let place = Place::Header(OLD);
+    fn older(&self, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
+        let location = Location::Header(OLD);
         let written = signature(signed.headers, &OLD)?;
         let method = signed.method.as_str().as_bytes();
         require_one_division(signed)?;
@@ -114,13 +128,18 @@ impl Check {
         let covered: &[&[u8]] = match (covered(signed.headers, &VERSION)?, self.version) {
             (b"v1", Version::First) => &[signed.body],
             (b"v2", Version::Second) => &second,
-            // Of the other older version there is none.
-            (b"v1" | b"v2", _) => return Err(Refused::Missing(place)),
-            _ => return Err(Reason::Unknown(Place::Header(VERSION), "`v1` and `v2`").into()),
+            // The header holds one signature, which is of the other older version.
+            (b"v1" | b"v2", _) => return Err(Refused::Missing(location)),
+            _ => {
+                return Err(
+                    InvalidReason::Unknown(Location::Header(VERSION), "`v1` and `v2`").into()
+                );
+            }
         };
         let signature = Encoding::Hex.decode(written);
         let signature =
-            signature.ok_or_else(|| Reason::Undecodable(place.clone(), Encoding::Hex))?;
+            signature.ok_or_else(|| InvalidReason::Undecodable(location.clone(), Encoding::Hex))?;
+        // Every secret is compared, so that the time does not tell which one it was.
         let mut found = None;
         for (index, secret) in &self.secrets {
             let mut hash = Sha256::new_with_prefix(secret.reveal());
@@ -132,21 +151,23 @@ impl Check {
                 found = Some(*index);
             }
         }
-        Ok(found.ok_or(Reason::Mismatch(place))?)
+        Ok(found.ok_or(InvalidReason::Mismatch(location))?)
     }
 }
 
-fn require_one_division(signed: &Signed<'_>) -> Result<(), Reason> {
+fn require_one_division(signed: &SignedRequest<'_>) -> Result<(), InvalidReason> {
     division::require_plain(signed.target)?;
     division::require_enclosed(signed.body)
 }
 
+/// The text as HubSpot signs it, with its escapes decoded.
 fn as_signed(text: &str) -> String {
     let upper = DECODED.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to));
     DECODED.iter().fold(upper, |text, (from, to)| text.replace(&from.to_ascii_lowercase(), to))
 }
 
-/// The path as it came: it is part of the identity on a route that takes many.
+/// The URL with its query decoded. The path stays as it is, because it is a part of the identity on
+/// a route that takes several paths.
 fn with_decoded_query(url: &str) -> String {
     let path = url.find('?').unwrap_or(url.len());
     let (path, query) = url.split_at_checked(path).unwrap_or((url, ""));

@@ -1,4 +1,5 @@
-//! Secrets as keys: decoded as the sender means them, compared in constant time.
+//! Secrets as keys. They are decoded as the sender means them, and every signature is tried with
+//! every key in constant time, so that the time an answer takes tells nothing about a secret.
 
 use ring::{hmac, signature};
 use rustls_pki_types::pem::PemObject;
@@ -15,7 +16,7 @@ pub(super) enum Method {
     Hmac(Hash),
     Ed25519,
     EcdsaP256,
-    /// PKCS #1 1.5, keys of 2048 to 8192 bits.
+    /// RSASSA-PKCS1-v1_5 (RFC 8017, 8.2), with keys of 2048 to 8192 bits.
     Rsa(Hash),
 }
 
@@ -28,13 +29,13 @@ pub(super) enum Hash {
     Sha512,
 }
 
-/// What the text of a secret means.
+/// How the bytes of a secret are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SecretForm {
     Text,
     Hex,
     Base64,
-    /// Both are tried: for senders whose documents contradict each other.
+    /// Both are tried: for senders whose pages contradict each other.
     TextOrHex,
 }
 
@@ -42,15 +43,15 @@ pub(super) enum SecretForm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("secret {} is not {expected}", .index + 1)]
 pub struct SecretError {
-    /// Which one, counted from 0.
+    /// The index of the secret in the configuration, counted from 0.
     pub index: usize,
-    /// What it should be.
+    /// What the secret should be.
     pub expected: &'static str,
 }
 
-/// A secret and where it stands in the configuration, counted from 0.
+/// A secret with its index in the configuration, counted from 0.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Numbered<'a> {
+pub(super) struct NumberedSecret<'a> {
     pub(super) index: usize,
     pub(super) secret: &'a Secret,
 }
@@ -63,19 +64,19 @@ pub(super) enum Key {
     Info(PublicKeyInfo),
 }
 
-/// A public key that says itself what kind it is.
+/// A public key that names its own kind (`SubjectPublicKeyInfo`, RFC 5280, 4.1.2.7).
 #[derive(Debug)]
 pub(super) struct PublicKeyInfo {
     der: SubjectPublicKeyInfoDer<'static>,
     algorithm: &'static dyn SignatureVerificationAlgorithm,
 }
 
-/// All keys, each with the index of its secret.
+/// The keys of all secrets, each with the index of its secret.
 #[derive(Debug, Default)]
 pub(super) struct Keyring(Vec<(usize, Key)>);
 
 impl Method {
-    /// How the secrets of such senders are usually given out.
+    /// How senders with this method usually write their secrets.
     pub(super) const fn usual_secret(self) -> SecretForm {
         match self {
             Self::Hmac(_) => SecretForm::Text,
@@ -84,7 +85,7 @@ impl Method {
         }
     }
 
-    /// How the signatures of such senders are usually written.
+    /// How senders with this method usually write their signatures.
     pub(super) const fn usual_encoding(self) -> Encoding {
         match self {
             Self::Hmac(_) | Self::Ed25519 | Self::EcdsaP256 => Encoding::Hex,
@@ -92,7 +93,7 @@ impl Method {
         }
     }
 
-    /// Whether its keys are no secrets.
+    /// Whether the keys are public.
     pub(super) const fn is_public(self) -> bool {
         !matches!(self, Self::Hmac(_))
     }
@@ -112,7 +113,8 @@ impl Hash {
 
     pub(super) const OF_RSA: &'static str = "`sha256` or `sha512`";
 
-    /// SHA-1 is no longer safe where the signer does not keep the key from the sender.
+    /// SHA-1 is refused for RSA: two texts with one SHA-1 can be made, and a signature of one would
+    /// be that of the other. An HMAC with SHA-1 is not affected, because its key is secret.
     pub(super) fn read_of_rsa(text: &str) -> Option<Self> {
         Self::read(text).filter(|hash| !matches!(hash, Self::Sha1))
     }
@@ -146,7 +148,7 @@ impl SecretForm {
         }
     }
 
-    /// The bytes that it may mean; none if it cannot be what it should.
+    /// The bytes that a secret may mean. Empty if the text is not in this form.
     fn decode(self, secret: &str) -> Vec<Vec<u8>> {
         let text = || Some(secret.as_bytes().to_vec());
         let hex = || Encoding::Hex.decode(secret.as_bytes());
@@ -173,16 +175,17 @@ impl Key {
         Self::Hmac(hmac::Key::new(hash.algorithm(), secret))
     }
 
-    /// None if it is not as long as such a key.
+    /// None if the bytes are not as long as such a key.
     pub(super) fn ed25519(bytes: Vec<u8>) -> Option<Self> {
         (bytes.len() == 32)
             .then(|| Self::Public(signature::UnparsedPublicKey::new(&signature::ED25519, bytes)))
     }
 
-    /// None if it is no key of this kind.
+    /// None if the bytes are no key of this kind.
     fn info(der: Vec<u8>, algorithm: &'static dyn SignatureVerificationAlgorithm) -> Option<Self> {
         let der = SubjectPublicKeyInfoDer::from(der);
-        // No key makes an empty signature; one of another kind is not asked for it at all.
+        // The library offers no other way to ask for the kind of a key. An empty signature is never
+        // right: a key of this kind says so, and a key of another kind is another error.
         let verified = RawPublicKeyEntity::try_from(&der)
             .and_then(|key| key.verify_signature(algorithm, b"", b""));
         let is_of_kind = matches!(verified, Err(webpki::Error::InvalidSignatureForPublicKey));
@@ -223,7 +226,7 @@ impl PublicKeyInfo {
     }
 }
 
-/// The bytes of a public key: PEM as a file has it, or its base64 alone.
+/// The bytes of a public key: from PEM as a file has it, or from its base64 alone.
 fn public_key(text: &str) -> Vec<Vec<u8>> {
     if text.contains("-----BEGIN") {
         let der = SubjectPublicKeyInfoDer::from_pem_slice(text.as_bytes()).ok();
@@ -234,11 +237,14 @@ fn public_key(text: &str) -> Vec<Vec<u8>> {
 }
 
 impl Keyring {
-    /// The keys of all secrets, of which each must be what the sender gives out.
+    /// The keys of all secrets.
+    ///
+    /// # Errors
+    /// The first secret that cannot be what the sender gives out.
     pub(super) fn new(
         method: Method,
         form: SecretForm,
-        secrets: &[Numbered<'_>],
+        secrets: &[NumberedSecret<'_>],
     ) -> Result<Self, SecretError> {
         let expected = match method {
             Method::Hmac(_) => form.expected(),
@@ -259,14 +265,17 @@ impl Keyring {
         })
     }
 
-    /// The keys that `read` makes of each secret; none is an error.
+    /// The keys that `read` makes of each secret.
+    ///
+    /// # Errors
+    /// The first secret of which it makes none.
     pub(super) fn from_secrets(
-        secrets: &[Numbered<'_>],
+        secrets: &[NumberedSecret<'_>],
         expected: &'static str,
         read: impl Fn(&str) -> Vec<Key>,
     ) -> Result<Self, SecretError> {
         let mut keys = Vec::with_capacity(secrets.len());
-        for &Numbered { index, secret } in secrets {
+        for &NumberedSecret { index, secret } in secrets {
             let read = read(secret.reveal());
             if read.is_empty() {
                 return Err(SecretError { index, expected });
@@ -276,7 +285,9 @@ impl Keyring {
         Ok(Self(keys))
     }
 
-    /// With which secret one of the signatures was made. Every key is tried with every signature.
+    /// The index of the secret with which one of the signatures was made. Every key is tried with
+    /// every signature, even after one has matched, so that the time does not depend on which one
+    /// it was.
     pub(super) fn find(&self, message: &[&[u8]], signatures: &[Vec<u8>]) -> Option<usize> {
         let mut found = None;
         for (secret, key) in &self.0 {

@@ -1,19 +1,21 @@
-//! Mailgun: a signature over two values of the body, in two places.
+//! Mailgun: an HMAC over a timestamp and a token ("Securing webhooks", documentation.mailgun.com).
+//!
+//! The event itself is not signed. Whoever has captured one request can put its timestamp, token
+//! and signature beside any event, so the tolerance is all that limits this.
 
 use std::time::Duration;
 
 use super::encoding::Encoding;
 use super::keys::{Hash, Method, SecretForm};
-use super::part::{Item, Part, Source, TimestampSource};
+use super::part::{Item, Part, Selector, TimestampSelector};
 use super::prefix::Prefix;
-use super::settings::{Detached, Scheme, SignatureAt};
-use super::timestamp::TimestampFormat;
+use super::scheme::{Detached, Scheme, SignatureAt};
+use super::timestamp_format::TimestampFormat;
 
-/// A timestamp and a token in the body, and a signature over the two: all that Mailgun signs
-/// ("Securing webhooks", documentation.mailgun.com). Its newer webhooks are JSON; the older ones and
-/// received mail are forms.
+/// The scheme as a table would describe it. `before` is where timestamp, token and signature stand:
+/// Mailgun's newer webhooks are JSON, its older ones and received mail are forms.
 pub(super) fn scheme(before: &str, tolerance: Option<Duration>) -> Option<Scheme> {
-    let at = |name: &str| Source::read(&format!("{before}{name}"));
+    let at = |name: &str| Selector::read(&format!("{before}{name}"));
     let timestamp = at("timestamp")?;
     let token = at("token")?;
     Some(Scheme::Detached(Detached {
@@ -26,7 +28,7 @@ pub(super) fn scheme(before: &str, tolerance: Option<Duration>) -> Option<Scheme
         signed: vec![Item::One(Part::Timestamp), Item::One(Part::Value(token))],
         document: None,
         json_body: false,
-        timestamp: Some(TimestampSource::Value(timestamp)),
+        timestamp: Some(TimestampSelector::Value(timestamp)),
         timestamp_format: TimestampFormat::Seconds,
         tolerance,
         secret: SecretForm::Text,

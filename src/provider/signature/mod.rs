@@ -1,18 +1,30 @@
 //! Signatures of senders: did the owner of a secret send exactly these bytes?
 //!
 //! Most senders differ only in data (which header, which parts are signed in which order), so most
-//! are a [`Settings`] table and no code. What is left over has a file of its own here.
+//! are a [`SignatureTable`] and no code. A scheme that no table can describe has a file here, which
+//! states its properties (`profile`) and checks it.
 //!
-//! The bytes are those that came: nothing is parsed and written again before it is checked. A
-//! request that lacks anything is refused; only "the certificate cannot be had now" is
-//! [`Refused::Undecided`], because there a later copy may pass.
+//! A check reads the bytes that were received: nothing is parsed and written again first. A request
+//! that lacks anything is refused with 401. Only where a certificate or a key cannot be fetched at
+//! the moment is it [`Refused::Undecided`] and a 503, because a later copy may pass.
 //!
-//! A sender that signs in several ways has several ways here, the strongest first. The first one
-//! whose signature is present decides; a weaker one never rescues it. Which of them count is said
-//! in the configuration (`accept`), and nothing is learned from traffic.
+//! A sender that signs in several ways has several ways here, the strongest first. The first way
+//! whose signature is present decides, and a right signature of a weaker way does not make up for a
+//! wrong one: otherwise an attacker could choose the weaker way. The configuration says which ways
+//! count (`accept`). Nothing is learned from traffic.
 //!
-//! What no scheme can do: an id in a header that the signature does not cover can be replaced by
-//! who has seen one genuine request. The presets name the senders for which this is so.
+//! No scheme can protect an id in a header that the signature does not cover: whoever has seen one
+//! genuine request can replace the id. The presets name the senders for which this is so.
+//!
+//! | files | what they hold |
+//! | --- | --- |
+//! | `table`, `table_reader`, `table_keys` | the table as it is written, and how it is read |
+//! | `settings`, `scheme`, `profile`, `coverage`, `divisible` | what is known of a sender's signatures before a request comes |
+//! | `verifier` | the check of one route's requests, by one scheme after the other |
+//! | `detached`, `token` and one file for each other scheme | the check of one scheme |
+//! | `signed`, `request`, `form`, `multipart`, `header` | how values of a request are read |
+//! | `keys`, `certificates` | what signatures are checked with |
+//! | `verdict` | why a request is not known to be genuine |
 
 mod adyen;
 mod braintree;
@@ -20,8 +32,10 @@ mod carried;
 mod certificates;
 mod coverage;
 mod detached;
+mod divisible;
 mod division;
 mod encoding;
+mod field;
 mod form;
 mod header;
 mod hubspot;
@@ -32,70 +46,35 @@ mod part;
 mod paypal;
 mod plaid;
 mod prefix;
-mod reader;
-mod reads;
+mod profile;
 mod request;
+mod scheme;
 mod settings;
+mod signed;
 mod sns;
 mod standard;
-mod taken;
+mod table;
+mod table_keys;
+mod table_reader;
 mod timestamp;
+mod timestamp_format;
 mod token;
 mod twilio;
 mod verdict;
 mod verifier;
-mod written;
 
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
-
-use http::{HeaderMap, Method};
-
 pub use carried::{Carried, CarriedValue, Unusable};
 pub use certificates::{CertificateError, Certificates, CertificatesError};
-pub use coverage::Binding;
 pub use encoding::Encoding;
 pub use keys::SecretError;
+pub use profile::Binding;
 pub use settings::Settings;
-pub use taken::keys_of;
-pub use timestamp::TimestampFormat;
-pub use verdict::{Place, Reason, Refused, Verified};
-pub use verifier::Verifier;
-pub use written::{Mistake, OneOrMany, Written};
-
-use crate::operation::Timestamp;
-
-/// What a signature may cover, as it came.
-#[derive(Debug, Clone, Copy)]
-pub struct Signed<'a> {
-    /// The method.
-    pub method: &'a Method,
-    /// Scheme, host and port as senders see them, without a path. Never taken from the request:
-    /// without it, schemes that cover the URL never match.
-    pub public_url: Option<&'a str>,
-    /// Path and query as received.
-    pub target: &'a str,
-    /// All headers.
-    pub headers: &'a HeaderMap,
-    /// The whole body as it came over the wire.
-    pub body: &'a [u8],
-    /// The time of day.
-    pub now: Timestamp,
-}
-
-impl<'a> Signed<'a> {
-    /// The public URL, and behind it path and query as received.
-    fn url(&self) -> Cow<'a, str> {
-        match self.public_url {
-            Some(public) => Cow::Owned(format!("{public}{}", self.target)),
-            None => Cow::Borrowed(self.target),
-        }
-    }
-
-    /// What follows the first `?`.
-    fn query(&self) -> &'a str {
-        self.target.split_once('?').map_or("", |(_, query)| query)
-    }
-}
+pub use signed::SignedRequest;
+pub use table::{Mistake, OneOrMany, SignatureTable};
+pub use table_keys::keys_of;
+pub use timestamp_format::TimestampFormat;
+pub use verdict::{InvalidReason, Location, Refused};
+pub use verifier::{Verified, Verifier};

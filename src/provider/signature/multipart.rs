@@ -1,24 +1,27 @@
 //! Reads `multipart/form-data` (RFC 7578) in memory: the fields that are no files.
 //!
-//! Strict: a body that could be divided in a second way has no fields.
+//! It is read strictly: a body that could be divided in a second way has no fields, because the
+//! upstream might divide it in that way.
 
 use memchr::memmem;
 
-use super::form::Field;
+use super::field::Field;
+use super::header::is_media_type;
 
-/// RFC 2046, section 5.1.1.
+/// The longest boundary (RFC 2046, section 5.1.1).
 const BOUNDARY_BYTES_MAX: usize = 70;
 const PARTS_MAX: usize = 1024;
 const PART_LINES_MAX: usize = 16;
 
-/// The fields; none if the body is not such a form.
+/// The fields of a form. None if the body is not such a form.
 pub(super) fn fields(content_type: &[u8], body: &[u8]) -> Option<Vec<Field>> {
     let boundary = parameter(content_type, "boundary")?;
     if boundary.is_empty() || boundary.len() > BOUNDARY_BYTES_MAX {
         return None;
     }
     let delimiter = [b"\r\n--", boundary.as_slice()].concat();
-    // The first delimiter has no line before it that would end.
+    // The line end of a delimiter ends the line before it, and before the first one there is no
+    // line.
     let mut rest = body.strip_prefix(delimiter.get(2..)?)?;
     let mut fields = Vec::new();
     for _ in 0..PARTS_MAX {
@@ -43,7 +46,7 @@ enum Part {
     File,
 }
 
-/// None: it is malformed.
+/// Reads one part. None: it is malformed.
 fn read(part: &[u8]) -> Option<Part> {
     let mut lines = [httparse::EMPTY_HEADER; PART_LINES_MAX];
     let httparse::Status::Complete((head, lines)) =
@@ -54,14 +57,18 @@ fn read(part: &[u8]) -> Option<Part> {
     let mut dispositions =
         lines.iter().filter(|line| line.name.eq_ignore_ascii_case("content-disposition"));
     let disposition = dispositions.next()?.value;
-    if dispositions.next().is_some() || !super::form::is(disposition, "form-data") {
+    // With two dispositions frameworks would disagree about the name of the field.
+    if dispositions.next().is_some() || !is_media_type(disposition, "form-data") {
         return None;
     }
+    // `filename*` is forbidden here (RFC 7578, 4.2), but frameworks that know it from other uses
+    // take such a part for a file.
     if parameter(disposition, "filename").is_some() || parameter(disposition, "filename*").is_some()
     {
         return Some(Part::File);
     }
-    Some(Part::Field((parameter(disposition, "name")?, part.get(head..)?.to_vec())))
+    let name = parameter(disposition, "name")?;
+    Some(Part::Field(Field { name, value: part.get(head..)?.to_vec() }))
 }
 
 /// The value of a parameter behind `;`, bare or quoted; none if it is absent or there twice.
@@ -83,7 +90,7 @@ fn parameter(value: &[u8], wanted: &str) -> Option<Vec<u8>> {
     found
 }
 
-/// Where the next `;` stands that is not within quotes.
+/// The index of the next `;` that is not within quotes.
 fn end_of_value(text: &[u8]) -> Option<usize> {
     let mut quoted = false;
     let mut escaped = false;
@@ -121,7 +128,7 @@ mod tests {
     fn fields_of(body: &str) -> Option<Vec<(String, String)>> {
         let fields = fields(TYPE, body.replace('\n', "\r\n").as_bytes())?;
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        Some(fields.into_iter().map(|(name, value)| (text(name), text(value))).collect())
+        Some(fields.into_iter().map(|field| (text(field.name), text(field.value))).collect())
     }
 
     #[test]

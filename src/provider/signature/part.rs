@@ -1,11 +1,11 @@
-//! The parts that a signature covers, and where its timestamp and its values stand.
+//! The parts that a signature covers, and the selectors of its timestamp and values.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use http::HeaderName;
 
-use super::verdict::Place;
+use super::verdict::Location;
 use crate::json::{Pointer, Scalar};
 
 /// A part of what is signed.
@@ -17,45 +17,45 @@ pub(super) enum Part {
     Path,
     Method,
     Text(String),
-    Value(Source),
+    Value(Selector),
 }
 
-/// What is signed, one after the other.
+/// An item of the list of what is signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Item {
     One(Part),
-    /// Left out as a whole where a value in it is absent.
+    /// A group, which is left out as a whole where a value in it is absent.
     Together(Vec<Part>),
 }
 
-/// Where a value stands.
+/// Where in a request a value stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum Selector {
     Header(HeaderName),
     /// A parameter of the query, decoded.
     Query(String),
     /// A field of a form, urlencoded or multipart, decoded.
     Field(String),
-    /// A member of the JSON text.
+    /// A member of the JSON text, which is the body or a field of a form.
     Member(Pointer),
 }
 
-/// What stands there.
+/// The value that a selector finds.
 #[derive(Debug)]
 pub(super) enum Value<'a> {
     Absent,
     Bytes(Cow<'a, [u8]>),
     Json(Scalar<'a>),
-    /// The text that should be JSON is not.
+    /// The text that should be JSON is no JSON.
     Unreadable,
 }
 
-/// Where the timestamp stands.
+/// Where the timestamp of a signature stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum TimestampSource {
-    /// The entry of the list that begins so; empty: the first.
+pub(super) enum TimestampSelector {
+    /// The entry of the signature's list that begins with this text. Empty: the first entry.
     Entry(String),
-    Value(Source),
+    Value(Selector),
 }
 
 impl Item {
@@ -66,7 +66,7 @@ impl Item {
         }
     }
 
-    /// Whether this part is always covered.
+    /// Whether this part is covered in every request.
     pub(super) fn always_covers(&self, part: &Part) -> bool {
         matches!(self, Self::One(own) if own == part)
     }
@@ -86,13 +86,13 @@ impl Part {
             _ => match text.split_once(':')? {
                 ("text", literal) if !literal.is_empty() => Some(Self::Text(literal.to_owned())),
                 ("text", _) => None,
-                _ => Source::read(text).map(Self::Value),
+                _ => Selector::read(text).map(Self::Value),
             },
         }
     }
 }
 
-impl Source {
+impl Selector {
     pub(super) const EXPECTED: &'static str =
         "`header:NAME`, `query:NAME`, `form:FIELD` or `json:/pointer`";
 
@@ -102,36 +102,36 @@ impl Source {
             ("query", name) if !name.is_empty() => Some(Self::Query(name.to_owned())),
             ("form", name) if !name.is_empty() => Some(Self::Field(name.to_owned())),
             ("json", pointer) => {
-                // One value of each item would be no value.
+                // A pointer to a member of each item would find several values.
                 pointer.parse().ok().filter(|it: &Pointer| !it.has_wildcard()).map(Self::Member)
             }
             _ => None,
         }
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn location(&self) -> Location {
         match self {
-            Self::Header(name) => Place::Header(name.clone()),
-            Self::Query(name) => Place::Parameter(name.clone()),
-            Self::Field(name) => Place::Field(name.clone()),
-            Self::Member(pointer) => Place::Member(pointer.to_string()),
+            Self::Header(name) => Location::Header(name.clone()),
+            Self::Query(name) => Location::Parameter(name.clone()),
+            Self::Field(name) => Location::Field(name.clone()),
+            Self::Member(pointer) => Location::Member(pointer.to_string()),
         }
     }
 }
 
-impl TimestampSource {
+impl TimestampSelector {
     pub(super) const EXPECTED: &'static str =
         "`header:NAME`, `entry:PREFIX`, `query:NAME`, `form:FIELD` or `json:/pointer`";
 
     pub(super) fn read(text: &str) -> Option<Self> {
         match text.strip_prefix("entry:") {
             Some(prefix) => Some(Self::Entry(prefix.to_owned())),
-            None => Source::read(text).map(Self::Value),
+            None => Selector::read(text).map(Self::Value),
         }
     }
 }
 
-/// As it is written in `signed`.
+/// The part as a table writes it in `signed`.
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -141,10 +141,10 @@ impl fmt::Display for Part {
             Self::Path => f.write_str("path"),
             Self::Method => f.write_str("method"),
             Self::Text(literal) => write!(f, "text:{literal}"),
-            Self::Value(Source::Header(name)) => write!(f, "header:{name}"),
-            Self::Value(Source::Query(name)) => write!(f, "query:{name}"),
-            Self::Value(Source::Field(name)) => write!(f, "form:{name}"),
-            Self::Value(Source::Member(pointer)) => write!(f, "json:{pointer}"),
+            Self::Value(Selector::Header(name)) => write!(f, "header:{name}"),
+            Self::Value(Selector::Query(name)) => write!(f, "query:{name}"),
+            Self::Value(Selector::Field(name)) => write!(f, "form:{name}"),
+            Self::Value(Selector::Member(pointer)) => write!(f, "json:{pointer}"),
         }
     }
 }

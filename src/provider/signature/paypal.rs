@@ -1,30 +1,46 @@
-//! PayPal: RSA over ids, a time and a checksum of the body, with a certificate from PayPal.
+//! PayPal: RSA over the delivery's id and time, the webhook's id and a CRC-32 of the body, checked
+//! with a certificate from PayPal ("Integrate webhooks", developer.paypal.com).
+//!
+//! A CRC-32 can be made to fit: whoever has captured one request can append bytes to another body
+//! so that it has the same checksum. That is PayPal's scheme, and no check of it can know more.
 
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
 
-use super::certificates::{Certificates, PAYPAL, Rsa};
+use super::certificates::{Certificates, PAYPAL, RsaDigest};
 use super::encoding::Encoding;
 use super::header::{covered, signature};
-use super::keys::Numbered;
-use super::timestamp::TimestampFormat;
-use super::verdict::{Place, Reason, Refused};
-use super::{SecretError, Signed};
+use super::keys::{NumberedSecret, SecretError};
+use super::profile::{Binding, Profile};
+use super::signed::SignedRequest;
+use super::timestamp_format::TimestampFormat;
+use super::verdict::{InvalidReason, Location, Refused};
 use crate::secret::Secret;
 
-/// Checks `PAYPAL-TRANSMISSION-SIG`. The body is bound to it by a CRC-32 only: that is PayPal's
-/// scheme, and no more can be known.
+/// Checks `PAYPAL-TRANSMISSION-SIG`.
 #[derive(Debug)]
-pub(super) struct Check {
-    /// The ids of our webhooks, without which everybody's event would be ours.
+pub(super) struct PayPalVerifier {
+    /// The ids of the operator's webhooks, each with its index in the configuration. PayPal signs
+    /// for everybody's webhooks, so the signature alone does not say that an event is for this one.
     webhooks: Vec<(usize, Secret)>,
     tolerance: Option<Duration>,
 }
 
-/// The id for which PayPal's simulator signs ("Webhooks simulator", developer.paypal.com). Who gives
-/// it as a secret takes messages of everybody who has an account there.
+/// The id for which PayPal's simulator signs ("Webhooks simulator", developer.paypal.com). With it
+/// as a secret, everybody who has an account at PayPal can send events.
 pub(super) const SIMULATOR: &str = "WEBHOOK_ID";
+
+pub(super) const PROFILE: Profile = Profile {
+    secret: "the id of the webhook",
+    binding: Binding::Loose,
+    signed_headers: &["paypal-transmission-id", "paypal-transmission-time"],
+    header_prefixes: &["paypal-"],
+    has_timestamp: true,
+    is_fetched: true,
+    public_secret: Some(SIMULATOR),
+    ..Profile::OF_BODY
+};
 
 const ID: HeaderName = HeaderName::from_static("paypal-transmission-id");
 const TIME: HeaderName = HeaderName::from_static("paypal-transmission-time");
@@ -32,12 +48,12 @@ const SIGNATURE: HeaderName = HeaderName::from_static("paypal-transmission-sig")
 const ALGORITHM: HeaderName = HeaderName::from_static("paypal-auth-algo");
 const CERTIFICATE: HeaderName = HeaderName::from_static("paypal-cert-url");
 
-impl Check {
+impl PayPalVerifier {
     pub(super) fn new(
-        secrets: &[Numbered<'_>],
+        secrets: &[NumberedSecret<'_>],
         tolerance: Option<Duration>,
     ) -> Result<Self, SecretError> {
-        let webhook = |numbered: &Numbered<'_>| {
+        let webhook = |numbered: &NumberedSecret<'_>| {
             let id = numbered.secret.reveal();
             let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
             let is_id = is_id || id == SIMULATOR;
@@ -50,13 +66,13 @@ impl Check {
 
     pub(super) async fn verify(
         &self,
-        signed: &Signed<'_>,
+        signed: &SignedRequest<'_>,
         certificates: &Certificates,
     ) -> Result<usize, Refused> {
-        let place = Place::Header(SIGNATURE);
+        let location = Location::Header(SIGNATURE);
         let decoded = Encoding::Base64.decode(signature(signed.headers, &SIGNATURE)?);
-        let signature =
-            decoded.ok_or_else(|| Reason::Undecodable(place.clone(), Encoding::Base64))?;
+        let signature = decoded
+            .ok_or_else(|| InvalidReason::Undecodable(location.clone(), Encoding::Base64))?;
         let id = covered(signed.headers, &ID)?;
         let time = covered(signed.headers, &TIME)?;
         require_algorithm(signed.headers)?;
@@ -65,20 +81,23 @@ impl Check {
         let checksum = crc32fast::hash(signed.body).to_string();
         let made = |webhook: &str| {
             let parts: [&[u8]; 4] = [id, time, webhook.as_bytes(), checksum.as_bytes()];
-            certificate.made(Rsa::Sha256, &parts.join(&b'|'), &signature)
+            certificate.made(RsaDigest::Sha256, &parts.join(&b'|'), &signature)
         };
         let found = self.webhooks.iter().find(|(_, webhook)| made(webhook.reveal()));
-        let (secret, _) = found.ok_or(Reason::Mismatch(place))?;
+        let (secret, _) = found.ok_or(InvalidReason::Mismatch(location))?;
+        // Only after a right signature: anybody can name a URL.
         certificates.confirm(url);
-        let place = Place::Header(TIME);
-        TimestampFormat::Rfc3339.check(time, &place, signed, self.tolerance)?;
+        let location = Location::Header(TIME);
+        TimestampFormat::Rfc3339.check(time, &location, signed, self.tolerance)?;
         Ok(*secret)
     }
 }
 
-fn require_algorithm(headers: &HeaderMap) -> Result<(), Reason> {
+/// Only the one algorithm is taken. The header is not signed, and nobody who writes the request may
+/// choose a weaker one.
+fn require_algorithm(headers: &HeaderMap) -> Result<(), InvalidReason> {
     if covered(headers, &ALGORITHM)?.eq_ignore_ascii_case(b"SHA256withRSA") {
         return Ok(());
     }
-    Err(Reason::Unknown(Place::Header(ALGORITHM), "`SHA256withRSA`"))
+    Err(InvalidReason::Unknown(Location::Header(ALGORITHM), "`SHA256withRSA`"))
 }

@@ -1,13 +1,14 @@
-//! What stands before a signature.
+//! The text before a signature, such as `sha256=` or `v1=`.
 
 use std::fmt;
 
-/// A literal, in which one `*` stands for a name of letters, digits, `-`, `_` and `.`: the key's
-/// number in `3/SHA256/…`, which grows with each renewal.
+/// A literal, in which one `*` stands for a name of letters, digits, `-`, `_` and `.`. Worldpay
+/// writes `3/SHA256/…`, where 3 is the number of the key, which grows with each renewal ("Event
+/// signature", docs.worldpay.com).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Prefix {
     before: String,
-    /// What stands behind the name; none: there is no name.
+    /// The literal after the name. None: there is no name.
     after: Option<String>,
 }
 
@@ -16,7 +17,7 @@ impl Prefix {
 
     pub(super) fn read(text: &str) -> Option<Self> {
         let (before, after) = match text.split_once('*') {
-            // Without an end, the name would be the signature.
+            // Without a literal after it, the name would take in the signature.
             Some((_, after)) if after.is_empty() || after.contains('*') => return None,
             Some((before, after)) => (before, Some(after.to_owned())),
             None => (text, None),
@@ -24,7 +25,7 @@ impl Prefix {
         Some(Self { before: before.to_owned(), after })
     }
 
-    /// What follows it; none if the entry begins otherwise.
+    /// The text after the prefix. None if the entry begins with another text.
     pub(super) fn strip<'a>(&self, entry: &'a [u8]) -> Option<&'a [u8]> {
         let rest = entry.strip_prefix(self.before.as_bytes())?;
         let Some(after) = &self.after else {

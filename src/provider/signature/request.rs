@@ -1,30 +1,38 @@
-//! The request as a check looks at it, with the document that `json:` means.
+//! Reads the values of a request that selectors name.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use http::HeaderName;
 
-use super::Signed;
-use super::form::{self, Field};
+use super::field::{self, Field};
+use super::form;
 use super::header::single;
-use super::part::{Source, Value};
-use super::verdict::{Place, Reason};
+use super::part::{Selector, Value};
+use super::signed::SignedRequest;
+use super::verdict::{InvalidReason, Location};
 use crate::json::{self, Found, Pointer, Scalar};
 
-/// A request, and the JSON text in it.
+/// A request, with the JSON text that `json:` selects from.
 #[derive(Debug)]
-pub(super) struct Request<'a> {
-    pub(super) signed: Signed<'a>,
-    /// The body, or a field of a form. None: there is no such field.
+pub(super) struct RequestReader<'a> {
+    pub(super) signed: SignedRequest<'a>,
+    /// The JSON text: the body, or a field of a form. None: there is no such field.
     document: Option<Cow<'a, [u8]>>,
-    /// The fields of the form, if the body is one. Most senders write none.
-    fields: OnceLock<Result<Vec<Field>, Reason>>,
+    /// The fields of the form, if the body is one. They are read when they are first needed,
+    /// because most senders write none.
+    fields: OnceLock<Result<Vec<Field>, InvalidReason>>,
 }
 
-impl<'a> Request<'a> {
-    /// A request whose JSON text is the body, or the value of this field of a form.
-    pub(super) fn new(signed: &Signed<'a>, field: Option<&str>) -> Result<Self, Reason> {
+impl<'a> RequestReader<'a> {
+    /// A request of which the JSON text is the body, or the value of this field of a form.
+    ///
+    /// # Errors
+    /// The form cannot be read, or has the field twice with different values.
+    pub(super) fn new(
+        signed: &SignedRequest<'a>,
+        field: Option<&str>,
+    ) -> Result<Self, InvalidReason> {
         let request = Self {
             signed: *signed,
             document: Some(Cow::Borrowed(signed.body)),
@@ -35,41 +43,41 @@ impl<'a> Request<'a> {
         Ok(Self { document, ..request })
     }
 
-    fn field(&self, name: &str) -> Result<Option<&[u8]>, Reason> {
-        form::single(self.fields().as_ref().map_err(Clone::clone)?, name)
+    fn field(&self, name: &str) -> Result<Option<&[u8]>, InvalidReason> {
+        field::single(self.fields().as_ref().map_err(Clone::clone)?, name)
     }
 
-    fn fields(&self) -> &Result<Vec<Field>, Reason> {
+    fn fields(&self) -> &Result<Vec<Field>, InvalidReason> {
         self.fields.get_or_init(|| form::of(&self.signed))
     }
 
-    /// What stands there.
+    /// The value that a selector finds.
     ///
     /// # Errors
-    /// It is given twice, with different values.
-    pub(super) fn read(&self, source: &Source) -> Result<Value<'_>, Reason> {
+    /// The value is given twice, differently.
+    pub(super) fn read(&self, selector: &Selector) -> Result<Value<'_>, InvalidReason> {
         let bytes = |found: Option<Cow<'static, [u8]>>| found.map_or(Value::Absent, Value::Bytes);
-        match source {
-            Source::Header(name) => self.header(name),
-            Source::Query(name) => {
+        match selector {
+            Selector::Header(name) => self.header(name),
+            Selector::Query(name) => {
                 let fields = form::fields(self.signed.query().as_bytes())?;
-                let found = form::only(&fields, name, Place::Parameter(name.clone()))?;
+                let found = field::single_at(&fields, name, Location::Parameter(name.clone()))?;
                 Ok(bytes(found.map(|text| Cow::Owned(text.to_vec()))))
             }
-            Source::Field(name) => {
+            Selector::Field(name) => {
                 let found = self.field(name)?;
                 Ok(found.map_or(Value::Absent, |text| Value::Bytes(text.into())))
             }
-            Source::Member(pointer) => self.member(pointer),
+            Selector::Member(pointer) => self.member(pointer),
         }
     }
 
-    fn header(&self, name: &HeaderName) -> Result<Value<'_>, Reason> {
+    fn header(&self, name: &HeaderName) -> Result<Value<'_>, InvalidReason> {
         let found = single(self.signed.headers, name)?;
         Ok(found.map_or(Value::Absent, |text| Value::Bytes(text.into())))
     }
 
-    fn member(&self, pointer: &Pointer) -> Result<Value<'_>, Reason> {
+    fn member(&self, pointer: &Pointer) -> Result<Value<'_>, InvalidReason> {
         let Some(document) = &self.document else {
             return Ok(Value::Absent);
         };
@@ -80,52 +88,58 @@ impl<'a> Request<'a> {
             }),
             Found::Absent => Ok(Value::Absent),
             Found::NotJson => Ok(Value::Unreadable),
+            // JSON parsers disagree about which of two members of one name counts (RFC 8259,
+            // section 4).
             Found::Ambiguous | Found::InSomeItems | Found::TooMany => {
-                Err(Reason::Repeated(Place::Member(pointer.to_string())))
+                Err(InvalidReason::Repeated(Location::Member(pointer.to_string())))
             }
         }
     }
 
-    /// Whether something stands there, be it an empty text.
-    pub(super) fn has(&self, source: &Source) -> bool {
-        match source {
-            Source::Header(name) => self.signed.headers.contains_key(name),
-            Source::Query(name) => {
+    /// Whether a selector finds anything, even an empty text.
+    pub(super) fn has(&self, selector: &Selector) -> bool {
+        match selector {
+            Selector::Header(name) => self.signed.headers.contains_key(name),
+            Selector::Query(name) => {
                 let fields = form::fields(self.signed.query().as_bytes());
-                fields.is_ok_and(|fields| form::has(&fields, name))
+                fields.is_ok_and(|fields| field::has(&fields, name))
             }
-            Source::Field(name) => {
-                self.fields().as_ref().is_ok_and(|fields| form::has(fields, name))
+            Selector::Field(name) => {
+                self.fields().as_ref().is_ok_and(|fields| field::has(fields, name))
             }
-            Source::Member(pointer) => {
+            Selector::Member(pointer) => {
                 let found = self.member(pointer);
                 !matches!(found, Ok(Value::Absent | Value::Json(Scalar::Null) | Value::Unreadable))
             }
         }
     }
 
-    /// The text that a signature covers; none if it is absent.
+    /// The text that a selector finds, as a signature covers it. None if it is absent, null or
+    /// empty.
     ///
     /// # Errors
-    /// It is given twice, or is no plain value.
-    pub(super) fn text(&self, source: &Source) -> Result<Option<Cow<'_, [u8]>>, Reason> {
-        let text = match self.read(source)? {
+    /// The text is given twice, differently, or is an object or an array.
+    pub(super) fn text(&self, selector: &Selector) -> Result<Option<Cow<'_, [u8]>>, InvalidReason> {
+        let text = match self.read(selector)? {
             Value::Absent | Value::Json(Scalar::Null) => return Ok(None),
             Value::Bytes(bytes) => bytes,
-            Value::Unreadable => return Err(Reason::Body("JSON in UTF-8")),
+            Value::Unreadable => return Err(InvalidReason::Body("JSON in UTF-8")),
             Value::Json(Scalar::Text(Cow::Borrowed(text)) | Scalar::Literal(text)) => {
                 text.as_bytes().into()
             }
             Value::Json(Scalar::Text(Cow::Owned(text))) => text.into_bytes().into(),
             Value::Json(Scalar::Composite | Scalar::NotText) => {
-                return Err(Reason::Unreadable(source.place()));
+                return Err(InvalidReason::Unreadable(selector.location()));
             }
         };
         Ok((!text.is_empty()).then_some(text))
     }
 
-    /// The same, of what has to be there.
-    pub(super) fn required(&self, source: &Source) -> Result<Cow<'_, [u8]>, Reason> {
-        self.text(source)?.ok_or_else(|| Reason::Absent(source.place()))
+    /// The text that a selector finds, where it has to be present.
+    ///
+    /// # Errors
+    /// As [`Self::text`], or the text is absent.
+    pub(super) fn required(&self, selector: &Selector) -> Result<Cow<'_, [u8]>, InvalidReason> {
+        self.text(selector)?.ok_or_else(|| InvalidReason::Absent(selector.location()))
     }
 }

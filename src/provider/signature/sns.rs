@@ -1,44 +1,59 @@
-//! Amazon SNS: RSA over members of the body, with a certificate from Amazon.
+//! Amazon SNS: RSA over members of the body, checked with a certificate from Amazon
+//! ("Verifying the signatures of Amazon SNS messages", docs.aws.amazon.com).
+//!
+//! SNS signs for everybody who has a topic, with the same certificate. So the secrets are the ARNs
+//! of the topics that may send; without them anybody's own topic could send events.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use http::HeaderName;
 
-use super::certificates::{Certificates, Rsa, SNS};
+use super::certificates::{Certificates, RsaDigest, SNS};
 use super::encoding::Encoding;
 use super::header::single;
-use super::keys::Numbered;
-use super::part::Source;
-use super::request::Request;
-use super::timestamp::TimestampFormat;
-use super::verdict::{Place, Reason, Refused};
-use super::{SecretError, Signed};
+use super::keys::{NumberedSecret, SecretError};
+use super::part::Selector;
+use super::profile::Profile;
+use super::request::RequestReader;
+use super::signed::SignedRequest;
+use super::timestamp_format::TimestampFormat;
+use super::verdict::{InvalidReason, Location, Refused};
 use crate::json::Pointer;
 use crate::secret::Secret;
 
 /// Checks the member `Signature` of the body.
 #[derive(Debug)]
-pub(super) struct Check {
-    /// The topics that may send. SNS signs for everybody who has a topic.
+pub(super) struct SnsVerifier {
+    /// The ARNs of the topics that may send, each with its index in the configuration.
     topics: Vec<(usize, Secret)>,
     tolerance: Option<Duration>,
 }
 
-/// What a message says, and what is signed.
-struct Message<'a>(Request<'a>);
+/// The message in the body.
+struct Message<'a>(RequestReader<'a>);
 
-impl Check {
+pub(super) const PROFILE: Profile = Profile {
+    secret: "the ARN of the topic",
+    header_prefixes: &["x-amz-sns-"],
+    has_timestamp: true,
+    is_fetched: true,
+    ..Profile::OF_BODY
+};
+
+impl SnsVerifier {
     pub(super) fn new(
-        secrets: &[Numbered<'_>],
+        secrets: &[NumberedSecret<'_>],
         tolerance: Option<Duration>,
     ) -> Result<Self, SecretError> {
-        let topic = |numbered: &Numbered<'_>| {
+        let topic = |numbered: &NumberedSecret<'_>| {
             let arn = numbered.secret.reveal();
             let error = SecretError {
                 index: numbered.index,
                 expected: "the ARN of a topic, `arn:aws:sns:REGION:ACCOUNT:NAME`",
             };
+            // `arn:PARTITION:sns:REGION:ACCOUNT:NAME`, where China and the US government have
+            // partitions of their own.
             let is_topic = arn.starts_with("arn:") && arn.split(':').nth(2) == Some("sns");
             is_topic.then(|| (numbered.index, numbered.secret.clone())).ok_or(error)
         };
@@ -48,73 +63,84 @@ impl Check {
 
     pub(super) async fn verify(
         &self,
-        signed: &Signed<'_>,
+        signed: &SignedRequest<'_>,
         certificates: &Certificates,
     ) -> Result<usize, Refused> {
-        let place = member("Signature");
+        let location = member("Signature");
+        // With raw delivery the body is the message alone, and nothing is signed.
         if single(signed.headers, &HeaderName::from_static("x-amz-sns-rawdelivery"))?.is_some() {
-            return Err(Refused::Missing(place));
+            return Err(Refused::Missing(location));
         }
-        let message = Message(Request::new(signed, None)?);
+        let message = Message(RequestReader::new(signed, None)?);
         let written = message.optional("Signature")?;
-        let own = Source::Member(Pointer::along(&["Signature"]));
-        let without = || Refused::without(place.clone(), message.0.has(&own));
+        let own = Selector::Member(Pointer::along(&["Signature"]));
+        let without = || Refused::without(location.clone(), message.0.has(&own));
         let written = written.ok_or_else(without)?;
         let decoded = Encoding::Base64.decode(written.as_bytes());
-        let signature =
-            decoded.ok_or_else(|| Reason::Undecodable(place.clone(), Encoding::Base64))?;
+        let signature = decoded
+            .ok_or_else(|| InvalidReason::Undecodable(location.clone(), Encoding::Base64))?;
         message.require_same_headers()?;
         let method = message.method()?;
         let text = message.signed_text()?;
         let own = message.text("TopicArn")?;
         let topic = self.topics.iter().find(|(_, arn)| arn.is(own.as_bytes()));
-        let (secret, _) = topic.ok_or_else(|| Reason::NotOurs(member("TopicArn")))?;
+        let (secret, _) = topic.ok_or_else(|| InvalidReason::NotOurs(member("TopicArn")))?;
+        // Fetched last: a request that fails a cheaper check causes no fetch.
         let url = message.text("SigningCertURL")?;
         let certificate = certificates.get(&SNS, url.as_bytes(), signed.now).await?;
         if !certificate.made(method, text.as_bytes(), &signature) {
-            return Err(Reason::Mismatch(place).into());
+            return Err(InvalidReason::Mismatch(location).into());
         }
+        // Only after a right signature: anybody can name a URL.
         certificates.confirm(url.as_bytes());
         let timestamp = message.text("Timestamp")?;
         let format = TimestampFormat::Rfc3339;
-        let place = member("Timestamp");
-        format.check(timestamp.as_bytes(), &place, signed, self.tolerance)?;
+        let location = member("Timestamp");
+        format.check(timestamp.as_bytes(), &location, signed, self.tolerance)?;
         Ok(*secret)
     }
 }
 
 impl Message<'_> {
-    /// A member that has to be a text where it is there.
-    fn optional(&self, name: &str) -> Result<Option<String>, Reason> {
-        let source = Source::Member(Pointer::along(&[name]));
+    /// A member that has to be a text where it is present.
+    fn optional(&self, name: &str) -> Result<Option<String>, InvalidReason> {
+        let source = Selector::Member(Pointer::along(&[name]));
         let text = self.0.text(&source)?.map(Cow::into_owned);
-        text.map(|text| String::from_utf8(text).map_err(|_| Reason::Unreadable(member(name))))
-            .transpose()
+        text.map(|text| {
+            String::from_utf8(text).map_err(|_| InvalidReason::Unreadable(member(name)))
+        })
+        .transpose()
     }
 
-    fn text(&self, name: &str) -> Result<String, Reason> {
-        self.optional(name)?.ok_or_else(|| Reason::Absent(member(name)))
+    fn text(&self, name: &str) -> Result<String, InvalidReason> {
+        self.optional(name)?.ok_or_else(|| InvalidReason::Absent(member(name)))
     }
 
-    fn method(&self) -> Result<Rsa, Reason> {
+    fn method(&self) -> Result<RsaDigest, InvalidReason> {
         match self.optional("SignatureVersion")?.as_deref() {
-            Some("1") => Ok(Rsa::Sha1),
-            Some("2") => Ok(Rsa::Sha256),
-            Some(_) | None => Err(Reason::Unknown(member("SignatureVersion"), "`1` and `2`")),
+            Some("1") => Ok(RsaDigest::Sha1),
+            Some("2") => Ok(RsaDigest::Sha256),
+            Some(_) | None => {
+                Err(InvalidReason::Unknown(member("SignatureVersion"), "`1` and `2`"))
+            }
         }
     }
 
-    /// Names and values, each with a line end, sorted by name. Which they are depends on the type.
+    /// The signed text: names and values, each followed by a line end, sorted by name. The type
+    /// says which members are signed.
     ///
-    /// Only the message may hold line ends. In another value they could be those between values: a
-    /// subject and the line of its name would fit behind the id as a part of it.
-    fn signed_text(&self) -> Result<String, Reason> {
+    /// Only the member `Message` may hold line ends. A line end in another value could be taken for
+    /// the one that ends it: the lines of `Subject` could be moved into `MessageId`, and one
+    /// captured signature would fit a request with another id.
+    fn signed_text(&self) -> Result<String, InvalidReason> {
         let names: &[&str] = match self.text("Type")?.as_str() {
             "Notification" => &["Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"],
             "SubscriptionConfirmation" | "UnsubscribeConfirmation" => {
                 &["Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"]
             }
-            _ => return Err(Reason::Unknown(member("Type"), "the types of messages of SNS")),
+            _ => {
+                return Err(InvalidReason::Unknown(member("Type"), "the types of messages of SNS"));
+            }
         };
         let mut text = String::new();
         for name in names {
@@ -124,7 +150,7 @@ impl Message<'_> {
                 _ => Some(self.text(name)?),
             };
             if *name != "Message" && value.as_ref().is_some_and(|value| value.contains('\n')) {
-                return Err(Reason::Unreadable(member(name)));
+                return Err(InvalidReason::Unreadable(member(name)));
             }
             for line in value.iter().flat_map(|value| [*name, value.as_str()]) {
                 text.push_str(line);
@@ -134,9 +160,9 @@ impl Message<'_> {
         Ok(text)
     }
 
-    /// Headers say the same as the body, and are not signed. Keys and handshakes are read from
-    /// them.
-    fn require_same_headers(&self) -> Result<(), Reason> {
+    /// Refuses headers that differ from the signed members. SNS repeats the members in headers,
+    /// which are not signed, and a key or a handshake may be read from them.
+    fn require_same_headers(&self) -> Result<(), InvalidReason> {
         let pairs = [
             ("x-amz-sns-message-type", "Type"),
             ("x-amz-sns-message-id", "MessageId"),
@@ -148,13 +174,13 @@ impl Message<'_> {
             if found
                 .is_some_and(|found| !self.text(name).is_ok_and(|value| value.as_bytes() == found))
             {
-                return Err(Reason::Differs(Place::Header(header), member(name)));
+                return Err(InvalidReason::Differs(Location::Header(header), member(name)));
             }
         }
         Ok(())
     }
 }
 
-fn member(name: &str) -> Place {
-    Place::Member(format!("/{name}"))
+fn member(name: &str) -> Location {
+    Location::Member(format!("/{name}"))
 }

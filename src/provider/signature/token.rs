@@ -1,25 +1,30 @@
-//! The secret itself in a header: GitLab's token, Flutterwave's hash, basic auth.
+//! The secret itself in a header: the token of GitLab, the hash of Flutterwave, HTTP basic
+//! authentication. It proves who sends and protects nothing else: whoever sees one request can make
+//! any other.
 
 use http::HeaderName;
 
 use super::encoding::Encoding;
 use super::header::signature;
-use super::keys::Numbered;
-use super::settings::Token;
-use super::verdict::{Place, Reason, Refused};
-use super::{SecretError, Signed};
+use super::keys::{NumberedSecret, SecretError};
+use super::scheme::Token;
+use super::signed::SignedRequest;
+use super::verdict::{InvalidReason, Location, Refused};
 use crate::secret::Secret;
 
 /// Compares headers with the secrets.
 #[derive(Debug)]
-pub(super) struct Check {
+pub(super) struct TokenVerifier {
     settings: Token,
     secrets: Vec<(usize, Secret)>,
 }
 
-impl Check {
-    pub(super) fn new(settings: &Token, secrets: &[Numbered<'_>]) -> Result<Self, SecretError> {
-        let usable = |numbered: &Numbered<'_>| match numbered.secret.reveal() {
+impl TokenVerifier {
+    pub(super) fn new(
+        settings: &Token,
+        secrets: &[NumberedSecret<'_>],
+    ) -> Result<Self, SecretError> {
+        let usable = |numbered: &NumberedSecret<'_>| match numbered.secret.reveal() {
             "" => {
                 let expected = "a text that is not empty";
                 Err(SecretError { index: numbered.index, expected })
@@ -30,9 +35,9 @@ impl Check {
         Ok(Self { settings: settings.clone(), secrets })
     }
 
-    /// A token that may stand in several headers has to be right in one of them: who sends it there
-    /// knows it.
-    pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
+    /// A token that may stand in several headers has to be right in one of them: whoever writes the
+    /// right one knows the secret, so a wrong one beside it does no harm.
+    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
         let mut refused = None;
         for header in &self.settings.headers {
             match self.verify_in(header, signed) {
@@ -41,26 +46,27 @@ impl Check {
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
-        Err(refused.unwrap_or_else(|| Refused::Missing(self.settings.place())))
+        Err(refused.unwrap_or_else(|| Refused::Missing(self.settings.location())))
     }
 
-    fn verify_in(&self, header: &HeaderName, signed: &Signed<'_>) -> Result<usize, Refused> {
+    fn verify_in(&self, header: &HeaderName, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
         let Token { prefix, encoding, .. } = &self.settings;
-        let place = || Place::Header(header.clone());
+        let location = || Location::Header(header.clone());
         let value = signature(signed.headers, header)?;
         let written = value.strip_prefix(prefix.as_bytes());
-        let written = written.ok_or_else(|| Reason::Prefix(place(), prefix.clone()))?;
+        let written = written.ok_or_else(|| InvalidReason::Prefix(location(), prefix.clone()))?;
         let token = match encoding {
             None => written.to_vec(),
             Some(encoding) => Encoding::decode(*encoding, written)
-                .ok_or_else(|| Reason::Undecodable(place(), *encoding))?,
+                .ok_or_else(|| InvalidReason::Undecodable(location(), *encoding))?,
         };
+        // Every secret is compared, so that the time does not tell which one it was.
         let mut found = None;
         for (index, secret) in &self.secrets {
             if secret.is(&token) && found.is_none() {
                 found = Some(*index);
             }
         }
-        Ok(found.ok_or_else(|| Reason::Mismatch(place()))?)
+        Ok(found.ok_or_else(|| InvalidReason::Mismatch(location()))?)
     }
 }

@@ -1,8 +1,8 @@
-//! Twilio: the public URL and behind it the sorted fields of a form, or a digest of the body within
-//! the URL.
+//! Twilio: an HMAC over the public URL, followed by the sorted fields of a form ("Security",
+//! twilio.com/docs/usage). Where the body is no form, the URL has its digest (`bodySHA256`).
 //!
-//! Where a rule of the account says so, it is made with a shared key and another hash, which a header
-//! then names (twilio/twilio-node `examples/WebhookSignatureValidation.md`).
+//! An account may have its requests signed with a shared key and SHA-256 in place of SHA-1. A
+//! header then names the hash (twilio/twilio-node `examples/WebhookSignatureValidation.md`).
 
 use std::collections::BTreeSet;
 
@@ -13,36 +13,52 @@ use subtle::ConstantTimeEq;
 
 use super::carried::Carried;
 use super::encoding::Encoding;
-use super::header::{signature, single};
-use super::keys::{Hash, Keyring, Method, Numbered, SecretForm};
-use super::verdict::{Place, Reason, Refused};
-use super::{SecretError, Signed, form};
+use super::field::{self, Field};
+use super::form;
+use super::header::{is_media_type, signature, single};
+use super::keys::{Hash, Keyring, Method, NumberedSecret, SecretError, SecretForm};
+use super::profile::{Profile, SignedValues};
+use super::signed::SignedRequest;
+use super::verdict::{InvalidReason, Location, Refused};
 
 /// Checks `X-Twilio-Signature`.
 #[derive(Debug)]
-pub(super) struct Check {
+pub(super) struct TwilioVerifier {
     sha1: Keyring,
     sha256: Keyring,
 }
 
-/// By which a key selects the digest of all that is signed.
+/// The name by which a key selects the digest of all that is signed.
 pub(super) const SIGNED: &str = "signed";
-/// The same digest, in requests that tell of a message.
+/// The name of the same digest, in requests that are about a message.
 pub(super) const MESSAGE: &str = "message";
+
+pub(super) const PROFILE: Profile = Profile {
+    secret: "the auth token",
+    covers_url: true,
+    signed_values: SignedValues::OfFormAndQuery,
+    header_prefixes: &["x-twilio-"],
+    carries: &[SIGNED, MESSAGE],
+    carry: Some(carry),
+    ..Profile::OF_BODY
+};
 
 const MESSAGE_FIELD: &[u8] = b"MessageSid";
 const DIGEST: &str = "bodySHA256";
 const SETTINGS: HeaderName = HeaderName::from_static("x-twilio-webhooks-signature-settings");
 
-/// Adds the digest of what is signed: of the path, the query and behind them the fields as Twilio
-/// joins them. Fields may be reordered, repeated, encoded otherwise or, since nothing separates
-/// them, divided at other places under one signature, so that neither the body nor any field of it
-/// tells one request from another. Whether there is a message is looked up in the signed text too.
+/// Adds the digest of what is signed: the path and the query, followed by the fields as Twilio
+/// joins them.
 ///
-/// The start of the URL is the operator's and the same for all requests of a route, so it is left
-/// out: Twilio signs it with a port and without.
-pub(super) fn carry(signed: &Signed<'_>, carried: &mut Carried) {
-    // A body that nothing covers is never verified.
+/// Under one signature the fields may be reordered, repeated, encoded in another way or, because
+/// nothing separates them, divided at other points. So neither the body nor a field of it can tell
+/// one request from another, and only the signed text can. Whether a request is about a message is
+/// looked up in the signed text for the same reason.
+///
+/// Scheme, host and port of the URL are left out: they are the same for all requests of a route,
+/// and Twilio signs them sometimes with the port and sometimes without.
+fn carry(signed: &SignedRequest<'_>, carried: &mut Carried) {
+    // A body that nothing covers is refused by the check.
     let Ok(covered) = covered(signed) else {
         return;
     };
@@ -55,33 +71,35 @@ pub(super) fn carry(signed: &Signed<'_>, carried: &mut Carried) {
     }
 }
 
-impl Check {
-    pub(super) fn new(secrets: &[Numbered<'_>]) -> Result<Self, SecretError> {
+impl TwilioVerifier {
+    pub(super) fn new(secrets: &[NumberedSecret<'_>]) -> Result<Self, SecretError> {
         let keys = |hash| Keyring::new(Method::Hmac(hash), SecretForm::Text, secrets);
         Ok(Self { sha1: keys(Hash::Sha1)?, sha256: keys(Hash::Sha256)? })
     }
 
-    pub(super) fn verify(&self, signed: &Signed<'_>) -> Result<usize, Refused> {
+    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
         let name = HeaderName::from_static("x-twilio-signature");
         let written = signature(signed.headers, &name)?;
-        let place = Place::Header(name);
+        let location = Location::Header(name);
         let decoded = Encoding::Base64.decode(written);
-        let signatures =
-            [decoded.ok_or_else(|| Reason::Undecodable(place.clone(), Encoding::Base64))?];
+        let signatures = [decoded
+            .ok_or_else(|| InvalidReason::Undecodable(location.clone(), Encoding::Base64))?];
         let keys = match hash(signed.headers)? {
             Hash::Sha256 => &self.sha256,
             Hash::Sha1 | Hash::Sha512 => &self.sha1,
         };
         let fields = covered(signed)?.fields;
+        // Nothing tells which of the two URLs Twilio has signed.
         let found = urls(signed)
             .iter()
             .fold(None, |found, url| found.or(keys.find(&[url.as_bytes(), &fields], &signatures)));
-        Ok(found.ok_or(Reason::Mismatch(place))?)
+        Ok(found.ok_or(InvalidReason::Mismatch(location))?)
     }
 }
 
-/// The hash that the header names. It is not signed, but who changes it has to make a signature.
-fn hash(headers: &HeaderMap) -> Result<Hash, Reason> {
+/// The hash that the header names. The header is not signed, but somebody who changes it would have
+/// to make a signature with the other hash.
+fn hash(headers: &HeaderMap) -> Result<Hash, InvalidReason> {
     let Some(settings) = single(headers, &SETTINGS)? else {
         return Ok(Hash::Sha1);
     };
@@ -89,46 +107,50 @@ fn hash(headers: &HeaderMap) -> Result<Hash, Reason> {
     match parameters.find_map(|parameter| parameter.strip_prefix(b"algorithm=")) {
         None | Some(b"HMAC_SHA1") => Ok(Hash::Sha1),
         Some(b"HMAC_SHA256") => Ok(Hash::Sha256),
-        Some(_) => Err(Reason::Unknown(Place::Header(SETTINGS), "`HMAC_SHA1` and `HMAC_SHA256`")),
+        Some(_) => {
+            Err(InvalidReason::Unknown(Location::Header(SETTINGS), "`HMAC_SHA1` and `HMAC_SHA256`"))
+        }
     }
 }
 
 /// How a body is covered.
-struct Covered {
-    /// What stands behind the URL.
+struct CoveredBody {
+    /// What is signed after the URL.
     fields: Vec<u8>,
     /// Whether the URL has the digest of the body, byte for byte.
     by_digest: bool,
 }
 
 /// Refuses a body that neither its fields nor a digest in the URL would cover.
-fn covered(signed: &Signed<'_>) -> Result<Covered, Reason> {
-    let place = Place::Parameter(DIGEST.to_owned());
+fn covered(signed: &SignedRequest<'_>) -> Result<CoveredBody, InvalidReason> {
+    let location = Location::Parameter(DIGEST.to_owned());
     let parameters = form::fields(signed.query().as_bytes())?;
-    if let Some(digest) = form::only(&parameters, DIGEST, place.clone())? {
+    if let Some(digest) = field::single_at(&parameters, DIGEST, location.clone())? {
         let digest = Encoding::Hex.decode(digest);
-        let digest = digest.ok_or_else(|| Reason::Undecodable(place.clone(), Encoding::Hex))?;
+        let digest =
+            digest.ok_or_else(|| InvalidReason::Undecodable(location.clone(), Encoding::Hex))?;
         let is_body: bool = Sha256::digest(signed.body).as_slice().ct_eq(&digest).into();
-        let covered = Covered { fields: Vec::new(), by_digest: true };
-        return if is_body { Ok(covered) } else { Err(Reason::Digest(place)) };
+        let covered = CoveredBody { fields: Vec::new(), by_digest: true };
+        return if is_body { Ok(covered) } else { Err(InvalidReason::Digest(location)) };
     }
     if !signed.body.is_empty() && !is_form(signed)? {
-        return Err(Reason::Body("a form, and its digest is not in the URL"));
+        return Err(InvalidReason::Body("a form, and its digest is not in the URL"));
     }
-    // Sorted by name, then by value, each pair once: as Twilio's own libraries do.
-    let fields: BTreeSet<form::Field> = form::fields(signed.body)?.into_iter().collect();
-    let fields = fields.into_iter().flat_map(|(name, value)| [name, value]).flatten().collect();
-    Ok(Covered { fields, by_digest: false })
+    // Sorted by name, then by value, each pair once, as Twilio's own libraries do
+    // (twilio/twilio-python `twilio/request_validator.py`).
+    let fields: BTreeSet<Field> = form::fields(signed.body)?.into_iter().collect();
+    let fields = fields.into_iter().flat_map(|field| [field.name, field.value]).flatten().collect();
+    Ok(CoveredBody { fields, by_digest: false })
 }
 
-fn is_form(signed: &Signed<'_>) -> Result<bool, Reason> {
+fn is_form(signed: &SignedRequest<'_>) -> Result<bool, InvalidReason> {
     let value = single(signed.headers, &header::CONTENT_TYPE)?;
-    Ok(value.is_some_and(|value| form::is(value, "application/x-www-form-urlencoded")))
+    Ok(value.is_some_and(|value| is_media_type(value, "application/x-www-form-urlencoded")))
 }
 
-/// The URL as it is, without its port, and with that of its scheme: Twilio signs one of them, and
-/// says that it is not always the same. Only our own part of it is looked at.
-fn urls(signed: &Signed<'_>) -> Vec<String> {
+/// The URL as it is configured, and with the port added or removed: Twilio signs one of the two,
+/// and says that it is not always the same. Only the configured part of the URL is changed.
+fn urls(signed: &SignedRequest<'_>) -> Vec<String> {
     let bases = signed.public_url.map_or_else(|| vec![String::new()], bases);
     bases.into_iter().map(|base| base + signed.target).collect()
 }

@@ -1,63 +1,59 @@
-//! What came out of a check, and why, in words for the operator. Never a secret, never a signature.
+//! Why a request is not known to be genuine, in words for the operator. No message holds a secret
+//! or a signature: they end up in logs and in answers.
 
 use std::fmt;
 use std::time::Duration;
 
 use http::HeaderName;
 
-use super::carried::Carried;
 use super::certificates::CertificateError;
 use super::encoding::Encoding;
-use super::timestamp::TimestampFormat;
+use super::timestamp_format::TimestampFormat;
 
-/// The request is genuine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
-    /// Which of the secrets it was, counted from 0 in the order of the configuration.
-    pub secret: usize,
-    /// What belongs to the signature that was checked.
-    pub carried: Carried,
-}
+/// How many signatures a request may hold. While secrets are rotated there are two or three; each
+/// one more costs as many computations as there are secrets.
+pub(super) const SIGNATURES_MAX: usize = 16;
 
 /// The request is not known to be genuine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// There is no signature.
     #[error("{0} is missing")]
-    Missing(Place),
-    /// Where it should be there is nothing but space. To a sender that signs in several ways this
-    /// is a signature that is wrong: another one does not make up for it.
+    Missing(Location),
+    /// The signature is empty. Of a sender that signs in several ways this is a wrong signature,
+    /// for which a right one of a weaker way does not make up.
     #[error("{0} is empty")]
-    Empty(Place),
-    /// Requests of its method are no events: they pass unverified, but only without content.
+    Empty(Location),
+    /// A request of a method that passes unverified, such as GET, has content. Without content it
+    /// would pass.
     #[error(
         "a request of this method is no event here, and goes on unverified without content only"
     )]
     NoEvent,
-    /// There is one, and it is not right.
+    /// There is a signature, and it is not right.
     #[error("{0}")]
-    Invalid(#[from] Reason),
-    /// It is right, but of another time.
+    Invalid(#[from] InvalidReason),
+    /// The signature is right, but its timestamp is outside of the tolerance.
     #[error(
         "the signature is right, but its timestamp is {}s {} than the tolerance allows",
         .by.as_secs().max(1), if *.ahead { "further ahead" } else { "older" }
     )]
     Stale {
-        /// By how much it is outside of the tolerance.
+        /// By how much the timestamp is outside of the tolerance.
         by: Duration,
-        /// How far it is from our time of day.
+        /// How far the timestamp is from this machine's time of day.
         distance: Duration,
-        /// Whether it lies in the future.
+        /// Whether the timestamp lies in the future.
         ahead: bool,
     },
-    /// What it is checked against could not be fetched. A later copy may pass.
+    /// The certificate or key for the check could not be fetched. A later copy may pass.
     #[error("{0}")]
     Undecided(CertificateError),
 }
 
-/// Where something of a signature stands.
+/// Where a part of a signature stands, for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// A header.
     Header(HeaderName),
     /// An entry of a list in a header, named by what it begins with; empty: the first.
@@ -76,58 +72,59 @@ pub enum Place {
 
 /// What is wrong with a signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Reason {
-    /// Nobody can say which of them the sender meant.
+pub enum InvalidReason {
+    /// A value is given more than once, differently. Nobody can say which one the sender meant.
     #[error("{0} occurs more than once, with different values")]
-    Repeated(Place),
-    /// Something that the signature covers is not there.
+    Repeated(Location),
+    /// A value that the signature covers is missing.
     #[error("{0}, which the signature covers, is missing")]
-    Absent(Place),
+    Absent(Location),
     /// A list without a signature of the kind that is checked.
     #[error("nothing in {0} begins with `{1}`")]
-    Prefix(Place, String),
-    /// No sender has as many secrets.
-    #[error("{0} holds more than {max} signatures", max = super::header::ENTRIES_MAX)]
-    TooMany(Place),
-    /// It cannot be decoded.
+    Prefix(Location, String),
+    /// No sender has as many secrets at a time.
+    #[error("{0} holds more than {max} signatures", max = SIGNATURES_MAX)]
+    TooMany(Location),
+    /// The signature cannot be decoded.
     #[error("{0} is not {1}")]
-    Undecodable(Place, Encoding),
-    /// The time cannot be read.
+    Undecodable(Location, Encoding),
+    /// The timestamp cannot be read.
     #[error("{0} is not a timestamp in {1}")]
-    Timestamp(Place, TimestampFormat),
+    Timestamp(Location, TimestampFormat),
     /// A character with which the signed text could be that of another request.
     #[error("{0} contains a `{1}`")]
-    Ambiguous(Place, char),
+    Ambiguous(Location, char),
     /// A known word was expected.
     #[error("{0} is none of {1}")]
-    Unknown(Place, &'static str),
-    /// What stands there is no plain value, or not of the kind that is signed.
+    Unknown(Location, &'static str),
+    /// The value is an object or an array, or of another kind than the one that is signed.
     #[error("{0} is not what the sender writes there")]
-    Unreadable(Place),
-    /// It is of somebody else.
+    Unreadable(Location),
+    /// The signature is for somebody else: for another topic or webhook.
     #[error("{0} is none of those that are configured")]
-    NotOurs(Place),
-    /// It says something else than the part that is signed.
+    NotOurs(Location),
+    /// An unsigned value says something else than the signed one. The upstream might read the
+    /// unsigned one.
     #[error("{0} differs from {1}, which is signed")]
-    Differs(Place, Place),
+    Differs(Location, Location),
     /// The body cannot be what the sender sends.
     #[error("the body is not {0}")]
     Body(&'static str),
-    /// The body is not what the signed URL says of it.
+    /// The body does not have the digest that is signed.
     #[error("the body does not have the digest in {0}")]
-    Digest(Place),
+    Digest(Location),
     /// The certificate is not the sender's.
     #[error("{0}")]
     Certificate(CertificateError),
-    /// All is well formed.
+    /// All is well formed, and no secret made the signature.
     #[error(
         "it was made with none of the secrets, or the signed bytes were changed on the way \
          (checked: {0})"
     )]
-    Mismatch(Place),
+    Mismatch(Location),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Header(name) => write!(f, "header `{name}`"),
@@ -145,9 +142,9 @@ impl fmt::Display for Place {
 }
 
 impl Refused {
-    /// Why there is no signature in this place.
-    pub(super) const fn without(place: Place, is_there: bool) -> Self {
-        if is_there { Self::Empty(place) } else { Self::Missing(place) }
+    /// There is no signature at this location. `is_there`: the header, field or member exists.
+    pub(super) const fn without(location: Location, is_there: bool) -> Self {
+        if is_there { Self::Empty(location) } else { Self::Missing(location) }
     }
 
     /// One word for it: `missing`, `invalid`, `stale` or `undecided`.
@@ -162,9 +159,9 @@ impl Refused {
 }
 
 impl Refused {
-    /// By how many milliseconds a right signature is ahead of our time of day, or behind it if that
-    /// is negative; none: the time is not why it was refused. Many of about the same size mean that
-    /// one of the two clocks is wrong.
+    /// By how many milliseconds the timestamp of a right signature is ahead of this machine's time
+    /// of day; negative: behind it. None: the request was not refused for its time. Many offsets of
+    /// about the same size mean that one of the two clocks is wrong.
     pub fn offset_millis(&self) -> Option<i64> {
         match self {
             Self::Stale { distance, ahead, .. } => {
@@ -182,6 +179,10 @@ impl Refused {
 
 impl From<CertificateError> for Refused {
     fn from(error: CertificateError) -> Self {
-        if error.may_pass() { Self::Undecided(error) } else { Reason::Certificate(error).into() }
+        if error.may_pass() {
+            Self::Undecided(error)
+        } else {
+            InvalidReason::Certificate(error).into()
+        }
     }
 }

@@ -2,53 +2,64 @@
 
 use std::time::Duration;
 
+use super::carried::Carried;
 use super::certificates::Certificates;
-use super::keys::{Numbered, SecretError};
-use super::settings::{Scheme, Settings, Way};
-use super::verdict::{Reason, Refused, Verified};
-use super::{
-    Signed, adyen, braintree, detached, hubspot, paypal, plaid, sns, standard, token, twilio,
-};
+use super::keys::{NumberedSecret, SecretError};
+use super::scheme::{BuiltIn, Scheme};
+use super::settings::{Settings, Way};
+use super::signed::SignedRequest;
+use super::verdict::{InvalidReason, Refused};
+use super::{adyen, braintree, detached, hubspot, paypal, plaid, sns, standard, token, twilio};
 use crate::secret::Secret;
 
-/// Checks signatures with the secrets of one route. Made once, shared by all requests.
+/// The request is genuine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// The index of the secret that made the signature, counted from 0 in the order of the
+    /// configuration.
+    pub secret: usize,
+    /// The values that belong to the signature that was checked.
+    pub carried: Carried,
+}
+
+/// Checks signatures with the secrets of one route. It is made once, and shared by all requests.
 #[derive(Debug)]
 pub struct Verifier {
     settings: Settings,
-    /// The strongest first.
-    checks: Vec<WayCheck>,
+    /// One for each way that counts, the strongest first.
+    ways: Vec<WayVerifier>,
     certificates: Certificates,
 }
 
 #[derive(Debug)]
-struct WayCheck {
+struct WayVerifier {
     way: Way,
-    check: Check,
+    verifier: SchemeVerifier,
 }
 
 #[derive(Debug)]
-enum Check {
-    Detached(detached::Check),
-    Token(token::Check),
-    StandardWebhooks(standard::Check),
-    HubSpot(hubspot::Check),
-    PayPal(paypal::Check),
-    Sns(sns::Check),
-    Plaid(plaid::Check),
-    Twilio(twilio::Check),
-    AdyenItems(adyen::Check),
-    Braintree(braintree::Check),
+enum SchemeVerifier {
+    Detached(detached::DetachedVerifier),
+    Token(token::TokenVerifier),
+    StandardWebhooks(standard::StandardVerifier),
+    HubSpot(hubspot::HubSpotVerifier),
+    PayPal(paypal::PayPalVerifier),
+    Sns(sns::SnsVerifier),
+    Plaid(plaid::PlaidVerifier),
+    Twilio(twilio::TwilioVerifier),
+    AdyenItems(adyen::AdyenVerifier),
+    Braintree(braintree::BraintreeVerifier),
 }
 
 impl Verifier {
-    /// A verifier with these secrets. `tolerance` stands for the sender's own;
-    /// [`Duration::MAX`] accepts every timestamp.
+    /// A verifier with these secrets. `tolerance` replaces the sender's own; [`Duration::MAX`]
+    /// accepts every timestamp.
     ///
-    /// Without any secret nothing can ever be valid; that is for the caller to refuse. A way for
-    /// which none of the secrets is of use is one that the operator has not set up: it is left out.
+    /// Without any secret no signature can be valid, which the caller has to refuse. A way for
+    /// which none of the secrets is of use is left out: the operator has not set it up.
     ///
     /// # Errors
-    /// The first secret that is of use to none of the ways in which the sender signs.
+    /// The first secret that is of no use in any of the ways in which the sender signs.
     pub fn new(
         settings: &Settings,
         secrets: &[Secret],
@@ -56,22 +67,22 @@ impl Verifier {
         certificates: &Certificates,
     ) -> Result<Self, SecretError> {
         Self::check_secrets(settings, secrets)?;
-        let mut checks = Vec::new();
+        let mut ways = Vec::new();
         for way in settings.accepted() {
             let usable = numbered(secrets).filter(|secret| usable(way, secret).is_ok());
             let usable: Vec<_> = usable.collect();
             if !usable.is_empty() || secrets.is_empty() {
-                let check = Check::new(&way.scheme, &usable, tolerance)?;
-                checks.push(WayCheck { way: way.clone(), check });
+                let verifier = SchemeVerifier::new(&way.scheme, &usable, tolerance)?;
+                ways.push(WayVerifier { way: way.clone(), verifier });
             }
         }
-        Ok(Self { settings: settings.clone(), checks, certificates: certificates.clone() })
+        Ok(Self { settings: settings.clone(), ways, certificates: certificates.clone() })
     }
 
-    /// Whether each secret can be what the sender gave out.
+    /// Checks that each secret can be what the sender gave out.
     ///
     /// # Errors
-    /// The first that is of use to none of the ways in which the sender signs.
+    /// The first secret that is of no use in any of the ways in which the sender signs.
     pub fn check_secrets(settings: &Settings, secrets: &[Secret]) -> Result<(), SecretError> {
         for secret in numbered(secrets) {
             let mut error = None;
@@ -89,22 +100,24 @@ impl Verifier {
         Ok(())
     }
 
-    /// Whether the owner of one of the secrets sent this. Waits only for certificates, and for
-    /// those no longer than a few seconds. May be dropped at any moment.
+    /// Checks that the owner of one of the secrets sent this request. It waits for certificates and
+    /// keys only, and no longer than a few seconds. It is cancel safe: dropping it changes nothing.
     ///
-    /// The first way whose signature is present decides. Ways that read the very same header are
-    /// two forms of one signature: that it is not right in the first says nothing of the second.
+    /// The first way whose signature is present decides. Ways that read the same header are two
+    /// forms of one signature: where it is wrong in the first form, the second is tried.
     ///
     /// # Errors
-    /// [`Refused`]: why it is not known to be so.
-    pub async fn verify(&self, signed: &Signed<'_>) -> Result<Verified, Refused> {
+    /// [`Refused`]: why the request is not known to be genuine.
+    pub async fn verify(&self, signed: &SignedRequest<'_>) -> Result<Verified, Refused> {
         let mut missing = None;
         let mut wrong: Option<Wrong<'_>> = None;
-        for WayCheck { way, check } in &self.checks {
+        for WayVerifier { way, verifier } in &self.ways {
             if wrong.as_ref().is_some_and(|wrong| !wrong.is_in(way)) {
+                // The next way reads another signature, and must not make up for a wrong one: an
+                // attacker would choose the weaker way.
                 break;
             }
-            match check.verify(signed, &self.certificates).await {
+            match verifier.verify(signed, &self.certificates).await {
                 Ok(secret) => {
                     let carried = self.settings.carried_by(way, signed);
                     return Ok(Verified { secret, carried });
@@ -115,18 +128,19 @@ impl Verifier {
                 Err(reason @ (Refused::Invalid(_) | Refused::Empty(_))) => {
                     wrong = wrong.or(Some(Wrong { way, reason }));
                 }
+                // This way would decide. A weaker way must not overrule it.
                 Err(refused @ (Refused::Stale { .. } | Refused::Undecided(_))) => {
                     return Err(refused);
                 }
             }
         }
-        // There is always a way, so one of the two is there.
-        let nothing = Refused::Invalid(Reason::Body("signed"));
+        // There is always at least one way, so one of the two is present.
+        let nothing = Refused::Invalid(InvalidReason::Body("signed"));
         Err(wrong.map(|wrong| wrong.reason).or(missing).unwrap_or(nothing))
     }
 }
 
-/// A signature that is present and not right.
+/// A signature that is present and wrong.
 struct Wrong<'a> {
     way: &'a Way,
     reason: Refused,
@@ -140,18 +154,18 @@ impl Wrong<'_> {
     }
 }
 
-fn numbered(secrets: &[Secret]) -> impl Iterator<Item = Numbered<'_>> {
-    (0..).zip(secrets).map(|(index, secret)| Numbered { index, secret })
+fn numbered(secrets: &[Secret]) -> impl Iterator<Item = NumberedSecret<'_>> {
+    (0..).zip(secrets).map(|(index, secret)| NumberedSecret { index, secret })
 }
 
-fn usable(way: &Way, secret: &Numbered<'_>) -> Result<(), SecretError> {
-    Check::new(&way.scheme, std::slice::from_ref(secret), None).map(|_| ())
+fn usable(way: &Way, secret: &NumberedSecret<'_>) -> Result<(), SecretError> {
+    SchemeVerifier::new(&way.scheme, std::slice::from_ref(secret), None).map(|_| ())
 }
 
-impl Check {
+impl SchemeVerifier {
     fn new(
         scheme: &Scheme,
-        secrets: &[Numbered<'_>],
+        secrets: &[NumberedSecret<'_>],
         own: Option<Duration>,
     ) -> Result<Self, SecretError> {
         let within =
@@ -159,46 +173,50 @@ impl Check {
         Ok(match scheme {
             Scheme::Detached(settings) => {
                 let tolerance = within(&settings.tolerance);
-                Self::Detached(detached::Check::new(settings, secrets, tolerance)?)
+                Self::Detached(detached::DetachedVerifier::new(settings, secrets, tolerance)?)
             }
-            Scheme::Token(settings) => Self::Token(token::Check::new(settings, secrets)?),
-            Scheme::StandardWebhooks { tolerance, prefixed } => {
-                let tolerance = within(tolerance);
-                Self::StandardWebhooks(standard::Check::new(secrets, tolerance, *prefixed)?)
-            }
-            Scheme::HubSpot { version, tolerance } => {
-                Self::HubSpot(hubspot::Check::new(*version, secrets, within(tolerance))?)
-            }
-            Scheme::PayPal { tolerance } => {
-                Self::PayPal(paypal::Check::new(secrets, within(tolerance))?)
-            }
-            Scheme::Sns { tolerance } => Self::Sns(sns::Check::new(secrets, within(tolerance))?),
-            Scheme::Plaid { url, tolerance } => {
-                Self::Plaid(plaid::Check::new(url, secrets, within(tolerance))?)
-            }
-            Scheme::Twilio => Self::Twilio(twilio::Check::new(secrets)?),
-            Scheme::AdyenItems => Self::AdyenItems(adyen::Check::new(secrets)?),
-            Scheme::Braintree => Self::Braintree(braintree::Check::new(secrets)?),
+            Scheme::Token(settings) => Self::Token(token::TokenVerifier::new(settings, secrets)?),
+            Scheme::BuiltIn(scheme) => match scheme {
+                BuiltIn::StandardWebhooks { tolerance, prefixed } => Self::StandardWebhooks(
+                    standard::StandardVerifier::new(secrets, within(tolerance), *prefixed)?,
+                ),
+                BuiltIn::HubSpot { version, tolerance } => {
+                    let tolerance = within(tolerance);
+                    Self::HubSpot(hubspot::HubSpotVerifier::new(*version, secrets, tolerance)?)
+                }
+                BuiltIn::PayPal { tolerance } => {
+                    Self::PayPal(paypal::PayPalVerifier::new(secrets, within(tolerance))?)
+                }
+                BuiltIn::Sns { tolerance } => {
+                    Self::Sns(sns::SnsVerifier::new(secrets, within(tolerance))?)
+                }
+                BuiltIn::Plaid { url, tolerance } => {
+                    Self::Plaid(plaid::PlaidVerifier::new(url, secrets, within(tolerance))?)
+                }
+                BuiltIn::Twilio => Self::Twilio(twilio::TwilioVerifier::new(secrets)?),
+                BuiltIn::AdyenItems => Self::AdyenItems(adyen::AdyenVerifier::new(secrets)?),
+                BuiltIn::Braintree => Self::Braintree(braintree::BraintreeVerifier::new(secrets)?),
+            },
         })
     }
 
-    /// With which secret.
+    /// The index of the secret that made the signature.
     async fn verify(
         &self,
-        signed: &Signed<'_>,
+        signed: &SignedRequest<'_>,
         certificates: &Certificates,
     ) -> Result<usize, Refused> {
         match self {
-            Self::Detached(check) => check.verify(signed),
-            Self::Token(check) => check.verify(signed),
-            Self::StandardWebhooks(check) => check.verify(signed),
-            Self::HubSpot(check) => check.verify(signed),
-            Self::PayPal(check) => check.verify(signed, certificates).await,
-            Self::Sns(check) => check.verify(signed, certificates).await,
-            Self::Plaid(check) => check.verify(signed, certificates).await,
-            Self::Twilio(check) => check.verify(signed),
-            Self::AdyenItems(check) => check.verify(signed),
-            Self::Braintree(check) => check.verify(signed),
+            Self::Detached(verifier) => verifier.verify(signed),
+            Self::Token(verifier) => verifier.verify(signed),
+            Self::StandardWebhooks(verifier) => verifier.verify(signed),
+            Self::HubSpot(verifier) => verifier.verify(signed),
+            Self::PayPal(verifier) => verifier.verify(signed, certificates).await,
+            Self::Sns(verifier) => verifier.verify(signed, certificates).await,
+            Self::Plaid(verifier) => verifier.verify(signed, certificates).await,
+            Self::Twilio(verifier) => verifier.verify(signed),
+            Self::AdyenItems(verifier) => verifier.verify(signed),
+            Self::Braintree(verifier) => verifier.verify(signed),
         }
     }
 }

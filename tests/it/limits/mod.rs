@@ -38,8 +38,8 @@ fn chunked(event: &Event) -> Vec<u8> {
     bytes
 }
 
-/// Nothing is cut off in silence. A record would bind the key: the same key is then free for another
-/// request.
+/// Nothing is cut off in silence. A record would bind the key: the same key is then free for
+/// another request.
 #[tokio::test]
 async fn a_body_over_the_limit_gets_a_readable_413_and_leaves_no_record() {
     let receiver = Receiver::that_answers(200, "ok").await;

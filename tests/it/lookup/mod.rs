@@ -13,8 +13,8 @@ use crate::support::{Act, Onceward, Receiver, Reply, Seen};
 /// The text of the warning that an uncertain outcome leaves in the log.
 const HELD: &str = "nobody knows whether it was done";
 
-/// A receiver of events that also answers look-ups, which are its GETs. Each script gets the request
-/// and how many of its kind came before.
+/// A receiver of events that also answers look-ups, which are its GETs. Each script gets the
+/// request and how many of its kind came before.
 struct Asked {
     receiver: Receiver,
 }

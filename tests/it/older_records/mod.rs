@@ -1,6 +1,6 @@
-//! Records that an older version has written: the present one lists them, answers copies from them, holds
-//! what is held, and makes the next attempts. They stand in `tests/fixtures/records`, whose README says
-//! where they come from.
+//! Records that an older version has written: the present one lists them, answers copies from them,
+//! holds what is held, and makes the next attempts. They stand in `tests/fixtures/records`, whose
+//! README says where they come from.
 
 mod making;
 mod places;

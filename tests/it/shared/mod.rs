@@ -49,8 +49,8 @@ const EXPECTED: [&str; 11] = [
     "a copy was refused, then the attempt failed",
 ];
 
-/// What a proxy is told of its store by a test in which the store is always there: a busy machine may
-/// be slow, and ten times the built-in timeout is no failure.
+/// What a proxy is told of its store by a test in which the store is always there: a busy machine
+/// may be slow, and ten times the built-in timeout is no failure.
 fn patient(server: &impl Server) -> String {
     format!("{}\ntimeout = \"20s\"", server.toml())
 }
@@ -73,7 +73,8 @@ async fn two_proxies<S: Server>(
     two_ready_proxies(&server.toml(), receiver, defaults).await
 }
 
-/// The store has been used by both: what it makes at first takes a busy server longer than one call.
+/// The store has been used by both: what it makes at first takes a busy server longer than one
+/// call.
 async fn two_ready_proxies(
     store: &str,
     receiver: &Receiver,

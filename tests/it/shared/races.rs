@@ -20,8 +20,8 @@ async fn race(both: [&Onceward; 2], id: &str, racers: usize) -> Vec<Reply> {
     join_all(halves).await.concat()
 }
 
-/// The losers of a race are told how the operation stands, and never that the store has failed. A hundred
-/// rounds.
+/// The losers of a race are told how the operation stands, and never that the store has failed. A
+/// hundred rounds.
 async fn of_two_hundred_racers_over_two_processes_one_is_forwarded<S: Server>() {
     let (server, receiver) = (S::start().await, Receiver::that_answers(200, "done\n").await);
     let (a, b) = two_patient_proxies(&server, &receiver, "").await;
@@ -40,8 +40,8 @@ async fn of_two_hundred_racers_over_two_processes_one_is_forwarded<S: Server>() 
     }
 }
 
-/// The refusal comes within the timeout of a call, and what the store does with the claim afterwards
-/// holds nothing.
+/// The refusal comes within the timeout of a call, and what the store does with the claim
+/// afterwards holds nothing.
 async fn a_claim_whose_reply_came_too_late_leaves_nothing_held<S: Server>() {
     let (server, receiver) = (S::start().await, Receiver::that_answers(200, "done\n").await);
     let (a, b) = two_proxies(&server, &receiver, "lease = \"2s\"").await;

@@ -38,8 +38,8 @@ async fn sent_and_stopped(onceward: &Onceward, receiver: &Receiver, copy: &Event
 /// meanwhile.
 const RETRIES: &str = "lease = \"1s\"\nattempt_timeout = \"6s\"\nwhen_uncertain = \"retry\"";
 
-/// The process that stood still settles when another one has made the next attempt: the record of that
-/// attempt stays as it is.
+/// The process that stood still settles when another one has made the next attempt: the record of
+/// that attempt stays as it is.
 async fn under_retry_another_process_takes_over_and_the_first_one_changes_nothing<S: Server>() {
     let (server, gate) = (S::start().await, Gate::default());
     let receiver = receiver_that_is_slow_at_first(&gate).await;

@@ -72,7 +72,8 @@ async fn twenty_right_signatures_of_one_wrong_time_make_the_clock_suspected() {
     assert_eq!(readiness(&onceward).await, WARNED);
     onceward.logs(BEGINS).await;
 
-    // The first of the stale ones leaves the window with the 51st signature, the 11th with the 61st.
+    // The first of the stale ones leaves the window with the 51st signature, the 11th with the
+    // 61st.
     for number in 0..41 {
         assert_eq!(readiness(&onceward).await, WARNED, "{number}");
         onceward.sends(stripe_event(&format!("evt_{number}"), SECRET)).await.is_executed(200);

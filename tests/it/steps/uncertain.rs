@@ -107,8 +107,8 @@ async fn a_step_says_which_of_its_answers_mean_what() {
     assert_eq!(operation["attempts"][1]["reference"], "m-1");
 }
 
-/// A refusal of what has become stale is no final answer, and each attempt is made with the copy's own
-/// headers.
+/// A refusal of what has become stale is no final answer, and each attempt is made with the copy's
+/// own headers.
 #[tokio::test]
 async fn a_refusal_of_a_stale_signature_is_not_final() {
     let three = Three::that(|name, seen, _| {

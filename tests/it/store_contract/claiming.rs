@@ -1,4 +1,5 @@
-//! One claim is granted, and all others are told how the operation stands; the numbers of attempts grow.
+//! One claim is granted, and all others are told how the operation stands; the numbers of attempts
+//! grow.
 
 use std::sync::Arc;
 
@@ -185,8 +186,8 @@ pub(super) async fn contention_on_one_operation_is_never_an_error(harness: &impl
     assert_eq!((kept.total(), kept.latest_number()), (granted, granted));
 }
 
-/// A route that observes forwards forged copies too, and makes no promise: what it leaves in flight,
-/// uncertain or failed holds nobody back who enforces, not for a moment.
+/// A route that observes forwards forged copies too, and makes no promise: what it leaves in
+/// flight, uncertain or failed holds nobody back who enforces, not for a moment.
 pub(super) async fn what_was_only_observed_is_free_but_for_a_genuine_success(
     harness: &impl Harness,
 ) {

@@ -1,5 +1,5 @@
-//! The store on disk, under test; and what only it promises: of damage, of crashes, and of two processes
-//! on one directory.
+//! The store on disk, under test; and what only it promises: of damage, of crashes, and of two
+//! processes on one directory.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};

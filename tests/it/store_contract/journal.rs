@@ -41,8 +41,8 @@ pub(super) fn end_with(request: &ClaimRequest, body: &[u8]) -> Settlement {
 }
 
 /// A store in which `kept` was done and `last` was claimed; its last group is the end of `last`,
-/// with a body that holds a whole journal. Nobody was told of that group: it is not noted as synced.
-/// And the journal before and behind that group.
+/// with a body that holds a whole journal. Nobody was told of that group: it is not noted as
+/// synced. And the journal before and behind that group.
 struct Written {
     store: TempDir,
     before: Vec<u8>,

@@ -1,6 +1,6 @@
-//! A process that is killed, or meets with an error, at any of its calls that change files, while it
-//! opens the store on disk or makes it, and in its first attempt: the next one opens it with all that
-//! was acknowledged.
+//! A process that is killed, or meets with an error, at any of its calls that change files, while
+//! it opens the store on disk or makes it, and in its first attempt: the next one opens it with all
+//! that was acknowledged.
 //!
 //! `strace` kills it on its way into the call. It counts the calls of each thread for itself.
 
@@ -22,8 +22,8 @@ use super::missing::{remembers, remove};
 use super::reach::ends;
 use super::support::{attempted, claim_on, copy_of, end_of, granted, order};
 
-/// Calls that change files, or make sure that they were changed. What a process has written before it
-/// is killed at one of them is there.
+/// Calls that change files, or make sure that they were changed. What a process has written before
+/// it is killed at one of them is there.
 const CALLS: [&str; 9] = [
     "ftruncate",
     "pwrite64",

@@ -1,5 +1,5 @@
-//! The contract of stores, as `src/store/mod.rs` says it, held against every store: two stores that are
-//! tested apart come apart.
+//! The contract of stores, as `src/store/mod.rs` says it, held against every store: two stores that
+//! are tested apart come apart.
 //!
 //! A store joins with a [`Harness`] and one line at the end of this file.
 #![expect(

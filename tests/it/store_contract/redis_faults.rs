@@ -137,7 +137,8 @@ async fn a_server_that_pauses_lets_no_call_take_longer_than_its_time() {
     assert_eq!(copy_of(&*store, &order("done")).await, replay());
 }
 
-/// What the server does after its caller has given up is withdrawn: a claim without a reply is no grant.
+/// What the server does after its caller has given up is withdrawn: a claim without a reply is no
+/// grant.
 #[tokio::test]
 async fn a_claim_that_is_granted_after_it_was_given_up_can_be_withdrawn() {
     let server = RedisServer::start().await;

@@ -310,7 +310,8 @@ async fn falls_silent_at(word: &'static [u8], server: &RedisServer) -> u16 {
     port
 }
 
-/// Who waits in this process is woken all the same, and asks: it does not wait with the subscription.
+/// Who waits in this process is woken all the same, and asks: it does not wait with the
+/// subscription.
 #[tokio::test]
 async fn a_master_that_does_not_say_what_it_is_keeps_no_subscription_waiting() {
     let (master, files) = (RedisServer::start().await, TempDir::new().unwrap());

@@ -56,8 +56,8 @@ impl Builder {
         self
     }
 
-    /// A store in memory: a short attempt, whose time counts from its claim, loses none of it to a disk
-    /// that is busy.
+    /// A store in memory: a short attempt, whose time counts from its claim, loses none of it to a
+    /// disk that is busy.
     pub fn in_memory(self) -> Self {
         self.store("[store.memory]").expects_log("the store is in memory")
     }

@@ -123,8 +123,8 @@ impl PostgresServer {
         self.process.child.wait().unwrap();
     }
 
-    /// It starts again where it was. As long as a session of one that has crashed is not quite gone,
-    /// its memory is in use and no other one starts.
+    /// It starts again where it was. As long as a session of one that has crashed is not quite
+    /// gone, its memory is in use and no other one starts.
     pub fn starts_again(&mut self) {
         for _ in 0..600 {
             let _pid_of_a_crashed_one = fs::remove_file(self.data().join("postmaster.pid"));

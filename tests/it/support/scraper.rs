@@ -9,8 +9,8 @@ use tokio::sync::Mutex;
 
 use super::Reply;
 
-/// Keeps one connection for all that it reads, so that a test which counts open connections knows how
-/// many of them are its own.
+/// Keeps one connection for all that it reads, so that a test which counts open connections knows
+/// how many of them are its own.
 #[derive(Debug, Default)]
 pub struct Scraper(Mutex<Option<TcpStream>>);
 

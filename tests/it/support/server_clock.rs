@@ -1,5 +1,5 @@
-//! A clock that a test moves, for a process of its own: what the process asks the system for its time of
-//! day is read from a file.
+//! A clock that a test moves, for a process of its own: what the process asks the system for its
+//! time of day is read from a file.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -48,8 +48,8 @@ impl ServerClock {
         u64::try_from(self.micros.load(Ordering::SeqCst) / 1000).unwrap()
     }
 
-    /// What the environment of a process must hold whose time of day it is to be, and whose other clocks
-    /// go on.
+    /// What the environment of a process must hold whose time of day it is to be, and whose other
+    /// clocks go on.
     pub fn wall_envs(&self) -> [(&'static str, PathBuf); 2] {
         [("LD_PRELOAD", shim().to_owned()), ("TEST_WALL_CLOCK", self.page.path().to_owned())]
     }

@@ -33,8 +33,8 @@ async fn until_found<T, F: Future<Output = Option<T>>>(look: impl Fn() -> F) -> 
     }
 }
 
-/// Waits until this machine's clock shows a later millisecond: what is created before and after can be
-/// told apart by its time, in every store.
+/// Waits until this machine's clock shows a later millisecond: what is created before and after can
+/// be told apart by its time, in every store.
 pub async fn a_later_millisecond() {
     let clock = Clock::system();
     let before = clock.wall();
@@ -131,8 +131,8 @@ impl Onceward {
         self.sends_until(event, |reply| reply.disposition() == disposition).await
     }
 
-    /// Stops the process for this long, and then lets it go on: `meanwhile` happens in between. Time
-    /// itself is what is waited for, so that a lease runs out which nobody can renew.
+    /// Stops the process for this long, and then lets it go on: `meanwhile` happens in between.
+    /// Time itself is what is waited for, so that a lease runs out which nobody can renew.
     pub async fn stands_still(&self, time: Duration, meanwhile: impl FnOnce()) {
         self.signal(Signal::STOP);
         meanwhile();

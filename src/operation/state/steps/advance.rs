@@ -58,9 +58,9 @@ pub enum EventEnd {
     Open(Arc<str>),
 }
 
-/// A step in flight or uncertain -> its outcome, for the claim under which it began. After a success
-/// the next step begins, if the steps run one after the other and the claim on the event is still
-/// current.
+/// A step in flight or uncertain -> its outcome, for the claim under which it began. After a
+/// success the next step begins, if the steps run one after the other and the claim on the event is
+/// still current.
 impl Rule for StepSettlement {
     type Answer = Advanced;
     const CALL: Call = Call::Advance;
@@ -85,8 +85,8 @@ impl Rule for StepSettlement {
             let advanced = answer(operation, self, copy_refused);
             lapsed.answered(Change::Durable, advanced)
         } else if state.and_then(StepState::settled_by) == Some(claim_id) {
-            // The holder repeats a call whose reply was lost. The first call has changed the record,
-            // which may not be durable yet, so it is written again.
+            // The holder repeats a call whose reply was lost. The first call has changed the
+            // record, which may not be durable yet, so it is written again.
             begin_once_more(operation, self, now);
             let advanced = answer(operation, self, false);
             lapsed.answered(Change::Durable, advanced)
@@ -147,7 +147,8 @@ fn follow(operation: &mut Operation, end: &StepSettlement, copy_refused: bool, n
         // The route has lost this step since, and the event was settled without it.
         State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => return,
     }
-    // After a failure or an unknown outcome the later steps wait: their receivers may rely on this one.
+    // After a failure or an unknown outcome the later steps wait: their receivers may rely on this
+    // one.
     let goes_on = matches!(ending, Ending::Succeeded { .. }) && !plan.at_once;
     add_missing(&mut operation.steps, plan);
     // Look-ups are for copies. The receivers of this attempt have just been sent its steps.
@@ -219,8 +220,8 @@ fn answer(operation: &Operation, end: &StepSettlement, copy_refused: bool) -> Ad
 }
 
 /// The record with this outcome, of an event whose record the store has lost. Steps before this one
-/// were done, or it would not have begun. Steps that run beside it are uncertain until their own ends
-/// are reported.
+/// were done, or it would not have begun. Steps that run beside it are uncertain until their own
+/// ends are reported.
 fn new_record(end: &StepSettlement, now: Timestamp) -> Operation {
     let StepSettlement { settlement, plan, .. } = end;
     let Settlement { asked, claim_id, attempt, holder, durations, .. } = settlement;

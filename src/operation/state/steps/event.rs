@@ -50,8 +50,8 @@ pub(in crate::operation::state) fn grant(
             begin(&mut operation, plan.named(&steps), &holder, attempt, now);
             Claimed::Granted(Grant { attempt, steps })
         }
-        // The route has lost a step since the last attempt. The steps that are left were done or are
-        // uncertain, so none of them can begin.
+        // The route has lost a step since the last attempt. The steps that are left were done or
+        // are uncertain, so none of them can begin.
         Run::Done | Run::Held | Run::LookUp { .. } => {
             update_state(&mut operation, Some(plan), &holder, now);
             match &mut operation.state {

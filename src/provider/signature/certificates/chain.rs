@@ -1,4 +1,4 @@
-//! A certificate: whose it is, who signed it, and what was signed with it.
+//! A certificate: whether it is the sender's and trusted, and whether it signed a message.
 
 use std::time::Duration;
 
@@ -11,29 +11,30 @@ use rustls_pki_types::{
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage};
 use x509_cert::der::Decode;
 
-use super::CertificateError;
-use super::rule::Rule;
+use super::error::CertificateError;
+use super::policy::CertificatePolicy;
 use crate::operation::Timestamp;
 
-/// How a message was signed.
+/// The hash of an RSA signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Rsa {
-    /// SNS still uses it where nobody chose the newer one.
+pub(in super::super) enum RsaDigest {
+    /// SNS still signs with it unless a topic is set to the newer one.
     Sha1,
     Sha256,
 }
 
-/// A certificate, and those between it and a root if they came with it.
+/// A certificate, with the intermediate ones that came with it.
 #[derive(Debug)]
 pub(in super::super) struct Certificate {
     own: CertificateDer<'static>,
-    between: Vec<CertificateDer<'static>>,
-    /// Since 1970.
+    intermediates: Vec<CertificateDer<'static>>,
+    /// Since 1970, as `until`.
     from: Duration,
     until: Duration,
 }
 
-/// webpki knows no SHA-1, and is right not to: it is accepted for messages only, never in a chain.
+/// RSA with SHA-1, which webpki does not offer, because certificates must not be signed with it.
+/// Here it is accepted for messages of SNS only, never in a chain.
 #[derive(Debug)]
 struct RsaSha1;
 
@@ -53,14 +54,14 @@ impl SignatureVerificationAlgorithm for RsaSha1 {
         alg_id::RSA_ENCRYPTION
     }
 
-    /// Not asked for: the message says how it is signed.
+    /// Nothing reads this: it is for certificates, and this algorithm checks messages.
     fn signature_alg_id(&self) -> AlgorithmIdentifier {
         alg_id::RSA_PKCS1_SHA256
     }
 }
 
 impl Certificate {
-    /// Reads the first certificate as the sender's own.
+    /// Reads PEM. The first certificate is the sender's own, others are intermediate ones.
     pub(super) fn from_pem(pem: &[u8]) -> Result<Self, CertificateError> {
         let not = CertificateError::NotACertificate;
         let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
@@ -71,15 +72,20 @@ impl Certificate {
         let read = x509_cert::Certificate::from_der(&own).map_err(|_| unreadable)?;
         let validity = read.tbs_certificate.validity;
         let from = validity.not_before.to_unix_duration();
-        Ok(Self { from, until: validity.not_after.to_unix_duration(), own, between: all.collect() })
+        Ok(Self {
+            from,
+            until: validity.not_after.to_unix_duration(),
+            own,
+            intermediates: all.collect(),
+        })
     }
 
-    /// How long it is in force from now on.
+    /// For how long the certificate is still in force.
     pub(super) fn ends_in(&self, now: Timestamp) -> Duration {
         self.until.saturating_sub(Duration::from_millis(now.0))
     }
 
-    /// Whether it is in force at this time of day.
+    /// Refuses a certificate that is not in force at this time of day.
     pub(super) fn require_in_force(&self, now: Timestamp) -> Result<(), CertificateError> {
         let now = Duration::from_millis(now.0);
         if now > self.until {
@@ -91,14 +97,14 @@ impl Certificate {
         }
     }
 
-    /// Whether it is what the rule asks for, at this time of day.
+    /// Refuses a certificate that the policy does not allow at this time of day.
     pub(super) fn check(
         &self,
-        rule: &Rule,
+        policy: &CertificatePolicy,
         anchors: &[TrustAnchor<'static>],
         now: Timestamp,
     ) -> Result<(), CertificateError> {
-        let Some(suffix) = rule.names else {
+        let Some(suffix) = policy.names else {
             return self.require_in_force(now);
         };
         let own = EndEntityCert::try_from(&self.own)
@@ -110,11 +116,12 @@ impl Certificate {
         if names.peek().is_none() || !names.all(is_theirs) {
             return Err(CertificateError::Untrusted("it is not for the sender's name"));
         }
+        // The name is that of a TLS server, so the certificate is checked like that of one.
         let time = UnixTime::since_unix_epoch(Duration::from_millis(now.0));
         let chain = own.verify_for_usage(
             ALL_VERIFICATION_ALGS,
             anchors,
-            &self.between,
+            &self.intermediates,
             time,
             KeyUsage::server_auth(),
             None,
@@ -122,18 +129,25 @@ impl Certificate {
         );
         match chain {
             Ok(_) => Ok(()),
-            // Its time and use are looked at first. Without a chain that is all that can be said,
-            // beside that it came from the sender's own host.
-            Err(webpki::Error::UnknownIssuer) if self.between.is_empty() => Ok(()),
+            // PayPal once served its certificate without the intermediate one. Without a chain
+            // nothing can be said of its issuer. That it is in force and for its use has been
+            // checked by now, and that it came over TLS from the sender's own host vouches for the
+            // rest.
+            Err(webpki::Error::UnknownIssuer) if self.intermediates.is_empty() => Ok(()),
             Err(error) => Err(CertificateError::Untrusted(distrust(&error))),
         }
     }
 
     /// Whether the message was signed with the key of this certificate.
-    pub(in super::super) fn made(&self, method: Rsa, message: &[u8], signature: &[u8]) -> bool {
+    pub(in super::super) fn made(
+        &self,
+        method: RsaDigest,
+        message: &[u8],
+        signature: &[u8],
+    ) -> bool {
         let algorithm: &dyn SignatureVerificationAlgorithm = match method {
-            Rsa::Sha1 => &RsaSha1,
-            Rsa::Sha256 => webpki::ring::RSA_PKCS1_2048_8192_SHA256,
+            RsaDigest::Sha1 => &RsaSha1,
+            RsaDigest::Sha256 => webpki::ring::RSA_PKCS1_2048_8192_SHA256,
         };
         EndEntityCert::try_from(&self.own)
             .is_ok_and(|own| own.verify_signature(algorithm, message, signature).is_ok())

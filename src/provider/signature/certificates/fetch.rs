@@ -1,4 +1,5 @@
-//! The only requests that Onceward makes because a sender says so.
+//! Fetches of certificates and keys: the only requests that Onceward makes because a request says
+//! so.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,53 +12,55 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::TrustAnchor;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{CertificateError, DEADLINE};
+use super::error::CertificateError;
 
-/// A chain of three with long names is a third of it.
+/// A chain of three certificates with long names has a third of these bytes.
 const BYTES_MAX: usize = 32 * 1024;
+/// The limit for a fetch as a whole: waiting for other fetches, connecting, reading. It is below
+/// the patience of every sender that signs with a certificate.
+pub(super) const DEADLINE: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// At a time, for all URLs of which none is known: more than that comes only from somebody who makes
-/// them up.
+/// How many unconfirmed URLs are fetched at a time. Only somebody who makes URLs up needs more.
 const FETCHES_MAX: usize = 4;
-/// At a time, for URLs by whose certificates a message was signed. Nobody else gets in between.
+/// How many confirmed URLs are fetched at a time. Made-up URLs do not count against this limit.
 const CONFIRMED_FETCHES_MAX: usize = 2;
-/// Who waits for one of the first. With more there would be no end to it within the deadline.
+/// How many fetches of unconfirmed URLs may wait. More could not be made within the deadline.
 const WAITING_MAX: usize = 32;
 
-/// Which of the fetches are meant for a URL.
+/// The quota that a fetch counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Room {
-    /// A message for us was signed with what stands there.
+pub(super) enum FetchQuota {
+    /// A genuine request was signed with the certificate or key.
     Confirmed,
-    /// Nobody knows who wrote it.
-    Unknown,
+    /// Anybody may have written the request that names it.
+    Unconfirmed,
 }
 
-/// Fetches from a host that has been found to be the sender's.
+/// Fetches from hosts that a policy or the configuration has named.
 #[derive(Debug)]
 pub(super) struct Fetcher {
     client: reqwest::Client,
     anchors: Vec<TrustAnchor<'static>>,
-    certificates: Rooms,
-    keys: Rooms,
+    certificates: FetchQuotas,
+    keys: FetchQuotas,
 }
 
-/// How many fetches there are at a time.
+/// Limits how many fetches are made at a time.
 #[derive(Debug)]
-struct Rooms {
+struct FetchQuotas {
     permits: Semaphore,
     confirmed: Semaphore,
     waiting: Semaphore,
 }
 
-/// What the host said to a question.
+/// The answer of a sender's API.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ApiResponse {
     pub(super) status: StatusCode,
     pub(super) body: Vec<u8>,
 }
 
-impl Rooms {
+impl FetchQuotas {
     const fn new() -> Self {
         Self {
             permits: Semaphore::const_new(FETCHES_MAX),
@@ -66,11 +69,12 @@ impl Rooms {
         }
     }
 
-    async fn enter(&self, room: Room) -> Result<SemaphorePermit<'_>, &'static str> {
+    /// Waits until a fetch may be made. The error says why none may.
+    async fn enter(&self, quota: FetchQuota) -> Result<SemaphorePermit<'_>, &'static str> {
         let closing = |_| "it is closing";
-        match room {
-            Room::Confirmed => self.confirmed.acquire().await.map_err(closing),
-            Room::Unknown => {
+        match quota {
+            FetchQuota::Confirmed => self.confirmed.acquire().await.map_err(closing),
+            FetchQuota::Unconfirmed => {
                 let waiting = self.waiting.try_acquire();
                 let _waiting = waiting.map_err(|_| "too many others are asked for")?;
                 self.permits.acquire().await.map_err(closing)
@@ -82,7 +86,7 @@ impl Rooms {
 impl Fetcher {
     pub(super) fn new() -> reqwest::Result<Self> {
         let mut anchors = webpki_roots::TLS_SERVER_ROOTS.to_vec();
-        // Where TLS is intercepted, as in many companies, the machine knows by whom.
+        // Many companies intercept TLS with an authority of their own, which their machines trust.
         let own = rustls_native_certs::load_native_certs().certs;
         let own = own.iter().filter_map(|root| webpki::anchor_from_trusted_cert(root).ok());
         anchors.extend(own.map(|anchor| anchor.to_owned()));
@@ -93,6 +97,8 @@ impl Fetcher {
         anchors: Vec<TrustAnchor<'static>>,
         change: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
     ) -> reqwest::Result<Self> {
+        // A redirect or a proxy would lead away from the host that was allowed, and a retry would
+        // not count against the quotas.
         let mut builder = reqwest::Client::builder()
             .https_only(true)
             .no_proxy()
@@ -102,7 +108,8 @@ impl Fetcher {
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(DEADLINE);
         let roots = RootCertStore { roots: anchors.clone() };
-        // If it cannot be made, reqwest's own is, and says why it cannot.
+        // If this configuration cannot be made, reqwest makes its own one below, and reports the
+        // error.
         let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions();
         if let Ok(tls) = tls {
@@ -110,17 +117,21 @@ impl Fetcher {
             builder = builder.tls_backend_preconfigured(config);
         }
         let client = change(builder).build()?;
-        Ok(Self { client, anchors, certificates: Rooms::new(), keys: Rooms::new() })
+        Ok(Self { client, anchors, certificates: FetchQuotas::new(), keys: FetchQuotas::new() })
     }
 
-    /// Who may sign a certificate.
+    /// The roots that may have signed a certificate.
     pub(super) fn anchors(&self) -> &[TrustAnchor<'static>] {
         &self.anchors
     }
 
-    /// What stands at `url`.
-    pub(super) async fn fetch(&self, url: &str, room: Room) -> Result<Vec<u8>, CertificateError> {
-        let _permit = self.certificates.enter(room).await.map_err(unreachable)?;
+    /// The bytes at `url`.
+    pub(super) async fn fetch(
+        &self,
+        url: &str,
+        quota: FetchQuota,
+    ) -> Result<Vec<u8>, CertificateError> {
+        let _permit = self.certificates.enter(quota).await.map_err(unreachable)?;
         let sent = self.client.get(url).send().await;
         let response = sent.map_err(|error| unreachable(why(&error)))?;
         match response.status() {
@@ -134,27 +145,28 @@ impl Fetcher {
         body.ok_or(CertificateError::NotACertificate("larger than a certificate"))
     }
 
-    /// What the API at `url` says to a question in JSON.
+    /// The answer of the API at `url` to a question in JSON.
     pub(super) async fn ask(
         &self,
         url: &str,
         question: String,
-        room: Room,
-    ) -> Result<Answer, CertificateError> {
+        quota: FetchQuota,
+    ) -> Result<ApiResponse, CertificateError> {
         let failed = |error: reqwest::Error| CertificateError::KeyUnreachable(why(&error));
-        let _permit = self.keys.enter(room).await.map_err(CertificateError::KeyUnreachable)?;
+        let _permit = self.keys.enter(quota).await.map_err(CertificateError::KeyUnreachable)?;
         let request = self.client.post(url).header(CONTENT_TYPE, "application/json");
         let response = request.body(question).send().await.map_err(failed)?;
         let status = response.status();
         let body = body(response).await.map_err(failed)?;
         let body = body.ok_or(CertificateError::NotAKey("larger than a key"))?;
-        Ok(Answer { status, body })
+        Ok(ApiResponse { status, body })
     }
 }
 
-/// None: it is too large.
+/// The body of an answer. None: it is too large.
 async fn body(mut response: reqwest::Response) -> reqwest::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
+    // Counted while it is read: `Content-Length` may be absent.
     while let Some(chunk) = response.chunk().await? {
         if bytes.len() + chunk.len() > BYTES_MAX {
             return Ok(None);
@@ -164,6 +176,7 @@ async fn body(mut response: reqwest::Response) -> reqwest::Result<Option<Vec<u8>
     Ok(Some(bytes))
 }
 
+/// What failed, without the URL, which may hold a secret.
 fn why(error: &reqwest::Error) -> &'static str {
     if error.is_timeout() {
         "it took too long"

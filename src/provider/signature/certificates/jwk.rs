@@ -4,12 +4,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 
-use super::CertificateError;
+use super::error::CertificateError;
 use crate::json::{self, Found, Pointer, Scalar};
 use crate::operation::Timestamp;
 
 const COORDINATE_BYTES: usize = 32;
-/// What the API says of an id that it does not know (plaid/plaid-node, the tests of its client).
+/// The error code of Plaid's API for an id that it does not know (plaid/plaid-node, the tests of
+/// its client).
 const UNKNOWN: &str = "INVALID_WEBHOOK_VERIFICATION_KEY_ID";
 
 /// A key on the curve P-256, for signatures of the kind ES256.
@@ -17,7 +18,7 @@ const UNKNOWN: &str = "INVALID_WEBHOOK_VERIFICATION_KEY_ID";
 pub(in super::super) struct Jwk {
     /// The point, not compressed (SEC 1, 2.3.3).
     point: Vec<u8>,
-    /// In seconds since 1970.
+    /// When the sender stopped signing with the key, in seconds since 1970. None: it has not.
     expired_at: Option<u64>,
 }
 
@@ -28,6 +29,7 @@ impl Jwk {
         key.verify(message, signature).is_ok()
     }
 
+    /// The key, if the sender still signs with it.
     pub(super) fn in_force(self, now: Timestamp) -> Result<Self, CertificateError> {
         match self.expired_at {
             Some(at) if at <= now.0 / 1000 => Err(CertificateError::KeyExpired),
@@ -36,7 +38,7 @@ impl Jwk {
     }
 }
 
-/// The key in the member `key` of an answer. The answer is for one id, and the key says so too.
+/// The key in the member `key` of an answer. The key has to name the id that was asked for.
 pub(super) fn read(answer: &[u8], id: &str) -> Result<Jwk, CertificateError> {
     let not = CertificateError::NotAKey;
     let text = |name: &str| match of(answer, &["key", name]) {
@@ -44,12 +46,15 @@ pub(super) fn read(answer: &[u8], id: &str) -> Result<Jwk, CertificateError> {
         _ => Err(not("without a member that a key has")),
     };
     if text("kid")? != id {
-        // Only an answer that was given by hand can be for another id.
+        // The API answers for the id that was asked for. An answer that an operator gave to
+        // `explain` by hand may be for another one.
         return Err(CertificateError::KeyUnknown);
     }
+    // A key of another kind would be read as a point of this curve.
     if text("kty")? != "EC" || text("crv")? != "P-256" || text("alg")? != "ES256" {
         return Err(not("of another kind than ES256"));
     }
+    // 4 begins a point that is not compressed (SEC 1, 2.3.3).
     let mut point = vec![4];
     for name in ["x", "y"] {
         let coordinate = URL_SAFE_NO_PAD.decode(text(name)?.as_bytes()).ok();
@@ -73,7 +78,7 @@ pub(super) fn says_unknown(answer: &[u8]) -> bool {
     matches!(of(answer, &["error_code"]), Some(Scalar::Text(code)) if code == UNKNOWN)
 }
 
-/// The member, if it is there once.
+/// The member of an answer. None if it is absent, or there twice.
 fn of<'a>(answer: &'a [u8], names: &[&str]) -> Option<Scalar<'a>> {
     match json::find(answer, &Pointer::along(names)) {
         Found::Values(values) => values.first().map(|raw| json::scalar(raw)),

@@ -1,8 +1,9 @@
-//! Public keys that an API of the sender gives out by their ids, each asked for about once a day.
+//! Public keys that a sender's API gives out by their ids. Each is asked for about once a day.
 //!
-//! The id comes from whoever wrote the request; where it is asked for does not. A key that is there
-//! stays while it is asked for again, and an id that the API does not know is not asked for again
-//! at once, so made-up ids cost few questions and take no place of a key that exists.
+//! Whoever writes a request writes the id of the key; the URL of the API comes from the
+//! configuration. A key is kept while it is asked for again. An id that the API does not know is
+//! not asked for again at once. So made-up ids cause few requests, and take no place in the cache
+//! from keys that exist.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,57 +13,60 @@ use quick_cache::sync::Cache;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::fetch::{Answer, Room};
+use super::Certificates;
+use super::error::CertificateError;
+use super::fetch::{ApiResponse, DEADLINE, FetchQuota};
 use super::jwk::{self, Jwk};
-use super::renewal::Renewal;
-use super::{CertificateError, Certificates, DEADLINE, FRESH_FOR};
+use super::renewal::{FRESH_FOR, Renewal};
 use crate::clock::Moment;
 use crate::operation::Timestamp;
 use crate::secret::Secret;
 
-/// A sender signs with one or two at a time.
+/// A sender signs with one or two keys at a time.
 const KEYS_MAX: usize = 64;
-/// Ids that the API does not know. Whoever makes up more has them asked for again.
+/// How many ids are remembered that the API does not know. When somebody makes up more, some of
+/// them are asked for again.
 const REFUSED_MAX: usize = 1024;
-/// How long what the API said of such an id holds.
+/// For how long such an id is not asked for again.
 const REFUSED_FOR: Duration = Duration::from_mins(1);
 
-/// Which key is wanted, and who asks for it.
+/// A question for a key.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Wanted<'a> {
-    /// Where it is asked for.
+pub(in super::super) struct KeyRequest<'a> {
+    /// The URL of the API.
     pub(in super::super) url: &'a str,
-    /// `CLIENT_ID:SECRET` of the API.
+    /// The account that asks: `CLIENT_ID:SECRET`.
     pub(in super::super) account: &'a Secret,
     pub(in super::super) id: &'a str,
 }
 
-/// What is known of keys.
+/// The keys that the API gave out, and the ids that it refused.
 #[derive(Debug)]
-pub(super) struct Keys {
-    /// Only what the API gave out gets in, so nobody can fill it with anything else.
-    kept: Cache<Name, Arc<Kept>>,
-    refused: Cache<Name, (Moment, CertificateError)>,
+pub(super) struct KeyCache {
+    /// Only keys that the API gave out are kept, so nobody can fill the cache with others.
+    kept: Cache<KeyRequestId, Arc<CachedKey>>,
+    refused: Cache<KeyRequestId, (Moment, CertificateError)>,
 }
 
-/// Stands for all of [`Wanted`] without holding the secret.
+/// The digest of a [`KeyRequest`]: the name of its key in the cache, which does not hold the
+/// secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Name([u8; 32]);
+struct KeyRequestId([u8; 32]);
 
 #[derive(Debug)]
-struct Kept {
+struct CachedKey {
     key: Jwk,
     renewal: Renewal,
 }
 
-impl Wanted<'_> {
-    fn name(&self) -> Name {
+impl KeyRequest<'_> {
+    fn name(&self) -> KeyRequestId {
         let mut hash = Sha256::new();
         for part in [self.url, self.account.reveal(), self.id] {
             hash.update(part.len().to_be_bytes());
             hash.update(part);
         }
-        Name(hash.finalize().into())
+        KeyRequestId(hash.finalize().into())
     }
 
     fn question(&self) -> String {
@@ -72,22 +76,23 @@ impl Wanted<'_> {
     }
 }
 
-impl Keys {
+impl KeyCache {
     pub(super) fn new() -> Self {
         Self { kept: Cache::new(KEYS_MAX), refused: Cache::new(REFUSED_MAX) }
     }
 
-    fn refusal(&self, name: &Name, moment: Moment) -> Option<CertificateError> {
+    fn refusal(&self, name: &KeyRequestId, moment: Moment) -> Option<CertificateError> {
         let refused = self.refused.get(name);
         refused.filter(|(until, _)| moment < *until).map(|(_, error)| error)
     }
 }
 
 impl Certificates {
-    /// The key of this id, if it is in force. `now` is the time of day.
+    /// The key of this id, if it is in force. `now` is the time of day. It waits no longer than a
+    /// few seconds, and is cancel safe: the next caller asks again.
     pub(in super::super) async fn key(
         &self,
-        wanted: Wanted<'_>,
+        wanted: KeyRequest<'_>,
         now: Timestamp,
     ) -> Result<Jwk, CertificateError> {
         if let Some(answer) = self.0.trusted_answers.get(wanted.url) {
@@ -99,8 +104,8 @@ impl Certificates {
         within.unwrap_or(Err(late))?.in_force(now)
     }
 
-    async fn kept_or_asked(&self, wanted: Wanted<'_>) -> Result<Jwk, CertificateError> {
-        let super::Shared { clock, keys, .. } = &*self.0;
+    async fn kept_or_asked(&self, wanted: KeyRequest<'_>) -> Result<Jwk, CertificateError> {
+        let super::CertificatesInner { clock, keys, .. } = &*self.0;
         let name = wanted.name();
         if let Some(kept) = keys.kept.get(&name) {
             if kept.renewal.is_due(clock.moment()) {
@@ -108,20 +113,21 @@ impl Certificates {
             }
             return Ok(kept.key.clone());
         }
-        // One at a time for each id: who does not get the guard waits for who has it.
+        // One question at a time for each id: whoever does not get the guard waits for its holder.
         match keys.kept.get_value_or_guard_async(&name).await {
             Ok(kept) => Ok(kept.key.clone()),
             Err(guard) => {
                 if let Some(error) = keys.refusal(&name, clock.moment()) {
                     return Err(error);
                 }
-                match self.asked(wanted, Room::Unknown).await {
+                match self.asked(wanted, FetchQuota::Unconfirmed).await {
                     Ok(kept) => {
                         let key = kept.key.clone();
                         drop(guard.insert(kept));
                         Ok(key)
                     }
                     Err(error) => {
+                        // Where nobody answered, the next request asks again at once.
                         if error.is_answer() {
                             let until = clock.moment().plus(REFUSED_FOR);
                             keys.refused.insert(name, (until, error.clone()));
@@ -133,29 +139,33 @@ impl Certificates {
         }
     }
 
-    async fn asked(&self, wanted: Wanted<'_>, room: Room) -> Result<Arc<Kept>, CertificateError> {
-        let answer = self.0.fetcher.ask(wanted.url, wanted.question(), room).await?;
+    async fn asked(
+        &self,
+        wanted: KeyRequest<'_>,
+        quota: FetchQuota,
+    ) -> Result<Arc<CachedKey>, CertificateError> {
+        let answer = self.0.fetcher.ask(wanted.url, wanted.question(), quota).await?;
         let key = read(&answer, wanted.id)?;
         let renewal = Renewal::new(self.0.clock.moment().plus(FRESH_FOR));
-        Ok(Arc::new(Kept { key, renewal }))
+        Ok(Arc::new(CachedKey { key, renewal }))
     }
 
-    /// Asks for it again while nobody waits for it.
-    fn renew(&self, wanted: Wanted<'_>) {
+    /// Asks for a key again in the background, while no request waits for it.
+    fn renew(&self, wanted: KeyRequest<'_>) {
         let certificates = self.clone();
-        let Wanted { url, account, id } = wanted;
+        let KeyRequest { url, account, id } = wanted;
         let url = url.to_owned();
         let account = account.clone();
         let id = id.to_owned();
         tokio::spawn(async move {
-            let wanted = Wanted { url: &url, account: &account, id: &id };
+            let wanted = KeyRequest { url: &url, account: &account, id: &id };
             certificates.renewed(wanted).await;
         });
     }
 
-    pub(super) async fn renewed(&self, wanted: Wanted<'_>) {
-        // The API gave the key out, so it is none that somebody made up.
-        let asked = tokio::time::timeout(DEADLINE, self.asked(wanted, Room::Confirmed)).await;
+    pub(super) async fn renewed(&self, wanted: KeyRequest<'_>) {
+        // The API has given out this key before, so nobody made its id up.
+        let asked = tokio::time::timeout(DEADLINE, self.asked(wanted, FetchQuota::Confirmed)).await;
         let late = Err(CertificateError::KeyUnreachable("it took too long"));
         let keys = &self.0.keys.kept;
         let name = wanted.name();
@@ -178,9 +188,9 @@ impl Certificates {
     }
 }
 
-/// What the API says of an id. Only what it says of the id itself is final: that it does not take
-/// our account may be mended, and a later copy may pass.
-fn read(answer: &Answer, id: &str) -> Result<Jwk, CertificateError> {
+/// The key in an answer of the API. Only what the API says of the id itself is final. That it
+/// refuses the account may be mended, and then a later copy passes.
+fn read(answer: &ApiResponse, id: &str) -> Result<Jwk, CertificateError> {
     match answer.status {
         StatusCode::OK => jwk::read(&answer.body, id),
         status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {

@@ -1,19 +1,20 @@
-//! Certificates that a request names: from the sender's own hosts only, each fetched about once a day;
-//! and keys that a request names, which an API of the sender gives out.
+//! Certificates and keys that a request names. A certificate is fetched from the sender's own
+//! hosts, a key from the sender's API, each about once a day.
 //!
-//! A certificate that is older than that is still used while it is fetched again, for as long as it
-//! is in force itself: a host that cannot be reached for a while costs no event, nor does one that
-//! says once that it has no such certificate.
+//! A certificate that was fetched longer ago is still used while it is fetched again, as long as it
+//! is in force itself. So a host that cannot be reached for a while costs no event, and neither
+//! does a host that once denies a certificate while it is being moved.
 //!
-//! Whoever writes the request writes the URL, so the URL is held against a list before anything is
-//! asked, and nothing can lead away from it: no redirect, no proxy, no other port.
+//! Whoever writes a request writes the URL in it, so the URL is compared with a list before
+//! anything is fetched, and nothing can lead away from it: no redirect, no proxy, no other port.
 
 mod chain;
+mod error;
 mod fetch;
 mod jwk;
 mod keys;
+mod policy;
 mod renewal;
-mod rule;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,54 +22,51 @@ use std::time::Duration;
 
 use quick_cache::sync::Cache;
 
-pub(super) use chain::{Certificate, Rsa};
-pub(super) use jwk::Jwk;
-pub(super) use keys::Wanted;
-pub(super) use rule::{PAYPAL, Rule, SNS};
+pub use error::{CertificateError, CertificatesError};
 
-use self::fetch::{Fetcher, Room};
-use self::keys::Keys;
-use self::renewal::Renewal;
+pub(super) use chain::{Certificate, RsaDigest};
+pub(super) use jwk::Jwk;
+pub(super) use keys::KeyRequest;
+pub(super) use policy::{CertificatePolicy, PAYPAL, SNS};
+
+use self::fetch::{DEADLINE, FetchQuota, Fetcher};
+use self::keys::KeyCache;
+use self::renewal::{AGAIN_AFTER, FRESH_FOR, Renewal};
 use crate::clock::{Clock, Moment};
 use crate::operation::Timestamp;
 
-/// After this a certificate is fetched again, while the one that is there is still used.
-const FRESH_FOR: Duration = Duration::from_hours(24);
-/// It is also fetched again this long before it ends.
+/// How long before a certificate expires it is fetched again.
 const AHEAD: Duration = Duration::from_hours(1);
-/// How long after a fetch that failed the next one is made.
-const AGAIN_AFTER: Duration = Duration::from_mins(1);
-/// Senders have a handful.
+/// Senders sign with a handful of certificates.
 const CERTIFICATES_MAX: usize = 64;
-/// For all of it: waiting for others, connecting, reading. Below the patience of every sender that
-/// signs with a certificate.
-const DEADLINE: Duration = Duration::from_secs(5);
-
-/// Fetches, checks and keeps certificates. Cheap to clone; all clones share one cache.
+/// Fetches, checks and keeps certificates and keys. It is cheap to clone, and all clones share one
+/// cache.
 #[derive(Debug, Clone)]
-pub struct Certificates(Arc<Shared>);
+pub struct Certificates(Arc<CertificatesInner>);
 
 #[derive(Debug)]
-struct Shared {
+struct CertificatesInner {
     fetcher: Fetcher,
     clock: Clock,
-    /// Only what passed every check gets in, so nobody can fill it with anything else.
-    cache: Cache<String, Arc<Kept>>,
-    /// The URLs of certificates by which a message for us was signed. Only the sender gets in.
+    /// Only a certificate that has passed every check is kept, so nobody can fill the cache with
+    /// others.
+    cache: Cache<String, Arc<CachedCertificate>>,
+    /// The URLs of certificates with which a genuine request was signed. Only the sender can add to
+    /// them.
     confirmed: Cache<String, ()>,
     trusted: BTreeMap<String, Arc<Certificate>>,
-    keys: Keys,
-    /// What the API at a URL is taken to answer.
+    keys: KeyCache,
+    /// Answers that stand for those of the API at a URL.
     trusted_answers: BTreeMap<String, Vec<u8>>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedCertificate {
     certificate: Arc<Certificate>,
     renewal: Renewal,
 }
 
-impl Shared {
+impl CertificatesInner {
     fn new(clock: Clock, fetcher: Fetcher) -> Self {
         Self {
             fetcher,
@@ -76,13 +74,13 @@ impl Shared {
             cache: Cache::new(CERTIFICATES_MAX),
             confirmed: Cache::new(CERTIFICATES_MAX),
             trusted: BTreeMap::new(),
-            keys: Keys::new(),
+            keys: KeyCache::new(),
             trusted_answers: BTreeMap::new(),
         }
     }
 }
 
-impl Kept {
+impl CachedCertificate {
     fn new(certificate: Certificate, now: Timestamp, moment: Moment) -> Arc<Self> {
         let left = certificate.ends_in(now).saturating_sub(AHEAD);
         let due = moment.plus(FRESH_FOR.min(left).max(AGAIN_AFTER));
@@ -90,78 +88,19 @@ impl Kept {
     }
 }
 
-/// Why no certificate could be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CertificateError {
-    /// The request names another host, or another file there.
-    #[error("the certificate's URL is none of those that {0} uses")]
-    Url(&'static str),
-    /// The host did not answer in time, or not at all, or said that it cannot now.
-    #[error("the certificate could not be fetched: {0}")]
-    Unreachable(&'static str),
-    /// The host has no such certificate.
-    #[error("the certificate could not be fetched: status {0}")]
-    Status(u16),
-    /// What it sent is no certificate.
-    #[error("what stands at the certificate's URL is {0}")]
-    NotACertificate(&'static str),
-    /// It is of somebody else, has expired, or nobody we trust has signed it.
-    #[error("the certificate is not trusted: {0}")]
-    Untrusted(&'static str),
-    /// The API that gives keys out did not answer in time, or not at all, or said that it cannot now.
-    #[error("the sender's key could not be fetched: {0}")]
-    KeyUnreachable(&'static str),
-    /// It gives out none to who asked.
-    #[error("the sender's API gave no key out: status {0}; are client id and secret right?")]
-    KeyWithheld(u16),
-    /// It has no key of this id.
-    #[error("the sender has no key of the id in the signature")]
-    KeyUnknown,
-    /// It is no longer signed with.
-    #[error("the sender's key has expired")]
-    KeyExpired,
-    /// What it gave out is no key.
-    #[error("what the sender's API gave out is {0}")]
-    NotAKey(&'static str),
-}
-
-/// Why nothing can ever be fetched.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot prepare to fetch certificates")]
-pub struct CertificatesError(#[from] reqwest::Error);
-
-impl CertificateError {
-    /// Whether the next copy of the same request may fare better.
-    pub(super) const fn may_pass(&self) -> bool {
-        match self {
-            Self::Unreachable(_) | Self::KeyUnreachable(_) | Self::KeyWithheld(_) => true,
-            Self::Url(_)
-            | Self::Status(_)
-            | Self::NotACertificate(_)
-            | Self::Untrusted(_)
-            | Self::KeyUnknown
-            | Self::KeyExpired
-            | Self::NotAKey(_) => false,
-        }
-    }
-
-    /// Whether somebody answered, so that the same answer is to be expected for a while.
-    const fn is_answer(&self) -> bool {
-        !self.may_pass() || matches!(self, Self::KeyWithheld(_))
-    }
-}
-
 impl Certificates {
-    /// Fetches over https, trusting the roots that Mozilla trusts and those of this machine.
+    /// Certificates that are fetched over https, from hosts that a root of Mozilla's list or of
+    /// this machine vouches for.
     ///
     /// # Errors
     /// No TLS client can be made.
     pub fn new(clock: Clock) -> Result<Self, CertificatesError> {
-        Ok(Self(Arc::new(Shared::new(clock, Fetcher::new()?))))
+        Ok(Self(Arc::new(CertificatesInner::new(clock, Fetcher::new()?))))
     }
 
-    /// Takes these URLs for these certificates (PEM), whoever signed them and however old they are,
-    /// or for what an API that gives keys out answers (JSON): for captured requests and for tests. All others are fetched.
+    /// Certificates of which these URLs are not fetched: they stand for these certificates (PEM),
+    /// which are trusted whoever signed them and however old they are, or for these answers of a
+    /// sender's API (JSON). For captured requests and for tests.
     ///
     /// # Errors
     /// No TLS client can be made.
@@ -177,30 +116,31 @@ impl Certificates {
                 Err(_) => drop(answers.insert(url, bytes)),
             }
         }
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(CertificatesInner {
             trusted: certificates,
             trusted_answers: answers,
-            ..Shared::new(clock, Fetcher::new()?)
+            ..CertificatesInner::new(clock, Fetcher::new()?)
         })))
     }
 
-    /// The certificate at `url`, if `rule` lets it be used. `now` is the time of day.
+    /// The certificate at `url`, if `policy` allows it. `now` is the time of day. It waits no
+    /// longer than a few seconds, and is cancel safe: the next caller fetches again.
     pub(super) async fn get(
         &self,
-        rule: &'static Rule,
+        policy: &'static CertificatePolicy,
         url: &[u8],
         now: Timestamp,
     ) -> Result<Arc<Certificate>, CertificateError> {
-        let url = rule.permit(url).ok_or(CertificateError::Url(rule.owner))?;
+        let url = policy.permit(url).ok_or(CertificateError::Url(policy.owner))?;
         if let Some(certificate) = self.0.trusted.get(url) {
             return Ok(Arc::clone(certificate));
         }
-        let within = tokio::time::timeout(DEADLINE, self.kept_or_fetched(rule, url, now)).await;
+        let within = tokio::time::timeout(DEADLINE, self.kept_or_fetched(policy, url, now)).await;
         within.unwrap_or(Err(CertificateError::Unreachable("it took too long")))
     }
 
-    /// Notes that a message for us was signed with the certificate at this URL: there is room to
-    /// fetch it again, whatever others ask for.
+    /// Notes that a genuine request was signed with the certificate at this URL. Its next fetch has
+    /// a quota of its own, so that made-up URLs cannot delay it.
     pub(super) fn confirm(&self, url: &[u8]) {
         let Ok(url) = std::str::from_utf8(url) else { return };
         if self.0.confirmed.get(url).is_none() {
@@ -210,27 +150,29 @@ impl Certificates {
 
     async fn kept_or_fetched(
         &self,
-        rule: &'static Rule,
+        policy: &'static CertificatePolicy,
         url: &str,
         now: Timestamp,
     ) -> Result<Arc<Certificate>, CertificateError> {
-        let Shared { clock, cache, .. } = &*self.0;
+        let CertificatesInner { clock, cache, .. } = &*self.0;
         if let Some(kept) = cache.get(url) {
             if kept.certificate.require_in_force(now).is_ok() {
                 if kept.renewal.is_due(clock.moment()) {
-                    self.refresh(rule, url, now);
+                    self.refresh(policy, url, now);
                 }
                 return Ok(Arc::clone(&kept.certificate));
             }
+            // It has expired, so it must not be used, even if its host cannot be reached now.
             cache.remove(url);
         }
-        // One at a time for each URL: who does not get the guard waits for who has it. If that one
-        // fails or is dropped, the next one tries.
+        // One fetch at a time for each URL: whoever does not get the guard waits for its holder. If
+        // the holder fails or is dropped, the next one fetches.
         match cache.get_value_or_guard_async(url).await {
             Ok(kept) => Ok(Arc::clone(&kept.certificate)),
             Err(guard) => {
-                let kept = self.fetched(rule, url, now).await?;
-                // Nobody else needs to know if it was not kept.
+                let kept = self.fetched(policy, url, now).await?;
+                // The error says that the guard was removed meanwhile. The certificate can be used
+                // anyway.
                 drop(guard.insert(Arc::clone(&kept)));
                 Ok(Arc::clone(&kept.certificate))
             }
@@ -239,26 +181,30 @@ impl Certificates {
 
     async fn fetched(
         &self,
-        rule: &Rule,
+        policy: &CertificatePolicy,
         url: &str,
         now: Timestamp,
-    ) -> Result<Arc<Kept>, CertificateError> {
-        let Shared { fetcher, clock, confirmed, .. } = &*self.0;
-        let room = if confirmed.get(url).is_some() { Room::Confirmed } else { Room::Unknown };
-        let certificate = Certificate::from_pem(&fetcher.fetch(url, room).await?)?;
-        certificate.check(rule, fetcher.anchors(), now)?;
-        Ok(Kept::new(certificate, now, clock.moment()))
+    ) -> Result<Arc<CachedCertificate>, CertificateError> {
+        let CertificatesInner { fetcher, clock, confirmed, .. } = &*self.0;
+        let quota = if confirmed.get(url).is_some() {
+            FetchQuota::Confirmed
+        } else {
+            FetchQuota::Unconfirmed
+        };
+        let certificate = Certificate::from_pem(&fetcher.fetch(url, quota).await?)?;
+        certificate.check(policy, fetcher.anchors(), now)?;
+        Ok(CachedCertificate::new(certificate, now, clock.moment()))
     }
 
-    /// Fetches it while nobody waits for it.
-    fn refresh(&self, rule: &'static Rule, url: &str, now: Timestamp) {
+    /// Fetches a certificate again in the background, while no request waits for it.
+    fn refresh(&self, policy: &'static CertificatePolicy, url: &str, now: Timestamp) {
         let certificates = self.clone();
         let url = url.to_owned();
-        tokio::spawn(async move { certificates.refreshed(rule, &url, now).await });
+        tokio::spawn(async move { certificates.refreshed(policy, &url, now).await });
     }
 
-    async fn refreshed(&self, rule: &Rule, url: &str, now: Timestamp) {
-        let fetched = tokio::time::timeout(DEADLINE, self.fetched(rule, url, now)).await;
+    async fn refreshed(&self, policy: &CertificatePolicy, url: &str, now: Timestamp) {
+        let fetched = tokio::time::timeout(DEADLINE, self.fetched(policy, url, now)).await;
         let late = Err(CertificateError::Unreachable("it took too long"));
         match fetched.unwrap_or(late) {
             Ok(kept) => self.0.cache.insert(url.to_owned(), kept),

@@ -1,44 +1,52 @@
-//! Plaid: a JWT over the digest of the body, with a key that Plaid's API gives out ("Verify
-//! webhooks", plaid.com).
+//! Plaid: a JWT over the digest of the body, checked with a key that Plaid's API gives out
+//! ("Webhook verification", plaid.com/docs/api/webhooks). The API gives keys to Plaid's customers
+//! only, so the secret is the account's own.
 
 mod token;
 
 use std::time::Duration;
 
-use http::HeaderName;
-
-use self::token::Token;
-use super::certificates::{CertificateError, Certificates, Wanted};
+use self::token::{HEADER, Token};
+use super::certificates::{CertificateError, Certificates, KeyRequest};
 use super::header::signature;
-use super::keys::Numbered;
-use super::timestamp::TimestampFormat;
-use super::verdict::{Place, Reason, Refused};
-use super::{SecretError, Signed};
+use super::keys::{NumberedSecret, SecretError};
+use super::profile::Profile;
+use super::signed::SignedRequest;
+use super::timestamp_format::TimestampFormat;
+use super::verdict::{InvalidReason, Location, Refused};
 use crate::secret::Secret;
 
-/// Where keys are asked for. The sandbox has a host of its own, `sandbox.plaid.com`.
+/// The API that gives out the keys. Plaid's sandbox has a host of its own, `sandbox.plaid.com`,
+/// which the table can name (`url`).
 pub(super) const PRODUCTION: &str = "https://production.plaid.com/webhook_verification_key/get";
 
 pub(super) const URL_EXPECTED: &str = "a URL that begins with `https://`";
 
-const HEADER: HeaderName = HeaderName::from_static("plaid-verification");
-
 /// Checks `Plaid-Verification`.
 #[derive(Debug)]
-pub(super) struct Check {
-    /// `CLIENT_ID:SECRET` of the API each, without which no key is given out.
+pub(super) struct PlaidVerifier {
+    /// `CLIENT_ID:SECRET` of accounts at the API, each with its index in the configuration.
     accounts: Vec<(usize, Secret)>,
     url: String,
     tolerance: Option<Duration>,
 }
 
-impl Check {
+pub(super) const PROFILE: Profile = Profile {
+    secret: "`CLIENT_ID:SECRET` of the API",
+    header_prefixes: &["plaid-"],
+    has_timestamp: true,
+    is_fetched: true,
+    ..Profile::OF_BODY
+};
+
+impl PlaidVerifier {
     pub(super) fn new(
         url: &str,
-        secrets: &[Numbered<'_>],
+        secrets: &[NumberedSecret<'_>],
         tolerance: Option<Duration>,
     ) -> Result<Self, SecretError> {
-        let account = |numbered: &Numbered<'_>| {
+        let account = |numbered: &NumberedSecret<'_>| {
+            // A blank would have been copied along by mistake.
             let written = numbered.secret.reveal().split_once(':');
             let is_account =
                 written.is_some_and(|(client, secret)| is_word(client) && is_word(secret));
@@ -54,25 +62,26 @@ impl Check {
 
     pub(super) async fn verify(
         &self,
-        signed: &Signed<'_>,
+        signed: &SignedRequest<'_>,
         certificates: &Certificates,
     ) -> Result<usize, Refused> {
         let token = Token::read(signature(signed.headers, &HEADER)?)?;
-        // Before anybody is asked for a key.
+        // The body is compared before a key is asked for, so that a changed body causes no request.
         token.require_body(signed.body)?;
         let mut withheld = None;
         for (index, account) in &self.accounts {
-            let wanted = Wanted { url: &self.url, account, id: token.key_id() };
+            let wanted = KeyRequest { url: &self.url, account, id: token.key_id() };
             match certificates.key(wanted, signed.now).await {
                 Ok(key) if token.is_signed_with(&key) => {
-                    let place = token::claim("iat");
+                    let location = token::claim("iat");
                     let format = TimestampFormat::Seconds;
-                    format.check(token.issued_at(), &place, signed, self.tolerance)?;
+                    format.check(token.issued_at(), &location, signed, self.tolerance)?;
                     return Ok(*index);
                 }
-                // An id stands for one key, whoever asks for it.
-                Ok(_) => return Err(Reason::Mismatch(Place::Header(HEADER)).into()),
-                // Another account may be given it.
+                // An id stands for one key, whichever account asks for it: another account would be
+                // given the same key.
+                Ok(_) => return Err(InvalidReason::Mismatch(Location::Header(HEADER)).into()),
+                // The API refuses this account. It may accept another one.
                 Err(error @ CertificateError::KeyWithheld(_)) => withheld = Some(error),
                 Err(error) => return Err(error.into()),
             }
@@ -81,7 +90,9 @@ impl Check {
     }
 }
 
-/// The question holds a secret, so nothing but TLS will do, and nothing may be hidden in the URL.
+/// The URL, if it is one that keys can be asked for. The request to it holds a secret, so it has to
+/// be https. A user part is refused: in `https://plaid.com@evil.example` the host is another one
+/// than a reader sees.
 pub(super) fn read_url(text: &str) -> Option<String> {
     let url: http::Uri = text.parse().ok()?;
     let is_plain = url.authority().is_some_and(|host| !host.as_str().contains('@'));

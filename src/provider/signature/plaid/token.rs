@@ -1,22 +1,25 @@
-//! The JWT of Plaid (RFC 7519 in the compact form of RFC 7515), read without being believed.
+//! The JWT of Plaid (RFC 7519, in the compact form of RFC 7515). It is read before its signature
+//! can be checked, because it names the key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::HeaderName;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::HEADER;
 use crate::json::{self, Found, Pointer, Scalar};
 use crate::provider::signature::certificates::Jwk;
 use crate::provider::signature::encoding::Encoding;
-use crate::provider::signature::verdict::{Place, Reason};
+use crate::provider::signature::verdict::{InvalidReason, Location};
 
-/// A header, three short claims and a signature are a tenth of it.
+pub(super) const HEADER: HeaderName = HeaderName::from_static("plaid-verification");
+
+/// A header, three short claims and a signature have a tenth of these bytes.
 const BYTES_MAX: usize = 4096;
-/// Plaid's are UUIDs.
+/// Plaid's key ids are UUIDs.
 const KEY_ID_BYTES_MAX: usize = 128;
 
-/// What a token says. Nothing of it is true before its signature was checked.
+/// The content of a token. Nothing of it can be relied on before its signature has been checked.
 #[derive(Debug)]
 pub(super) struct Token<'a> {
     key_id: String,
@@ -27,14 +30,14 @@ pub(super) struct Token<'a> {
     signature: Vec<u8>,
 }
 
-/// A part of the token as a place.
-pub(super) fn claim(name: &str) -> Place {
-    Place::Entry(HEADER, name.to_owned())
+/// The location of a claim, for messages.
+pub(super) fn claim(name: &str) -> Location {
+    Location::Entry(HEADER, name.to_owned())
 }
 
 impl<'a> Token<'a> {
-    pub(super) fn read(text: &'a [u8]) -> Result<Self, Reason> {
-        let unreadable = || Reason::Unreadable(Place::Header(HEADER));
+    pub(super) fn read(text: &'a [u8]) -> Result<Self, InvalidReason> {
+        let unreadable = || InvalidReason::Unreadable(Location::Header(HEADER));
         let parts: Vec<&[u8]> = text.split(|byte| *byte == b'.').collect();
         let &[header, claims, signature] = parts.as_slice() else { return Err(unreadable()) };
         if text.len() > BYTES_MAX {
@@ -43,22 +46,23 @@ impl<'a> Token<'a> {
         let signed = text.get(..header.len() + 1 + claims.len()).ok_or_else(unreadable)?;
         let header = decoded(header)?;
         let claims = decoded(claims)?;
-        // The key is for one algorithm. Whoever could choose another would choose `none`.
+        // The token names its own algorithm (RFC 8725, 3.1). An attacker would choose `none`.
         if member(&header, "alg")? != "ES256" {
-            return Err(Reason::Unknown(claim("alg"), "`ES256`"));
+            return Err(InvalidReason::Unknown(claim("alg"), "`ES256`"));
         }
-        // RFC 7515, 4.1.11: what has to be understood, and is not.
+        // An extension that has to be understood (RFC 7515, 4.1.11). None is known here.
         if !matches!(json::find(&header, &Pointer::along(&["crit"])), Found::Absent) {
-            return Err(Reason::Unreadable(claim("crit")));
+            return Err(InvalidReason::Unreadable(claim("crit")));
         }
         let key_id = member(&header, "kid")?;
         let is_id = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if key_id.is_empty() || key_id.len() > KEY_ID_BYTES_MAX || !key_id.bytes().all(is_id) {
-            return Err(Reason::Unreadable(claim("kid")));
+            return Err(InvalidReason::Unreadable(claim("kid")));
         }
         let digest = member(&claims, "request_body_sha256")?;
         let digest = Encoding::Hex.decode(digest.as_bytes());
-        let undecodable = || Reason::Undecodable(claim("request_body_sha256"), Encoding::Hex);
+        let undecodable =
+            || InvalidReason::Undecodable(claim("request_body_sha256"), Encoding::Hex);
         Ok(Self {
             key_id,
             issued_at: number(&claims, "iat")?,
@@ -68,9 +72,9 @@ impl<'a> Token<'a> {
         })
     }
 
-    pub(super) fn require_body(&self, body: &[u8]) -> Result<(), Reason> {
+    pub(super) fn require_body(&self, body: &[u8]) -> Result<(), InvalidReason> {
         let is_same: bool = Sha256::digest(body).as_slice().ct_eq(&self.body_digest).into();
-        is_same.then_some(()).ok_or_else(|| Reason::Digest(claim("request_body_sha256")))
+        is_same.then_some(()).ok_or_else(|| InvalidReason::Digest(claim("request_body_sha256")))
     }
 
     pub(super) fn is_signed_with(&self, key: &Jwk) -> bool {
@@ -81,46 +85,47 @@ impl<'a> Token<'a> {
         &self.key_id
     }
 
-    /// In seconds since 1970, as it was written.
+    /// When the token was issued: seconds since 1970, as they are written.
     pub(super) fn issued_at(&self) -> &[u8] {
         self.issued_at.as_bytes()
     }
 }
 
-/// Without padding, as RFC 7515 has it: one spelling for the same bytes.
-fn decoded(part: &[u8]) -> Result<Vec<u8>, Reason> {
-    let undecodable = |_| Reason::Undecodable(Place::Header(HEADER), Encoding::Base64Url);
+/// The bytes of a part: base64url without padding (RFC 7515, section 2), so that one token has one
+/// spelling.
+fn decoded(part: &[u8]) -> Result<Vec<u8>, InvalidReason> {
+    let undecodable = |_| InvalidReason::Undecodable(Location::Header(HEADER), Encoding::Base64Url);
     URL_SAFE_NO_PAD.decode(part).map_err(undecodable)
 }
 
-fn member(object: &[u8], name: &str) -> Result<String, Reason> {
+fn member(object: &[u8], name: &str) -> Result<String, InvalidReason> {
     match value(object, name)? {
         Scalar::Text(text) => Ok(text.into_owned()),
         Scalar::Literal(_) | Scalar::Null | Scalar::Composite | Scalar::NotText => {
-            Err(Reason::Unreadable(claim(name)))
+            Err(InvalidReason::Unreadable(claim(name)))
         }
     }
 }
 
-fn number(object: &[u8], name: &str) -> Result<String, Reason> {
+fn number(object: &[u8], name: &str) -> Result<String, InvalidReason> {
     match value(object, name)? {
         Scalar::Literal(text) => Ok(text.to_owned()),
         Scalar::Text(_) | Scalar::Null | Scalar::Composite | Scalar::NotText => {
-            Err(Reason::Unreadable(claim(name)))
+            Err(InvalidReason::Unreadable(claim(name)))
         }
     }
 }
 
-fn value<'o>(object: &'o [u8], name: &str) -> Result<Scalar<'o>, Reason> {
+fn value<'o>(object: &'o [u8], name: &str) -> Result<Scalar<'o>, InvalidReason> {
     match json::find(object, &Pointer::along(&[name])) {
         Found::Values(values) => {
-            let absent = || Reason::Absent(claim(name));
+            let absent = || InvalidReason::Absent(claim(name));
             values.first().map(|raw| json::scalar(raw)).ok_or_else(absent)
         }
-        Found::Absent => Err(Reason::Absent(claim(name))),
-        Found::NotJson => Err(Reason::Unreadable(Place::Header(HEADER))),
+        Found::Absent => Err(InvalidReason::Absent(claim(name))),
+        Found::NotJson => Err(InvalidReason::Unreadable(Location::Header(HEADER))),
         Found::Ambiguous | Found::InSomeItems | Found::TooMany => {
-            Err(Reason::Repeated(claim(name)))
+            Err(InvalidReason::Repeated(claim(name)))
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What is signed side by side, divided at every place.
+//! Signed texts of which the parts stand side by side, divided at every point.
 
 use sha2::Digest;
 
 use super::{CERTIFICATES, Request, base64, hmac_sha256, valid};
-use crate::provider::signature::{Place, Reason, Settings, Verifier, Written};
+use crate::provider::signature::{InvalidReason, Location, Settings, SignatureTable, Verifier};
 use crate::provider::{preset, presets};
 use crate::secret::Secret;
 
@@ -14,7 +14,7 @@ const MILLIS: &str = "1700000000000";
 fn of_preset(name: &str) -> Option<Settings> {
     #[derive(serde::Deserialize)]
     struct Known {
-        signature: Option<Written>,
+        signature: Option<SignatureTable>,
     }
     let known: Known = toml::from_str(preset(name).unwrap().toml).unwrap();
     known.signature.map(|written| written.settings().unwrap())
@@ -69,11 +69,15 @@ fn what_hubspot_does_not_send_is_not_taken() {
         hubspot(request, &text).verify(&verifier).unwrap_err()
     };
     for body in ["a=1", "1", "\"[]\"", "[]1", "1{}", "\u{feff}[]", " ", "\u{b}[]"] {
-        let expected = Reason::Body("a JSON object or array");
+        let expected = InvalidReason::Body("a JSON object or array");
         assert_eq!(refused("/hook", body), expected.into(), "{body:?}");
     }
     for (target, bracket) in [("/h[", '['), ("/h?a={", '{'), ("/h?a=]", ']'), ("/h}", '}')] {
-        assert_eq!(refused(target, ""), Reason::Ambiguous(Place::Url, bracket).into(), "{target}");
+        assert_eq!(
+            refused(target, ""),
+            InvalidReason::Ambiguous(Location::Url, bracket).into(),
+            "{target}"
+        );
     }
 }
 
@@ -92,10 +96,13 @@ fn one_signature_of_hubspot_is_that_of_one_spelling_of_a_path() {
     // It may be that a URL is signed as it is.
     assert_eq!(signed("/st/a%2Fb?c=d%3Ae", "/st/a%2Fb?c=d%3Ae"), valid(0));
     for written in ["/st/a%2Fb", "/st/a%2fb", "/st%2Fa/b"] {
-        let spelled = Reason::Ambiguous(Place::Path, '%');
+        let spelled = InvalidReason::Ambiguous(Location::Path, '%');
         assert_eq!(signed(written, "/st/a/b"), Err(spelled.into()), "{written}");
     }
-    assert_eq!(signed("/st%3Fc=d", "/st?c=d"), Err(Reason::Ambiguous(Place::Path, '%').into()));
+    assert_eq!(
+        signed("/st%3Fc=d", "/st?c=d"),
+        Err(InvalidReason::Ambiguous(Location::Path, '%').into())
+    );
 }
 
 /// Who knows a plain hash can make that of the same text with more behind it.
@@ -103,7 +110,7 @@ fn one_signature_of_hubspot_is_that_of_one_spelling_of_a_path() {
 fn the_older_versions_of_hubspot_take_no_longer_body() {
     for (version, url) in [("v1", ""), ("v2", "POSThttps://hooks.example.test/in/hook?a=1")] {
         let table = format!("scheme = \"hubspot\"\naccept = [\"{version}\"]");
-        let settings = toml::from_str::<Written>(&table).unwrap().settings().unwrap();
+        let settings = toml::from_str::<SignatureTable>(&table).unwrap().settings().unwrap();
         let verifier = verifier(&settings);
         let sent = |body: &[u8]| {
             let text = [b"secret", url.as_bytes(), body].concat();
@@ -113,7 +120,7 @@ fn the_older_versions_of_hubspot_take_no_longer_body() {
         };
         assert_eq!(sent(BODY.as_bytes()), valid(0));
         let longer = [BODY.as_bytes(), b"\x80\0\0\0\0\0\0\x01\x20[]"].concat();
-        assert_eq!(sent(&longer), Err(Reason::Body("a JSON object or array").into()));
+        assert_eq!(sent(&longer), Err(InvalidReason::Body("a JSON object or array").into()));
     }
 }
 

@@ -27,7 +27,7 @@ fn get(carried: &Carried, name: &str) -> Found {
     Some(carried.get(name)?.cloned())
 }
 
-/// What a request carries, verified and not.
+/// The values that a request carries, with its signature checked and without.
 fn carried(request: &Request, sender: &str, secret: &str) -> [Carried; 2] {
     let verified = request.verified(&verifier(sender, &[secret], None)).unwrap().carried;
     [verified, super::SENDERS[sender].carried(&request.signed())]

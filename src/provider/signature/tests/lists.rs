@@ -1,7 +1,7 @@
 //! Several secrets, several signatures, several headers.
 
 use super::{Request, base64, hmac_sha256, valid, verifier};
-use crate::provider::signature::{Encoding, Place, Reason, Refused};
+use crate::provider::signature::{Encoding, InvalidReason, Location, Refused};
 
 const NOW: u64 = 1_700_000_000;
 
@@ -9,8 +9,8 @@ fn stripe(secret: &str, body: &str) -> String {
     hex::encode(hmac_sha256(secret.as_bytes(), format!("{NOW}.{body}").as_bytes()))
 }
 
-fn header(name: &str) -> Place {
-    Place::Header(name.parse().unwrap())
+fn header(name: &str) -> Location {
+    Location::Header(name.parse().unwrap())
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn any_signature_that_any_secret_made_is_enough() {
         assert_eq!(request.from("stripe", &["other", "new"]), valid(1), "{list}");
         assert_eq!(
             request.from("stripe", &["other"]),
-            Err(Reason::Mismatch(header("stripe-signature")).into())
+            Err(InvalidReason::Mismatch(header("stripe-signature")).into())
         );
     }
 }
@@ -37,7 +37,7 @@ fn a_signature_of_another_version_counts_for_nothing() {
     let signature = stripe("secret", "{}");
     let request = Request::new("{}")
         .header("Stripe-Signature", format!("t={NOW},v0={signature},{signature}"));
-    let expected = Reason::Prefix(header("stripe-signature"), "v1=".to_owned());
+    let expected = InvalidReason::Prefix(header("stripe-signature"), "v1=".to_owned());
     assert_eq!(request.from("stripe", &["secret"]), Err(expected.into()));
 }
 
@@ -47,17 +47,17 @@ fn more_signatures_than_anybody_sends_are_not_tried() {
     let list = |wrong: usize| format!("t={NOW}{},v1={right}", ",v1=00".repeat(wrong));
     let request = |wrong| Request::new("{}").header("Stripe-Signature", list(wrong));
     assert_eq!(request(15).from("stripe", &["secret"]), valid(0));
-    let expected = Reason::TooMany(header("stripe-signature"));
+    let expected = InvalidReason::TooMany(header("stripe-signature"));
     assert_eq!(request(16).from("stripe", &["secret"]), Err(expected.into()));
 }
 
 #[test]
 fn no_signature_and_an_empty_one_are_missing() {
-    let place = || header("x-hub-signature-256");
+    let location = || header("x-hub-signature-256");
     for nothing in [Request::new("{}"), Request::new("{}").header("X-Hub-Signature", "sha1=00")] {
-        assert_eq!(nothing.from("github", &["secret"]), Err(Refused::Missing(place())));
+        assert_eq!(nothing.from("github", &["secret"]), Err(Refused::Missing(location())));
     }
-    let empty = Err(Refused::Empty(place()));
+    let empty = Err(Refused::Empty(location()));
     for request in [
         Request::new("{}").header("X-Hub-Signature-256", ""),
         Request::new("{}").header("X-Hub-Signature-256", " \t"),
@@ -73,7 +73,7 @@ fn a_signature_that_is_there_twice_has_to_be_the_same() {
     assert_eq!(once.from("github", &["secret"]), valid(0));
     let same = once.clone().header("x-hub-signature-256", &right);
     assert_eq!(same.from("github", &["secret"]), valid(0));
-    let repeated = Err(Reason::Repeated(header("x-hub-signature-256")).into());
+    let repeated = Err(InvalidReason::Repeated(header("x-hub-signature-256")).into());
     for other in ["", "sha256=00", "\u{e9}"] {
         let both = once.clone().header("X-Hub-Signature-256", other);
         assert_eq!(both.from("github", &["secret"]), repeated, "{other:?}");
@@ -96,18 +96,18 @@ fn a_sender_that_repeats_its_header_is_understood() {
 #[test]
 fn what_cannot_be_decoded_is_named() {
     let request = |value| Request::new("{}").header("X-Hub-Signature-256", value);
-    let place = || header("x-hub-signature-256");
-    let undecodable = Err(Reason::Undecodable(place(), Encoding::Hex).into());
+    let location = || header("x-hub-signature-256");
+    let undecodable = Err(InvalidReason::Undecodable(location(), Encoding::Hex).into());
     for value in ["sha256=zz", "sha256=", "sha256=abc", "sha256=ab cd"] {
         assert_eq!(request(value).from("github", &["secret"]), undecodable, "{value}");
     }
-    let expected = Reason::Prefix(place(), "sha256=".to_owned());
+    let expected = InvalidReason::Prefix(location(), "sha256=".to_owned());
     assert_eq!(request("SHA256=ab").from("github", &["secret"]), Err(expected.into()));
     // Right as far as it goes.
     let short = &hex::encode(hmac_sha256(b"secret", b"{}"))[..32];
     assert_eq!(
         request(&format!("sha256={short}")).from("github", &["secret"]),
-        Err(Reason::Mismatch(place()).into())
+        Err(InvalidReason::Mismatch(location()).into())
     );
 }
 
@@ -123,12 +123,12 @@ fn the_covered_headers_must_be_there_once() {
     assert_eq!(result(time(id(request(), "msg_1"))), valid(0));
     assert_eq!(
         result(id(request(), "msg_1")),
-        Err(Reason::Absent(header("webhook-timestamp")).into())
+        Err(InvalidReason::Absent(header("webhook-timestamp")).into())
     );
-    assert_eq!(result(time(request())), Err(Reason::Absent(header("webhook-id")).into()));
+    assert_eq!(result(time(request())), Err(InvalidReason::Absent(header("webhook-id")).into()));
     assert_eq!(
         result(time(id(id(request(), "msg_1"), "msg_2"))),
-        Err(Reason::Repeated(header("webhook-id")).into())
+        Err(InvalidReason::Repeated(header("webhook-id")).into())
     );
 }
 
@@ -141,7 +141,7 @@ fn an_id_that_could_be_read_as_a_timestamp_is_refused() {
         .header("webhook-signature", format!("v1,{}", base64(&hmac_sha256(b"secret", message))));
     assert_eq!(
         request.from("standard-webhooks", &[&base64(b"secret")]),
-        Err(Reason::Ambiguous(header("webhook-id"), '.').into())
+        Err(InvalidReason::Ambiguous(header("webhook-id"), '.').into())
     );
 }
 
@@ -159,7 +159,10 @@ fn the_headers_of_two_families_are_not_mixed() {
         .header("webhook-id", "msg_1")
         .header("svix-timestamp", "1700000000")
         .header("svix-signature", &signature);
-    assert_eq!(mixed.from("svix", &[&secret]), Err(Reason::Absent(header("svix-id")).into()));
+    assert_eq!(
+        mixed.from("svix", &[&secret]),
+        Err(InvalidReason::Absent(header("svix-id")).into())
+    );
 }
 
 #[test]
@@ -174,7 +177,7 @@ fn a_public_key_does_not_make_a_shared_secret() {
             .header("webhook-signature", format!("{version},{forged}"));
         assert_eq!(
             request.from("standard-webhooks", &[&format!("whpk_{}", base64(&key))]),
-            Err(Reason::Mismatch(header("webhook-signature")).into())
+            Err(InvalidReason::Mismatch(header("webhook-signature")).into())
         );
     }
 }

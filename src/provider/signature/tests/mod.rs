@@ -21,7 +21,7 @@ use futures_util::FutureExt;
 use hmac::{KeyInit, Mac};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
-use super::{Certificates, Refused, Settings, Signed, Verified, Verifier, Written};
+use super::{Certificates, Refused, Settings, SignatureTable, SignedRequest, Verified, Verifier};
 use crate::clock::Clock;
 use crate::operation::Timestamp;
 use crate::secret::Secret;
@@ -30,7 +30,7 @@ use crate::secret::Secret;
 static SENDERS: LazyLock<BTreeMap<String, Settings>> = LazyLock::new(|| {
     #[derive(serde::Deserialize)]
     struct Sender {
-        signature: Written,
+        signature: SignatureTable,
     }
     let senders: BTreeMap<String, Sender> = toml::from_str(include_str!("senders.toml")).unwrap();
     let settings = |(name, sender): (String, Sender)| (name, sender.signature.settings().unwrap());
@@ -68,7 +68,7 @@ impl Request {
         self
     }
 
-    fn signed(&self) -> Signed<'_> {
+    fn signed(&self) -> SignedRequest<'_> {
         let Self { method, url, headers, body, now } = self;
         let public = url.split_once("://").and_then(|(scheme, rest)| {
             let authority = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -76,15 +76,15 @@ impl Request {
         });
         let (public_url, target) =
             public.map_or((None, url.as_str()), |(public, target)| (Some(public), target));
-        Signed { method, public_url, target, headers, body, now: *now }
+        SignedRequest { method, public_url, target, headers, body, now: *now }
     }
 
-    /// What the sender's own tolerance makes of it.
+    /// The verdict on the request, with the tolerance of the sender itself.
     fn from(&self, sender: &str, secrets: &[&str]) -> Result<usize, Refused> {
         self.verify(&verifier(sender, secrets, None))
     }
 
-    /// Schemes without certificates never wait.
+    /// The verdict on the request. A check without certificates never waits.
     fn verify(&self, verifier: &Verifier) -> Result<usize, Refused> {
         self.verified(verifier).map(|verified| verified.secret)
     }

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use self::es256::Es256;
 use super::Request;
 use crate::clock::Clock;
-use crate::provider::signature::{Certificates, Refused, Settings, Verifier, Written};
+use crate::provider::signature::{Certificates, Refused, Settings, SignatureTable, Verifier};
 use crate::secret::Secret;
 
 const URL: &str = "https://keys.example.test/webhook_verification_key/get";
@@ -29,7 +29,7 @@ fn verifier_of(signer: &Es256, expired_at: &Value) -> Verifier {
 
 fn settings() -> Settings {
     let table = format!("scheme = \"plaid\"\nurl = \"{URL}\"\ntolerance = \"5m\"\n");
-    toml::from_str::<Written>(&table).unwrap().settings().unwrap()
+    toml::from_str::<SignatureTable>(&table).unwrap().settings().unwrap()
 }
 
 fn header() -> Value {
@@ -150,7 +150,7 @@ fn a_token_is_read_strictly() {
 fn the_question_for_a_key_goes_over_tls_only() {
     let table = |url: &str| {
         let table = format!("scheme = \"plaid\"\nurl = \"{url}\"\n");
-        toml::from_str::<Written>(&table).unwrap().settings()
+        toml::from_str::<SignatureTable>(&table).unwrap().settings()
     };
     assert!(table("https://sandbox.plaid.com/webhook_verification_key/get").is_ok());
     for url in ["http://sandbox.plaid.com/x", "https://u:p@plaid.com/x", "plaid.com", "/x", ""] {
@@ -158,6 +158,7 @@ fn the_question_for_a_key_goes_over_tls_only() {
         let expected = "`url`: expected a URL that begins with `https://`";
         assert!(mistakes[0].to_string().starts_with(expected), "{url}");
     }
-    let other = toml::from_str::<Written>("scheme = \"sns\"\nurl = \"https://a.test/\"\n").unwrap();
+    let other =
+        toml::from_str::<SignatureTable>("scheme = \"sns\"\nurl = \"https://a.test/\"\n").unwrap();
     assert!(other.settings().is_err());
 }

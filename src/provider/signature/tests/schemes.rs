@@ -3,14 +3,14 @@
 use ring::signature::{Ed25519KeyPair, KeyPair};
 
 use super::{Request, base64, hmac_sha256, hmac_sha512, valid};
-use crate::provider::signature::{Encoding, Place, Reason, Refused, Verifier};
+use crate::provider::signature::{Encoding, InvalidReason, Location, Refused, Verifier};
 use crate::secret::Secret;
 
 const BODY: &str =
     "{\"key\": \"v\",  \"n\": 1.0, \"u\": \"\\u2028\", \"s\": \"a\\/b\", \"e\": 1E5}\n";
 
-fn header(name: &str) -> Place {
-    Place::Header(name.parse().unwrap())
+fn header(name: &str) -> Location {
+    Location::Header(name.parse().unwrap())
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn flutterwave_is_known_in_both_versions() {
     let wrong = Request::new(BODY).header("verif-hash", "secre");
     assert_eq!(
         wrong.from("flutterwave", &["secret"]),
-        Err(Reason::Mismatch(header("verif-hash")).into())
+        Err(InvalidReason::Mismatch(header("verif-hash")).into())
     );
     assert_eq!(
         Request::new(BODY).from("flutterwave", &["secret"]),
@@ -79,7 +79,7 @@ fn gitlab_is_known_by_its_token_and_by_its_signing_token() {
     assert_eq!(both.from("gitlab", &["a token!"]), valid(0));
     // One that is set up, and wrong, is not rescued.
     let other = format!("whsec_{}", base64(b"another"));
-    let mismatch = Err(Reason::Mismatch(header("webhook-signature")).into());
+    let mismatch = Err(InvalidReason::Mismatch(header("webhook-signature")).into());
     assert_eq!(both.from("gitlab", &["a token!", &other]), mismatch);
 }
 
@@ -87,7 +87,7 @@ fn gitlab_is_known_by_its_token_and_by_its_signing_token() {
 fn a_password_is_read_from_basic_auth() {
     let table = "scheme = \"token\"\nheader = \"Authorization\"\nprefix = \"Basic \"\n\
                  encoding = \"base64\"";
-    let settings = toml::from_str::<crate::provider::signature::Written>(table).unwrap();
+    let settings = toml::from_str::<crate::provider::signature::SignatureTable>(table).unwrap();
     let settings = settings.settings().unwrap();
     let secrets = [Secret::new("user:password".to_owned())];
     let verifier = Verifier::new(&settings, &secrets, None, &super::CERTIFICATES).unwrap();
@@ -96,7 +96,7 @@ fn a_password_is_read_from_basic_auth() {
     assert_eq!(request(b"user:password").verify(&verifier), valid(0));
     assert!(request(b"user:passwort").verify(&verifier).is_err());
     let bearer = Request::new(BODY).header("Authorization", "Bearer x");
-    let expected = Reason::Prefix(header("authorization"), "Basic ".to_owned());
+    let expected = InvalidReason::Prefix(header("authorization"), "Basic ".to_owned());
     assert_eq!(bearer.verify(&verifier), Err(expected.into()));
 }
 
@@ -122,7 +122,7 @@ fn the_url_is_the_one_that_the_sender_knows() {
 fn path_and_method_can_be_signed() {
     let table = "scheme = \"hmac\"\nheader = \"X-Sig\"\nencoding = \"base64url\"\n\
                  signed = [\"method\", \"text: \", \"path\", \"text:\\n\", \"header:X-Id\", \"body\"]";
-    let settings = toml::from_str::<crate::provider::signature::Written>(table).unwrap();
+    let settings = toml::from_str::<crate::provider::signature::SignatureTable>(table).unwrap();
     let settings = settings.settings().unwrap();
     let secrets = [Secret::new("secret".to_owned())];
     let verifier = Verifier::new(&settings, &secrets, None, &super::CERTIFICATES).unwrap();
@@ -170,20 +170,20 @@ fn twilios_body_is_covered_or_refused() {
     let request = |body: &str| Request::new(body).header("X-Twilio-Signature", "AAAA");
     assert_eq!(
         request("{}").header("Content-Type", "application/json").from("twilio", &["secret"]),
-        Err(Reason::Body("a form, and its digest is not in the URL").into())
+        Err(InvalidReason::Body("a form, and its digest is not in the URL").into())
     );
     let mut wrong = request("{}");
     wrong.url = format!("https://a.test/?bodySHA256={}", "00".repeat(32));
-    let place = Place::Parameter("bodySHA256".to_owned());
-    assert_eq!(wrong.from("twilio", &["secret"]), Err(Reason::Digest(place).into()));
+    let location = Location::Parameter("bodySHA256".to_owned());
+    assert_eq!(wrong.from("twilio", &["secret"]), Err(InvalidReason::Digest(location).into()));
     // Receivers disagree about which of two types counts.
     let form = "application/x-www-form-urlencoded";
     let both = request("{}").header("Content-Type", form).header("Content-Type", "text/json");
-    let repeated = Reason::Repeated(header("content-type"));
+    let repeated = InvalidReason::Repeated(header("content-type"));
     assert_eq!(both.from("twilio", &["secret"]), Err(repeated.into()));
     // Fields beyond those that are read would not be covered.
     let many = request(&"a&".repeat(5000)).header("Content-Type", form);
-    let too_many = Reason::Body("a form with at most 4096 fields");
+    let too_many = InvalidReason::Body("a form with at most 4096 fields");
     assert_eq!(many.from("twilio", &["secret"]), Err(too_many.into()));
 }
 
@@ -222,10 +222,10 @@ fn braintree_signs_for_several_pairs_of_keys() {
     assert_eq!(result(&format!("a%7C00%26b%7C{right}")), valid(0));
     // The line end at the end of the payload was lost on the way.
     assert_eq!(result(&format!("a|{}", tag("cGF5\nbG9hZA==\n"))), valid(0));
-    let field = Place::Field("bt_signature".to_owned());
-    let mismatch = Reason::Mismatch(field.clone());
+    let field = Location::Field("bt_signature".to_owned());
+    let mismatch = InvalidReason::Mismatch(field.clone());
     assert_eq!(result(&format!("a|{}", tag("else"))), Err(mismatch.into()));
-    let undecodable = Reason::Undecodable(field.clone(), Encoding::Hex);
+    let undecodable = InvalidReason::Undecodable(field.clone(), Encoding::Hex);
     assert_eq!(result(&right), Err(undecodable.into()));
     assert_eq!(result(""), Err(Refused::Empty(field)));
 }
@@ -248,24 +248,24 @@ fn adyen(items: &[String]) -> Request {
 fn a_notification_of_adyen_has_exactly_one_item() {
     let good = adyen_item(&[0xab], "1");
     assert_eq!(adyen(std::slice::from_ref(&good)).from("adyen", &["AB"]), valid(0));
-    let body = Err(Reason::Body("a notification with exactly one item").into());
+    let body = Err(InvalidReason::Body("a notification with exactly one item").into());
     for items in [[good.clone(), good.clone()], [good.clone(), adyen_item(&[0xab], "2")]] {
         assert_eq!(adyen(&items).from("adyen", &["AB"]), body);
     }
     let and_nothing = adyen(&[good.clone(), "null".to_owned()]);
     assert_eq!(and_nothing.from("adyen", &["AB"]), body);
-    let place = || {
+    let location = || {
         let data = "NotificationRequestItem/additionalData/hmacSignature";
-        Place::Member(format!("/notificationItems/0/{data}"))
+        Location::Member(format!("/notificationItems/0/{data}"))
     };
     let bare = adyen(&[good.replace("hmacSignature", "somethingElse")]);
     // A receiver may go through the members of an object as through the items of an array.
     let object = format!(r#"{{"notificationItems":{{"0":{good},"x":{good}}}}}"#);
     for request in [adyen(&[]), bare, Request::new(object)] {
-        assert_eq!(request.from("adyen", &["AB"]), Err(Refused::Missing(place())));
+        assert_eq!(request.from("adyen", &["AB"]), Err(Refused::Missing(location())));
     }
     let other = adyen(&[adyen_item(&[0xac], "1")]).from("adyen", &["AB"]);
-    assert_eq!(other, Err(Reason::Mismatch(place()).into()));
+    assert_eq!(other, Err(InvalidReason::Mismatch(location()).into()));
 }
 
 /// The signed text is the same, the key would be another one.
@@ -294,8 +294,8 @@ fn an_item_of_adyen_can_be_written_in_one_way_only() {
         )
     };
     assert_eq!(adyen(&[item("A", "b:c")]).from("adyen", &["AB"]), valid(0));
-    let place = "/notificationItems/0/NotificationRequestItem/merchantAccountCode";
-    let ambiguous = Reason::Ambiguous(Place::Member(place.to_owned()), ':');
+    let location = "/notificationItems/0/NotificationRequestItem/merchantAccountCode";
+    let ambiguous = InvalidReason::Ambiguous(Location::Member(location.to_owned()), ':');
     assert_eq!(adyen(&[item("A:b", "c")]).from("adyen", &["AB"]), Err(ambiguous.into()));
 }
 
@@ -305,5 +305,5 @@ fn a_signed_member_that_occurs_twice_is_refused() {
     let twice = good.replace("\"eventCode\"", "\"pspReference\":\"2\",\"eventCode\"");
     assert_ne!(good, twice);
     let result = adyen(&[twice]).from("adyen", &["AB"]);
-    assert!(matches!(result, Err(Refused::Invalid(Reason::Repeated(_)))), "{result:?}");
+    assert!(matches!(result, Err(Refused::Invalid(InvalidReason::Repeated(_)))), "{result:?}");
 }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::{CERTIFICATES, SENDERS};
-use crate::provider::signature::{SecretError, Settings, Verifier, Written, keys_of};
+use crate::provider::signature::{SecretError, Settings, SignatureTable, Verifier, keys_of};
 use crate::secret::Secret;
 
-/// What is wrong with a table.
+/// The mistakes in a table.
 fn mistakes(table: &str) -> Vec<String> {
-    let written: Written = toml::from_str(table).unwrap();
+    let written: SignatureTable = toml::from_str(table).unwrap();
     written.settings().unwrap_err().iter().map(ToString::to_string).collect()
 }
 
@@ -121,7 +121,7 @@ fn alternatives_have_an_end() {
         });
         format!("scheme = \"twilio\"\notherwise = {inner}")
     };
-    assert!(toml::from_str::<Written>(&nested(3)).unwrap().settings().is_ok());
+    assert!(toml::from_str::<SignatureTable>(&nested(3)).unwrap().settings().is_ok());
     let key = "otherwise.otherwise.otherwise.otherwise";
     let expected = format!("`{key}`: expected fewer alternatives, found one more");
     assert_eq!(mistakes(&nested(4)), [expected]);
@@ -129,7 +129,8 @@ fn alternatives_have_an_end() {
 
 #[test]
 fn an_unknown_setting_is_refused() {
-    let error = toml::from_str::<Written>("scheme = \"twilio\"\ntollerance = \"5m\"").unwrap_err();
+    let error =
+        toml::from_str::<SignatureTable>("scheme = \"twilio\"\ntollerance = \"5m\"").unwrap_err();
     assert!(error.message().starts_with("unknown field `tollerance`"), "{error}");
 }
 
@@ -190,7 +191,7 @@ fn a_secret_for_one_of_two_ways_is_enough() {
     );
 }
 
-/// What is listed for people is what is taken.
+/// The keys that messages list are the keys that a scheme takes.
 #[test]
 fn the_keys_that_a_scheme_is_said_to_take_are_those_that_it_takes() {
     let values = [
@@ -231,7 +232,7 @@ fn the_keys_that_a_scheme_is_said_to_take_are_those_that_it_takes() {
         let taken = keys_of(scheme).unwrap();
         for (key, value) in values {
             let table = format!("scheme = \"{scheme}\"\n{key} = {value}\n");
-            let written: Written = toml::from_str(&table).unwrap();
+            let written: SignatureTable = toml::from_str(&table).unwrap();
             let found = written.settings().err().unwrap_or_default();
             let refused = found.iter().any(|it| it.key == key && it.expected.contains("no such"));
             assert_eq!(refused, !taken.contains(&key), "{scheme} {key}");

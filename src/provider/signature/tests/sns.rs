@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{Request, SENDERS, valid};
 use crate::clock::Clock;
-use crate::provider::signature::{Certificates, Place, Reason, Refused, Verifier};
+use crate::provider::signature::{Certificates, InvalidReason, Location, Refused, Verifier};
 use crate::secret::Secret;
 
 #[derive(Deserialize)]
@@ -70,7 +70,7 @@ fn only_the_message_of_sns_may_hold_line_ends() {
         let Some(subject) = message.as_object_mut().unwrap().remove("Subject") else { continue };
         let own = message["MessageId"].as_str().unwrap().to_owned();
         message["MessageId"] = format!("{own}\nSubject\n{}", subject.as_str().unwrap()).into();
-        let unreadable = Reason::Unreadable(Place::Member("/MessageId".to_owned()));
+        let unreadable = InvalidReason::Unreadable(Location::Member("/MessageId".to_owned()));
         let result = Request::new(message.to_string()).verify(&verifier);
         assert_eq!(result, Err(unreadable.into()), "{id}");
         moved += 1;
@@ -83,7 +83,7 @@ fn a_topic_of_somebody_else_is_not_ours_although_sns_signed_it() {
     let (file, certificates) = sns();
     let verifier = sns_verifier("arn:aws:sns:us-east-2:210987654321:theirs", &certificates);
     let request = Request::new(file.messages[0].body.as_str());
-    let expected = Reason::NotOurs(Place::Member("/TopicArn".to_owned()));
+    let expected = InvalidReason::NotOurs(Location::Member("/TopicArn".to_owned()));
     assert_eq!(request.verify(&verifier), Err(expected.into()));
 }
 
@@ -94,7 +94,7 @@ fn headers_of_sns_say_what_the_signed_body_says() {
     for name in ["x-amz-sns-message-type", "x-amz-sns-message-id", "x-amz-sns-topic-arn"] {
         let request = Request::new(file.messages[0].body.as_str()).header(name, "other");
         let result = request.verify(&verifier);
-        assert!(matches!(result, Err(Refused::Invalid(Reason::Differs(..)))), "{result:?}");
+        assert!(matches!(result, Err(Refused::Invalid(InvalidReason::Differs(..)))), "{result:?}");
     }
     let raw = Request::new("bare").header("x-amz-sns-rawdelivery", "true");
     assert!(matches!(raw.verify(&verifier), Err(Refused::Missing(_))));
@@ -108,5 +108,5 @@ fn a_certificate_from_elsewhere_is_never_asked_for() {
     let body = file.messages[0].body.replace(&file.certificate_url, elsewhere);
     // It does not wait for anything: `verify` asks only once.
     let result = Request::new(body).verify(&verifier);
-    assert!(matches!(result, Err(Refused::Invalid(Reason::Certificate(_)))), "{result:?}");
+    assert!(matches!(result, Err(Refused::Invalid(InvalidReason::Certificate(_)))), "{result:?}");
 }

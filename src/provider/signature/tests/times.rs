@@ -6,7 +6,7 @@ use ring::signature::{Ed25519KeyPair, KeyPair};
 
 use super::{Request, hmac_sha256, valid, verifier};
 use crate::operation::Timestamp;
-use crate::provider::signature::{Place, Reason, Refused, TimestampFormat};
+use crate::provider::signature::{InvalidReason, Location, Refused, TimestampFormat};
 
 fn slack(timestamp: &str) -> Request {
     let message = format!("v0:{timestamp}:{{}}");
@@ -58,13 +58,13 @@ fn the_routes_tolerance_stands_for_the_senders() {
 #[test]
 fn a_wrong_signature_of_another_time_is_invalid_and_not_stale() {
     let request = slack("1000000000");
-    let place = Place::Header("x-slack-signature".parse().unwrap());
-    assert_eq!(request.from("slack", &["other"]), Err(Reason::Mismatch(place).into()));
+    let location = Location::Header("x-slack-signature".parse().unwrap());
+    assert_eq!(request.from("slack", &["other"]), Err(InvalidReason::Mismatch(location).into()));
 }
 
 #[test]
 fn what_is_no_time_is_refused_however_well_it_is_signed() {
-    let place = Place::Header("x-slack-request-timestamp".parse().unwrap());
+    let location = Location::Header("x-slack-request-timestamp".parse().unwrap());
     for text in [
         "now",
         "+1700000000",
@@ -76,7 +76,7 @@ fn what_is_no_time_is_refused_however_well_it_is_signed() {
         "17000000000",
         "1700000 00",
     ] {
-        let expected = Reason::Timestamp(place.clone(), TimestampFormat::Seconds);
+        let expected = InvalidReason::Timestamp(location.clone(), TimestampFormat::Seconds);
         for tolerance in [None, Some(Duration::MAX)] {
             let result = slack(text).verify(&verifier("slack", &["secret"], tolerance));
             assert_eq!(result, Err(expected.clone().into()), "{text}");
@@ -87,12 +87,15 @@ fn what_is_no_time_is_refused_however_well_it_is_signed() {
 #[test]
 fn a_list_has_one_timestamp() {
     let list = |list: &str| Request::new("{}").header("Stripe-Signature", list);
-    let place = || Place::Entry("stripe-signature".parse().unwrap(), "t=".to_owned());
+    let location = || Location::Entry("stripe-signature".parse().unwrap(), "t=".to_owned());
     assert_eq!(
         list("t=1,t=2,v1=00").from("stripe", &["secret"]),
-        Err(Reason::Repeated(place()).into())
+        Err(InvalidReason::Repeated(location()).into())
     );
-    assert_eq!(list("v1=00").from("stripe", &["secret"]), Err(Reason::Absent(place()).into()));
+    assert_eq!(
+        list("v1=00").from("stripe", &["secret"]),
+        Err(InvalidReason::Absent(location()).into())
+    );
 }
 
 #[test]
@@ -112,8 +115,11 @@ fn a_time_in_rfc_3339_may_have_a_fraction_and_an_offset() {
     assert_eq!(twitch("2023-11-14T22:13:19.634234626Z"), valid(0));
     assert_eq!(twitch("2023-11-14T23:03:21+01:00"), valid(0));
     assert_eq!(twitch("2023-11-14T22:03:19Z"), Err(stale_beyond(600, 1, false)));
-    assert!(matches!(twitch("yesterday"), Err(Refused::Invalid(Reason::Timestamp(..)))));
-    assert!(matches!(twitch("2023-11-14T22:13:20"), Err(Refused::Invalid(Reason::Timestamp(..)))));
+    assert!(matches!(twitch("yesterday"), Err(Refused::Invalid(InvalidReason::Timestamp(..)))));
+    assert!(matches!(
+        twitch("2023-11-14T22:13:20"),
+        Err(Refused::Invalid(InvalidReason::Timestamp(..)))
+    ));
 }
 
 #[test]
@@ -125,28 +131,28 @@ fn a_timestamp_within_the_signed_body_is_read_there() {
     assert_eq!(linear(r#"{"webhookTimestamp":1700000060000}"#), valid(0));
     assert_eq!(linear(r#"{"webhookTimestamp":"1699999940000"}"#), valid(0));
     assert_eq!(linear(r#"{"webhookTimestamp":1699999939000}"#), Err(stale_beyond(60, 1, false)));
-    let place = || Place::Member("/webhookTimestamp".to_owned());
-    let invalid = |reason: Reason| Err(reason.into());
+    let location = || Location::Member("/webhookTimestamp".to_owned());
+    let invalid = |reason: InvalidReason| Err(reason.into());
     for body in [r#"{"webhookTimestamp":null}"#, r#"{"webhookTimestamp":""}"#] {
-        assert_eq!(linear(body), invalid(Reason::Absent(place())), "{body}");
+        assert_eq!(linear(body), invalid(InvalidReason::Absent(location())), "{body}");
     }
     // Nobody can take it out of what is signed: there was none.
     for body in ["{}", "[]"] {
         assert_eq!(linear(body), valid(0), "{body}");
     }
     for body in [r#"{"webhookTimestamp":-1}"#, r#"{"webhookTimestamp":"soon"}"#] {
-        let expected = Reason::Timestamp(place(), TimestampFormat::Milliseconds);
+        let expected = InvalidReason::Timestamp(location(), TimestampFormat::Milliseconds);
         assert_eq!(linear(body), invalid(expected), "{body}");
     }
     for body in [r#"{"webhookTimestamp":{}}"#, r#"{"webhookTimestamp":"\ud800"}"#] {
-        assert_eq!(linear(body), invalid(Reason::Unreadable(place())), "{body}");
+        assert_eq!(linear(body), invalid(InvalidReason::Unreadable(location())), "{body}");
     }
     // A body that cannot be read is not one without a time.
     for body in ["not json", r#"{"webhookTimestamp":1700000060000"#, r#"{"x":NaN}"#] {
-        assert_eq!(linear(body), invalid(Reason::Body("JSON in UTF-8")), "{body}");
+        assert_eq!(linear(body), invalid(InvalidReason::Body("JSON in UTF-8")), "{body}");
     }
     let twice = r#"{"webhookTimestamp":1,"webhookTimestamp":1700000060000}"#;
-    assert_eq!(linear(twice), invalid(Reason::Repeated(place())));
+    assert_eq!(linear(twice), invalid(InvalidReason::Repeated(location())));
 }
 
 /// What is not on the way to the timestamp need not be readable, and does not make it absent: not a

@@ -3,17 +3,17 @@
 use sha2::Digest;
 
 use super::{CERTIFICATES, Request, base64, hmac_sha256, valid};
-use crate::provider::signature::{Place, Reason, Refused, Verifier, Written};
+use crate::provider::signature::{InvalidReason, Location, Refused, SignatureTable, Verifier};
 use crate::secret::Secret;
 
 fn with_table(table: &str, secrets: &[&str]) -> Verifier {
-    let settings = toml::from_str::<Written>(table).unwrap().settings().unwrap();
+    let settings = toml::from_str::<SignatureTable>(table).unwrap().settings().unwrap();
     let secrets: Vec<_> = secrets.iter().map(|text| Secret::new((*text).to_owned())).collect();
     Verifier::new(&settings, &secrets, None, &CERTIFICATES).unwrap()
 }
 
-fn header(name: &str) -> Place {
-    Place::Header(name.parse().unwrap())
+fn header(name: &str) -> Location {
+    Location::Header(name.parse().unwrap())
 }
 
 fn hubspot_v3(request: Request, millis: &str) -> Request {
@@ -48,7 +48,7 @@ fn hubspots_older_signatures_count_only_where_it_is_said() {
             assert!(matches!(stale, Err(Refused::Stale { .. })), "{stale:?}");
             let mut wrong = hubspot_v3(old.clone(), "1700000000000");
             wrong.headers.insert("x-hubspot-signature-v3", "AAAA".parse().unwrap());
-            let mismatch = Reason::Mismatch(header("x-hubspot-signature-v3"));
+            let mismatch = InvalidReason::Mismatch(header("x-hubspot-signature-v3"));
             assert_eq!(wrong.verify(verifier), Err(mismatch.into()));
         }
     }
@@ -81,7 +81,7 @@ fn a_stronger_signature_that_is_present_is_never_rescued_by_a_weaker_one() {
     // Its timestamp is gone: it cannot be checked, so it is not right.
     let mut without = signed("1700000000");
     without.headers.remove("x-time");
-    let absent = Reason::Absent(header("x-time"));
+    let absent = InvalidReason::Absent(header("x-time"));
     assert_eq!(without.verify(&verifier), Err(absent.into()));
 }
 
@@ -103,13 +103,13 @@ fn only_the_ways_that_are_accepted_count() {
 fn a_name_that_no_way_has_is_a_mistake() {
     for (accept, found) in [("\"newer\"", "`newer`"), ("", "none")] {
         let table = format!("accept = [{accept}]\n{TWO}");
-        let mistakes = toml::from_str::<Written>(&table).unwrap().settings().unwrap_err();
+        let mistakes = toml::from_str::<SignatureTable>(&table).unwrap().settings().unwrap_err();
         let texts: Vec<_> = mistakes.iter().map(ToString::to_string).collect();
         let expected = format!("`accept`: expected names among `new`, `token`, found {found}");
         assert_eq!(texts, [expected]);
     }
     let inner = "scheme = \"twilio\"\notherwise = { scheme = \"twilio\", accept = [\"twilio\"] }";
-    let mistakes = toml::from_str::<Written>(inner).unwrap().settings().unwrap_err();
+    let mistakes = toml::from_str::<SignatureTable>(inner).unwrap().settings().unwrap_err();
     assert_eq!(mistakes[0].key, "otherwise.accept");
 }
 
@@ -125,7 +125,7 @@ fn two_forms_of_one_header_are_tried_and_no_other_header() {
     assert_eq!(request(&base64(&hmac_sha256(b"secret", b"{}"))).verify(&verifier), valid(0));
     assert_eq!(request("secret").verify(&verifier), valid(0));
     let wrong = request("AAAA").header("X-Old", "secret");
-    assert_eq!(wrong.verify(&verifier), Err(Reason::Mismatch(header("x-sig")).into()));
+    assert_eq!(wrong.verify(&verifier), Err(InvalidReason::Mismatch(header("x-sig")).into()));
     let old = Request::new("{}").header("X-Old", "secret");
     assert_eq!(old.verify(&verifier), valid(0));
 }
@@ -136,7 +136,7 @@ fn a_token_may_stand_in_two_places() {
     for name in ["X-A", "X-B"] {
         assert_eq!(Request::new("{}").header(name, "secret").verify(&verifier), valid(0));
         let wrong = Request::new("{}").header(name, "secre").verify(&verifier);
-        assert_eq!(wrong, Err(Reason::Mismatch(header(&name.to_lowercase())).into()));
+        assert_eq!(wrong, Err(InvalidReason::Mismatch(header(&name.to_lowercase())).into()));
     }
     let nothing = Request::new("{}").verify(&verifier);
     assert_eq!(nothing, Err(Refused::Missing(header("x-a"))));

@@ -6,7 +6,9 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair};
 
 use super::{CERTIFICATES, Request, SENDERS, base64, hmac_sha256, valid, verifier};
-use crate::provider::signature::{Place, Reason, Refused, Settings, Verifier, Written};
+use crate::provider::signature::{
+    InvalidReason, Location, Refused, Settings, SignatureTable, Verifier,
+};
 use crate::secret::Secret;
 
 fn hex_hmac(secret: &str, message: &str) -> String {
@@ -14,7 +16,7 @@ fn hex_hmac(secret: &str, message: &str) -> String {
 }
 
 fn table(text: &str) -> Settings {
-    toml::from_str::<Written>(text).unwrap().settings().unwrap()
+    toml::from_str::<SignatureTable>(text).unwrap().settings().unwrap()
 }
 
 fn with(settings: &Settings, secret: &str) -> Verifier {
@@ -54,8 +56,8 @@ fn a_part_of_the_query_is_signed_and_left_out_where_it_is_absent() {
     }
     // The same text, divided in another way.
     let moved = sent("/in?data.id=123456;request-id:r-1", None, all);
-    let data_id = Place::Parameter("data.id".to_owned());
-    assert_eq!(moved, Err(Reason::Ambiguous(data_id, ';').into()));
+    let data_id = Location::Parameter("data.id".to_owned());
+    assert_eq!(moved, Err(InvalidReason::Ambiguous(data_id, ';').into()));
     let stale = sent("/in?data.id=1", None, "id:1;ts:1600000000;");
     assert!(matches!(stale, Err(Refused::Stale { .. })), "{stale:?}");
     assert!(!SENDERS["mercadopago"].covers_body());
@@ -93,7 +95,7 @@ fn an_entry_counts_whatever_the_number_of_its_key() {
     assert_eq!(result(format!("1/SHA256/{tag}")), valid(0));
     assert_eq!(result(format!("2/SHA256/00, 17/SHA256/{tag}")), valid(0));
     for other in [format!("1/SHA512/{tag}"), format!("/SHA256/{tag}"), tag] {
-        assert!(matches!(result(other), Err(Refused::Invalid(Reason::Prefix(..)))));
+        assert!(matches!(result(other), Err(Refused::Invalid(InvalidReason::Prefix(..)))));
     }
 }
 
@@ -127,7 +129,10 @@ fn rsa_is_checked_with_a_given_public_key() {
         let request = Request::new(body).header("X-Signature-SHA256", RSA_SIGNATURE.trim());
         assert_eq!(request.from("wise", &[key]), valid(0));
         let other = Request::new("{}").header("X-Signature-SHA256", RSA_SIGNATURE.trim());
-        assert!(matches!(other.from("wise", &[key]), Err(Refused::Invalid(Reason::Mismatch(_)))));
+        assert!(matches!(
+            other.from("wise", &[key]),
+            Err(Refused::Invalid(InvalidReason::Mismatch(_)))
+        ));
     }
     let secrets = [Secret::new("MFkwEwYHKoZI".to_owned())];
     let error = Verifier::check_secrets(&SENDERS["wise"], &secrets).unwrap_err();
@@ -185,9 +190,12 @@ fn signed_json_is_read_from_a_field_of_a_form() {
     }
     for (from, to) in [("request_sent", "request_signed"), ("1700000000", "1700000001")] {
         let changed = dropbox(&json.replace(from, to)).from("dropbox-sign", &["key"]);
-        assert!(matches!(changed, Err(Refused::Invalid(Reason::Mismatch(_)))), "{changed:?}");
+        assert!(
+            matches!(changed, Err(Refused::Invalid(InvalidReason::Mismatch(_)))),
+            "{changed:?}"
+        );
     }
-    let missing = Err(Refused::Missing(Place::Member("/event/event_hash".to_owned())));
+    let missing = Err(Refused::Missing(Location::Member("/event/event_hash".to_owned())));
     assert_eq!(Request::new(json.clone()).from("dropbox-sign", &["key"]), missing);
     assert_eq!(dropbox("no json").from("dropbox-sign", &["key"]), missing);
     let late = json.replace("1700000000", "1600000000");
@@ -222,7 +230,10 @@ fn mailgun_signs_json_and_forms_alike() {
         let changed =
             String::from_utf8(request.body.clone()).unwrap().replace("1700000000", "1700000001");
         let changed = Request { body: changed.into_bytes(), ..request.clone() };
-        assert!(matches!(changed.verify(&verifier), Err(Refused::Invalid(Reason::Mismatch(_)))));
+        assert!(matches!(
+            changed.verify(&verifier),
+            Err(Refused::Invalid(InvalidReason::Mismatch(_)))
+        ));
         let mut late = request;
         late.now = crate::operation::Timestamp(1_800_000_000_000);
         assert!(matches!(late.verify(&verifier), Err(Refused::Stale { .. })));
@@ -253,10 +264,10 @@ fn twilio_names_the_hash_in_a_header() {
     assert!(form(named, &sha1).from("twilio", &["secret"]).is_err());
     assert!(form(None, &sha256).from("twilio", &["secret"]).is_err());
     let unknown = form(Some("algorithm=NONE"), &sha1).from("twilio", &["secret"]);
-    assert!(matches!(unknown, Err(Refused::Invalid(Reason::Unknown(..)))), "{unknown:?}");
+    assert!(matches!(unknown, Err(Refused::Invalid(InvalidReason::Unknown(..)))), "{unknown:?}");
 }
 
-/// What a sender writes into its query is never taken for the host that we are known by.
+/// A URL in the query is never taken for the public URL.
 #[test]
 fn the_path_that_is_signed_is_the_one_that_was_sent() {
     let table =

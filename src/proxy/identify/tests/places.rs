@@ -4,7 +4,7 @@ use http::HeaderMap;
 
 use super::*;
 use crate::operation::{RequestMode, Timestamp};
-use crate::provider::signature::{Signed, Written};
+use crate::provider::signature::{SignatureTable, SignedRequest};
 
 /// The sender's header is signed, and what reads the body behind us takes the other one.
 #[test]
@@ -20,11 +20,11 @@ fn two_ids_of_one_event_are_refused_with_both_places() {
         header = "X-Acme-Hmac"
         carries = { id = "json:/id" }
     "#;
-    let settings = toml::from_str::<Written>(table).unwrap().settings().unwrap();
+    let settings = toml::from_str::<SignatureTable>(table).unwrap().settings().unwrap();
     let mut headers = HeaderMap::new();
     headers.insert("x-acme-id", HeaderValue::from_static("evt_1"));
     let body = br#"{"id":"evt_2","kind":"paid"}"#;
-    let signed = Signed {
+    let signed = SignedRequest {
         method: &Method::POST,
         public_url: None,
         target: "/orders",

@@ -17,7 +17,8 @@ use crate::support::until;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The losers of a race are told how the operation stands. A unique key that is violated is no error.
+/// The losers of a race are told how the operation stands. A unique key that is violated is no
+/// error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_fifty_racers_on_two_stores_one_is_granted_and_none_fails() {
     let served = Served::start().await;

@@ -1,5 +1,5 @@
-//! Events with several receivers: which steps run, what a claim, a lease, a crash and a person do to
-//! them.
+//! Events with several receivers: which steps run, what a claim, a lease, a crash and a person do
+//! to them.
 
 mod lasting;
 mod lookup;

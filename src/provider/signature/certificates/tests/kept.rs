@@ -111,7 +111,8 @@ async fn made_up_urls_take_no_room_of_those_by_which_messages_were_signed() {
     let fetcher = Fetcher::trusting(vec![anchor], |builder| {
         builder.resolve(HOST, silent.address).resolve(SNS_HOST, genuine.address)
     });
-    let certificates = Certificates(Arc::new(Shared::new(Clock::manual(NOW), fetcher.unwrap())));
+    let certificates =
+        Certificates(Arc::new(CertificatesInner::new(Clock::manual(NOW), fetcher.unwrap())));
     let made_up = |number: usize| {
         let certificates = certificates.clone();
         tokio::spawn(async move {

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 
 use super::*;
-use crate::provider::signature::certificates::{Jwk, Wanted};
+use crate::provider::signature::certificates::{Jwk, KeyRequest};
 use crate::secret::Secret;
 
 const KEYS_URL: &str = "https://production.plaid.com/webhook_verification_key/get";
@@ -25,7 +25,7 @@ fn unknown() -> String {
     format!("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n{body}")
 }
 
-/// A server that gives a key out, and who asks it.
+/// A server that gives out a key, and certificates that ask it.
 struct Asker {
     server: Server,
     certificates: Certificates,
@@ -43,8 +43,8 @@ impl Asker {
         Self { server, certificates, clock, account }
     }
 
-    fn wanted(&self) -> Wanted<'_> {
-        Wanted { url: KEYS_URL, account: &self.account, id: "k1" }
+    fn wanted(&self) -> KeyRequest<'_> {
+        KeyRequest { url: KEYS_URL, account: &self.account, id: "k1" }
     }
 
     async fn key(&self) -> Result<Jwk, CertificateError> {

@@ -22,7 +22,8 @@ use tokio_rustls::TlsAcceptor;
 
 use super::fetch::Fetcher;
 use super::{
-    AGAIN_AFTER, CertificateError, Certificates, DEADLINE, FRESH_FOR, PAYPAL, SNS, Shared,
+    AGAIN_AFTER, CertificateError, Certificates, CertificatesInner, DEADLINE, FRESH_FOR, PAYPAL,
+    SNS,
 };
 use crate::clock::Clock;
 use crate::operation::Timestamp;
@@ -156,7 +157,7 @@ impl Server {
             let builder = builder.resolve(HOST, self.address);
             builder.resolve(SNS_HOST, self.address).resolve(KEYS_HOST, self.address)
         });
-        Certificates(Arc::new(Shared::new(clock, fetcher.unwrap())))
+        Certificates(Arc::new(CertificatesInner::new(clock, fetcher.unwrap())))
     }
 }
 
@@ -164,7 +165,7 @@ fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{body}")
 }
 
-/// What comes of one answer to the request for PayPal's certificate.
+/// The result of one answer to the request for PayPal's certificate.
 async fn outcome(authority: &Authority, answer: String) -> Result<(), CertificateError> {
     let server = Server::start(authority, answer).await;
     let certificates = server.certificates(authority, Clock::manual(NOW));
@@ -175,7 +176,7 @@ fn not_found() -> String {
     "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".to_owned()
 }
 
-/// What a request says of the length of its body.
+/// The length of the body that a request announces.
 fn body_length(head: &[u8]) -> usize {
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
     let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());

@@ -83,7 +83,7 @@ async fn sns_sends_its_certificate_without_a_chain() {
     let server = Server::start(&authority, ok(&pem)).await;
     let certificates = server.certificates(&authority, Clock::manual(NOW));
     assert!(certificates.get(&SNS, SNS_URL, NOW).await.is_ok());
-    // What is good enough for one sender is not for another.
+    // A certificate that is good enough for one sender is not for another.
     let result = certificates.get(&PAYPAL, SNS_URL, NOW).await.map(|_| ());
     assert_eq!(result, Err(CertificateError::Url("PayPal")));
 }

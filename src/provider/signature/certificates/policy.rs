@@ -1,37 +1,38 @@
-//! Which certificates a sender may name, as data.
+//! The certificates that a sender's request may name, as data.
 
-/// Where a sender keeps its certificates, and whose they must be.
+/// Where a sender keeps its certificates, and whom they must name.
 #[derive(Debug)]
-pub(in super::super) struct Rule {
-    /// For messages.
+pub(in super::super) struct CertificatePolicy {
+    /// The sender, for messages.
     pub(super) owner: &'static str,
-    hosts: &'static [Host],
-    path: Path,
-    /// What the names in the certificate end with. The chain that comes with it must then lead to
-    /// an authority that is trusted. None: that it comes from one of the hosts has to do. It must
-    /// be in force either way.
+    hosts: &'static [HostPattern],
+    path: FilePattern,
+    /// The domain of the names in the certificate, whose chain must then lead to a trusted root.
+    /// None: it is enough that the certificate comes from one of the hosts. It must be in force
+    /// either way.
     pub(super) names: Option<&'static str>,
 }
 
 /// A host, of which one label may vary.
 #[derive(Debug)]
-struct Host {
+struct HostPattern {
     before: &'static str,
     /// Whether a region stands between the two.
     region: bool,
     after: &'static str,
 }
 
-/// A file: between the two stands one name of letters, digits and `-`.
+/// The path of a file. One name of letters, digits and `-` stands between the two texts.
 #[derive(Debug)]
-struct Path {
+struct FilePattern {
     before: &'static str,
     after: &'static str,
 }
 
-/// PayPal's SDKs want a certificate for a name of PayPal's. They carried the authority between it
-/// and the root along, as it came without; that authority has changed since.
-pub(in super::super) const PAYPAL: Rule = Rule {
+/// PayPal's own libraries demand a certificate for a name of PayPal's. They used to bring the
+/// intermediate certificate along, because PayPal served its own one without it. That intermediate
+/// one is out of use, so a missing chain is accepted here.
+pub(in super::super) const PAYPAL: CertificatePolicy = CertificatePolicy {
     owner: "PayPal",
     hosts: &[
         host("api.paypal.com"),
@@ -39,33 +40,33 @@ pub(in super::super) const PAYPAL: Rule = Rule {
         host("api.sandbox.paypal.com"),
         host("api-m.sandbox.paypal.com"),
     ],
-    path: Path { before: "/v1/notifications/certs/", after: "" },
+    path: FilePattern { before: "/v1/notifications/certs/", after: "" },
     names: Some("paypal.com"),
 };
 
 /// Amazon serves the certificate without its chain, and asks only that it comes from these hosts.
-pub(in super::super) const SNS: Rule = Rule {
+pub(in super::super) const SNS: CertificatePolicy = CertificatePolicy {
     owner: "SNS",
     hosts: &[
-        Host { before: "sns.", region: true, after: ".amazonaws.com" },
-        Host { before: "sns.", region: true, after: ".amazonaws.com.cn" },
+        HostPattern { before: "sns.", region: true, after: ".amazonaws.com" },
+        HostPattern { before: "sns.", region: true, after: ".amazonaws.com.cn" },
     ],
-    path: Path { before: "/SimpleNotificationService-", after: ".pem" },
+    path: FilePattern { before: "/SimpleNotificationService-", after: ".pem" },
     names: None,
 };
 
 const URL_BYTES_MAX: usize = 256;
-/// `us-east-1` to `ap-southeast-2`, with room for what is to come.
+/// The length of a region: `us-east-1` to `ap-southeast-2`, with room for longer ones.
 const REGION_BYTES: std::ops::RangeInclusive<usize> = 3..=24;
 
-const fn host(name: &'static str) -> Host {
-    Host { before: name, region: false, after: "" }
+const fn host(name: &'static str) -> HostPattern {
+    HostPattern { before: name, region: false, after: "" }
 }
 
-impl Rule {
-    /// The URL, if it is one of these. It is compared as it is written, in lower case, so there is
-    /// no second reading in which it could mean something else: no user, no port, no trailing dot,
-    /// no escape, no query, no other alphabet.
+impl CertificatePolicy {
+    /// The URL, if the policy allows it. It is compared byte for byte, so there is no second
+    /// reading in which it could mean another host: no user, no port, no trailing dot, no escape,
+    /// no query, no other alphabet.
     pub(super) fn permit<'a>(&self, url: &'a [u8]) -> Option<&'a str> {
         let url = str::from_utf8(url).ok().filter(|url| url.len() <= URL_BYTES_MAX)?;
         let rest = url.strip_prefix("https://")?;
@@ -75,14 +76,14 @@ impl Rule {
     }
 }
 
-impl Host {
+impl HostPattern {
     fn is(&self, host: &str) -> bool {
         let middle = host.strip_prefix(self.before).and_then(|h| h.strip_suffix(self.after));
         middle.is_some_and(|middle| if self.region { is_region(middle) } else { middle.is_empty() })
     }
 }
 
-impl Path {
+impl FilePattern {
     fn is(&self, path: &str) -> bool {
         let name = path.strip_prefix(self.before).and_then(|p| p.strip_suffix(self.after));
         name.is_some_and(|name| {
@@ -91,8 +92,9 @@ impl Path {
     }
 }
 
-/// Such as `us-east-1` or `us-gov-west-1`: two letters, words, a digit. Not `s3-us-west-2`, under
-/// which anybody may have a bucket.
+/// Whether a label is a region such as `us-east-1` or `us-gov-west-1`: two letters, words, a digit.
+/// It must not be `s3-us-west-2`: under that name anybody can have a bucket, and serve a
+/// certificate.
 fn is_region(label: &str) -> bool {
     let mut parts = label.split('-');
     let first = parts.next();

@@ -1,9 +1,9 @@
-//! Which keys of a signature table each scheme takes, for people.
+//! The keys of a signature table that each scheme takes, for messages.
 
-/// What every scheme takes.
+/// The keys that every scheme takes.
 const ALL: [&str; 5] = ["scheme", "name", "accept", "carries", "otherwise"];
 
-/// What a signature over parts of the request takes.
+/// The keys of a signature over parts of the request.
 const DETACHED: [&str; 14] = [
     "header",
     "at",
@@ -21,7 +21,7 @@ const DETACHED: [&str; 14] = [
     "secret",
 ];
 
-/// The keys that a table of this scheme may have; none: there is no such scheme.
+/// The keys that a table of this scheme may have. None: there is no such scheme.
 pub fn keys_of(scheme: &str) -> Option<Vec<&'static str>> {
     let own: &[&str] = match scheme {
         "hmac" | "rsa" => &["hash"],

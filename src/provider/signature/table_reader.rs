@@ -1,4 +1,4 @@
-//! The one crossing from a [`Written`] table into [`Settings`].
+//! Reads a [`SignatureTable`] into [`Settings`], and collects every mistake in it.
 
 use std::time::Duration;
 
@@ -7,39 +7,54 @@ use http::HeaderName;
 use super::encoding::Encoding;
 use super::hubspot::Version;
 use super::keys::{Hash, Method, SecretForm};
-use super::part::{Item, Part, Source, TimestampSource};
+use super::part::{Item, Part, Selector, TimestampSelector};
 use super::prefix::Prefix;
-use super::settings::{Detached, Scheme, Settings, SignatureAt, Token, Way};
-use super::timestamp::TimestampFormat;
-use super::written::{Mistake, OneOrMany, Written};
+use super::scheme::{BuiltIn, Detached, Scheme, SignatureAt, Token};
+use super::settings::{Settings, Way};
+use super::table::{Mistake, OneOrMany, SignatureTable};
+use super::timestamp_format::TimestampFormat;
 use super::{mailgun, plaid};
 use crate::clock;
 
 const SCHEMES: &str = "`hmac`, `ed25519`, `ecdsa-p256`, `rsa`, `token`, `standard-webhooks`, \
                        `twilio`, `hubspot`, `adyen-items`, `braintree`, `mailgun`, `paypal`, \
                        `plaid` or `sns`";
-/// A sender changed its scheme once, perhaps twice.
+/// A sender has changed its scheme once, perhaps twice.
 const ALTERNATIVES_MAX: usize = 4;
 const SEPARATORS_MAX: usize = 4;
 
-/// A scheme that a word stands for.
-struct Named {
-    /// Where one word stands for several; else the table's own name.
+/// A scheme that the word in `scheme` stands for.
+struct NamedScheme {
+    /// Its name where one word stands for several schemes. None: the table's own name.
     name: Option<&'static str>,
     /// Whether it counts where `accept` is not given.
     counts: bool,
     scheme: Scheme,
 }
 
-/// Notes what is wrong and goes on.
+impl SignatureTable {
+    /// The settings that the table describes.
+    ///
+    /// # Errors
+    /// All mistakes in the table.
+    pub fn settings(self) -> Result<Settings, Vec<Mistake>> {
+        let mut reader = TableReader::default();
+        let settings = reader.settings(self);
+        let mistakes = reader.into_mistakes();
+        settings.filter(|_| mistakes.is_empty()).ok_or(mistakes)
+    }
+}
+
+/// Reads tables. A mistake is noted, and reading goes on, so that an operator sees all of them at
+/// once.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct TableReader {
     at: String,
     mistakes: Vec<Mistake>,
 }
 
-impl Reader {
-    pub(super) fn settings(&mut self, mut written: Written) -> Option<Settings> {
+impl TableReader {
+    pub(super) fn settings(&mut self, mut written: SignatureTable) -> Option<Settings> {
         let accept = written.accept.take();
         let mut ways = self.ways(written, ALTERNATIVES_MAX);
         self.at.clear();
@@ -65,13 +80,13 @@ impl Reader {
         self.mistakes
     }
 
-    fn ways(&mut self, mut written: Written, depth: usize) -> Vec<Way> {
+    fn ways(&mut self, mut written: SignatureTable, depth: usize) -> Vec<Way> {
         let otherwise = written.otherwise.take();
         let name = written.name.take().or_else(|| written.scheme.clone()).unwrap_or_default();
         let carries = self.carries(&mut written);
         let schemes = self.schemes(&mut written);
         self.refuse_rest(&written);
-        let way = |named: Named| Way {
+        let way = |named: NamedScheme| Way {
             name: named.name.map_or_else(|| name.clone(), str::to_owned),
             scheme: named.scheme,
             carries: carries.clone(),
@@ -91,7 +106,7 @@ impl Reader {
         ways
     }
 
-    fn schemes(&mut self, written: &mut Written) -> Vec<Named> {
+    fn schemes(&mut self, written: &mut SignatureTable) -> Vec<NamedScheme> {
         let Some(name) = written.scheme.take() else {
             self.wrong("scheme", SCHEMES, "nothing".to_owned());
             return Vec::new();
@@ -99,12 +114,12 @@ impl Reader {
         match name.as_str() {
             "hubspot" => {
                 let tolerance = self.tolerance(written);
-                // The older ones say nothing of the time: who has seen a request could leave out
-                // the newer signature.
-                let way = |name, version, counts| Named {
+                // The older versions sign no time. Whoever has seen one request could leave out its
+                // newer signature, and send it again for ever.
+                let way = |name, version, counts| NamedScheme {
                     name: Some(name),
                     counts,
-                    scheme: Scheme::HubSpot { version, tolerance },
+                    scheme: Scheme::BuiltIn(BuiltIn::HubSpot { version, tolerance }),
                 };
                 vec![
                     way("v3", Version::Third, true),
@@ -116,7 +131,7 @@ impl Reader {
                 let tolerance = self.tolerance(written);
                 let way = |name, prefix: &str| {
                     let scheme = mailgun::scheme(prefix, tolerance)?;
-                    Some(Named { name: Some(name), counts: true, scheme })
+                    Some(NamedScheme { name: Some(name), counts: true, scheme })
                 };
                 [way("json", "json:/signature/"), way("form", "form:")]
                     .into_iter()
@@ -126,14 +141,14 @@ impl Reader {
             _ => {
                 let scheme = self.scheme(&name, written);
                 scheme
-                    .map(|scheme| Named { name: None, counts: true, scheme })
+                    .map(|scheme| NamedScheme { name: None, counts: true, scheme })
                     .into_iter()
                     .collect()
             }
         }
     }
 
-    fn scheme(&mut self, name: &str, written: &mut Written) -> Option<Scheme> {
+    fn scheme(&mut self, name: &str, written: &mut SignatureTable) -> Option<Scheme> {
         match name {
             "hmac" => {
                 let hash = written.hash.take();
@@ -160,29 +175,31 @@ impl Reader {
                     (text == "prefixed").then_some(true)
                 });
                 let prefixed = prefixed.unwrap_or(false);
-                Some(Scheme::StandardWebhooks { tolerance, prefixed })
+                Some(Scheme::BuiltIn(BuiltIn::StandardWebhooks { tolerance, prefixed }))
             }
-            "paypal" => Some(Scheme::PayPal { tolerance: self.tolerance(written) }),
+            "paypal" => {
+                Some(Scheme::BuiltIn(BuiltIn::PayPal { tolerance: self.tolerance(written) }))
+            }
             "plaid" => {
                 let url =
                     self.word("url", written.url.take(), plaid::URL_EXPECTED, plaid::read_url);
                 let url = url.unwrap_or_else(|| plaid::PRODUCTION.to_owned());
-                Some(Scheme::Plaid { url, tolerance: self.tolerance(written) })
+                Some(Scheme::BuiltIn(BuiltIn::Plaid { url, tolerance: self.tolerance(written) }))
             }
-            "sns" => Some(Scheme::Sns { tolerance: self.tolerance(written) }),
-            "twilio" => Some(Scheme::Twilio),
-            "adyen-items" => Some(Scheme::AdyenItems),
-            "braintree" => Some(Scheme::Braintree),
+            "sns" => Some(Scheme::BuiltIn(BuiltIn::Sns { tolerance: self.tolerance(written) })),
+            "twilio" => Some(Scheme::BuiltIn(BuiltIn::Twilio)),
+            "adyen-items" => Some(Scheme::BuiltIn(BuiltIn::AdyenItems)),
+            "braintree" => Some(Scheme::BuiltIn(BuiltIn::Braintree)),
             _ => {
                 self.wrong("scheme", SCHEMES, quoted(name));
-                // Whatever else stands there may be right for what was meant.
-                *written = Written::default();
+                // The rest of the table may be right for the scheme that was meant.
+                *written = SignatureTable::default();
                 None
             }
         }
     }
 
-    fn detached(&mut self, written: &mut Written, method: Method) -> Option<Scheme> {
+    fn detached(&mut self, written: &mut SignatureTable, method: Method) -> Option<Scheme> {
         let at = self.signature_at(written);
         let prefix = written.prefix.take();
         let prefix = self.word("prefix", prefix, Prefix::EXPECTED, Prefix::read);
@@ -196,7 +213,7 @@ impl Reader {
             .word("body", written.body.take(), "`json`", |text| (text == "json").then_some(true));
         let timestamp = written.timestamp.take();
         let timestamp =
-            self.word("timestamp", timestamp, TimestampSource::EXPECTED, TimestampSource::read);
+            self.word("timestamp", timestamp, TimestampSelector::EXPECTED, TimestampSelector::read);
         let format = written.timestamp_format.take();
         let format =
             self.word("timestamp_format", format, TimestampFormat::EXPECTED, TimestampFormat::read);
@@ -223,8 +240,10 @@ impl Reader {
         Some(Scheme::Detached(detached))
     }
 
-    /// What contradicts itself.
+    /// Notes settings that contradict each other.
     fn check_detached(&mut self, detached: &Detached, body_known_unsigned: bool) {
+        // Without the body in it, a signature says nothing of the event. An operator has to say
+        // that this is known.
         let covers_body = detached.signs(&Part::Body);
         if !covers_body && !body_known_unsigned {
             let expected = "a list with `body`, or `covers_body = false` beside it";
@@ -236,22 +255,26 @@ impl Reader {
         let no_timestamp = detached.timestamp.is_none();
         let stamped = detached.signed.iter().any(|item| item.parts().contains(&Part::Timestamp));
         if no_timestamp && stamped {
-            self.wrong("timestamp", TimestampSource::EXPECTED, "nothing".to_owned());
+            self.wrong("timestamp", TimestampSelector::EXPECTED, "nothing".to_owned());
         }
         if no_timestamp && detached.tolerance.is_some() {
             self.wrong("tolerance", "a `timestamp` beside it", "none".to_owned());
         }
-        let entry = matches!(detached.timestamp, Some(TimestampSource::Entry(_)));
+        // An entry is one of several, so something has to separate them.
+        let entry = matches!(detached.timestamp, Some(TimestampSelector::Entry(_)));
         if entry && detached.separators.is_empty() {
             self.wrong("separator", "a character between the entries", "nothing".to_owned());
         }
+        // Anybody could write a new time into a captured request where the time is not signed.
         let signed = match &detached.timestamp {
             None => true,
-            Some(TimestampSource::Entry(_)) => false,
-            Some(TimestampSource::Value(source @ (Source::Member(_) | Source::Field(_)))) => {
-                covers_body || detached.signs(&Part::Value(source.clone()))
+            Some(TimestampSelector::Entry(_)) => false,
+            Some(TimestampSelector::Value(
+                selector @ (Selector::Member(_) | Selector::Field(_)),
+            )) => covers_body || detached.signs(&Part::Value(selector.clone())),
+            Some(TimestampSelector::Value(selector)) => {
+                detached.signs(&Part::Value(selector.clone()))
             }
-            Some(TimestampSource::Value(source)) => detached.signs(&Part::Value(source.clone())),
         };
         if !signed && !detached.signs(&Part::Timestamp) {
             let expected = "a list with `timestamp`: one that is not signed says nothing";
@@ -261,7 +284,8 @@ impl Reader {
 
     fn items(&mut self, written: Vec<OneOrMany>) -> Vec<Item> {
         let mut part = |text: String| {
-            // One that cannot be read has been reported.
+            // A part that cannot be read has been noted as a mistake, so what stands for it is
+            // never used.
             self.word("signed", Some(text), Part::EXPECTED, Part::read).unwrap_or(Part::Body)
         };
         let mut item = |written: OneOrMany| match written {
@@ -271,11 +295,11 @@ impl Reader {
         written.into_iter().map(&mut item).collect()
     }
 
-    fn signature_at(&mut self, written: &mut Written) -> Option<SignatureAt> {
+    fn signature_at(&mut self, written: &mut SignatureTable) -> Option<SignatureAt> {
         match (written.at.take(), &written.header) {
             (Some(text), None) => {
-                let source = self.word("at", Some(text), Source::EXPECTED, Source::read);
-                source.map(SignatureAt::Value)
+                let selector = self.word("at", Some(text), Selector::EXPECTED, Selector::read);
+                selector.map(SignatureAt::Value)
             }
             (Some(_), Some(_)) => {
                 written.header = None;
@@ -286,7 +310,7 @@ impl Reader {
         }
     }
 
-    fn headers(&mut self, written: &mut Written) -> Option<Vec<HeaderName>> {
+    fn headers(&mut self, written: &mut SignatureTable) -> Option<Vec<HeaderName>> {
         let expected = "the name of a header";
         let names = written.header.take().map(OneOrMany::into_all).unwrap_or_default();
         if names.is_empty() {
@@ -298,22 +322,22 @@ impl Reader {
         names.into_iter().map(&mut read).collect()
     }
 
-    fn carries(&mut self, written: &mut Written) -> Vec<(String, Vec<Source>)> {
-        let mut read = |(name, sources): (String, OneOrMany)| {
-            let read = |text| self.word("carries", Some(text), Source::EXPECTED, Source::read);
-            (name, sources.into_all().into_iter().filter_map(read).collect())
+    fn carries(&mut self, written: &mut SignatureTable) -> Vec<(String, Vec<Selector>)> {
+        let mut read = |(name, selectors): (String, OneOrMany)| {
+            let read = |text| self.word("carries", Some(text), Selector::EXPECTED, Selector::read);
+            (name, selectors.into_all().into_iter().filter_map(read).collect())
         };
         written.carries.take().unwrap_or_default().into_iter().map(&mut read).collect()
     }
 
-    fn document(&mut self, written: &mut Written) -> Option<String> {
+    fn document(&mut self, written: &mut SignatureTable) -> Option<String> {
         let text = written.document.take().filter(|text| text != "body");
         self.word("document", text, "`body` or `form:FIELD`", |text| {
             text.strip_prefix("form:").filter(|name| !name.is_empty()).map(str::to_owned)
         })
     }
 
-    fn encoding(&mut self, written: &mut Written) -> Option<Encoding> {
+    fn encoding(&mut self, written: &mut SignatureTable) -> Option<Encoding> {
         self.word("encoding", written.encoding.take(), Encoding::EXPECTED, Encoding::read)
     }
 
@@ -325,7 +349,7 @@ impl Reader {
         text.as_bytes().to_vec()
     }
 
-    fn tolerance(&mut self, written: &mut Written) -> Option<Duration> {
+    fn tolerance(&mut self, written: &mut SignatureTable) -> Option<Duration> {
         let expected = "a duration such as `30s`, `5m` or `2d`";
         self.word("tolerance", written.tolerance.take(), expected, clock::parse_duration)
     }
@@ -340,35 +364,16 @@ impl Reader {
         let text = text?;
         let value = read(&text);
         if value.is_none() {
-            // People paste a secret where the word `secret` stands.
+            // People paste the secret itself behind `secret`. It must not be repeated in a message.
             let found = if key == "secret" { "another text".to_owned() } else { quoted(&text) };
             self.wrong(key, expected, found);
         }
         value
     }
 
-    /// What was not taken has no meaning for the scheme.
-    fn refuse_rest(&mut self, written: &Written) {
-        let left = [
-            ("accept", written.accept.is_some()),
-            ("header", written.header.is_some()),
-            ("at", written.at.is_some()),
-            ("prefix", written.prefix.is_some()),
-            ("separator", written.separator.is_some()),
-            ("repeated", written.repeated.is_some()),
-            ("encoding", written.encoding.is_some()),
-            ("hash", written.hash.is_some()),
-            ("signed", written.signed.is_some()),
-            ("covers_body", written.covers_body.is_some()),
-            ("body", written.body.is_some()),
-            ("document", written.document.is_some()),
-            ("timestamp", written.timestamp.is_some()),
-            ("timestamp_format", written.timestamp_format.is_some()),
-            ("tolerance", written.tolerance.is_some()),
-            ("url", written.url.is_some()),
-            ("secret", written.secret.is_some()),
-        ];
-        for (key, _) in left.into_iter().filter(|(_, is_left)| *is_left) {
+    /// Notes what was not taken from the table: it has no meaning for the scheme.
+    fn refuse_rest(&mut self, written: &SignatureTable) {
+        for key in written.remaining_keys() {
             self.wrong(key, "nothing: this scheme has no such setting", "one".to_owned());
         }
     }
