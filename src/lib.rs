@@ -27,9 +27,7 @@
 //!                        +------ forgotten <-----------------+
 //! ```
 //!
-//! # Words
-//!
-//! Each word means one thing, in types, settings, messages, metrics and documents.
+//! # Words, each with one meaning
 //!
 //! | word | meaning |
 //! | --- | --- |
@@ -49,8 +47,7 @@
 //! | claim | taking an operation atomically; its random claim id is what later writes name |
 //! | grant | the store's answer to the one request whose claim succeeds |
 //! | lease, heartbeat | the time-limited right to finish an attempt; what renews it |
-//! | waiter | a copy that waits for the attempt in flight |
-//! | settle | to write how an attempt ended |
+//! | waiter, settle | a copy that waits for the attempt in flight; to write how an attempt ended |
 //! | outcome | how an attempt ended: `succeeded`, `failed` or `uncertain` |
 //! | hold | to keep an uncertain operation from being sent again |
 //! | look-up | asking the upstream whether an operation was done |
