@@ -1,6 +1,6 @@
 //! The command line: one file or folder for each command.
 //!
-//! A command returns an [`Exit`], the text to print and the exit status, so that tests need no
+//! A command returns an `Exit`, the text to print and the exit status, so that tests need no
 //! process. Only `output.rs` prints.
 
 mod check;

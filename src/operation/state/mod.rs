@@ -30,7 +30,7 @@
 //! * conclude: [`Conclusion`] reports what a look-up found (`conclude.rs`);
 //! * withdraw: [`Withdrawal`] ends a claim whose reply was lost (`withdraw.rs`);
 //! * resolve, forget: [`Resolution`] and [`Forgetting`] are decisions of an operator (`decide.rs`);
-//! * time: [`lapse`] does what time alone does, before every other rule and, as [`Expiry`], in a
+//! * time: [`lapse()`] does what time alone does, before every other rule and, as [`Expiry`], in a
 //!   sweep (`lapse.rs`).
 
 mod claim;
