@@ -19,9 +19,9 @@ pub(super) struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Makes the attempt at the route's receiver, or at those of its steps. If the sender has
-    /// waited for `answer_within`, it is told that the attempt is in flight, and the attempt goes
-    /// on.
+    /// Makes the attempt at the route's receiver, or at the receivers of its steps. When
+    /// `answer_within` is over, the sender is told that the attempt is in flight, and the attempt
+    /// goes on.
     pub(super) async fn run(self) {
         let Context { executor, handler, reply } = self.context;
         let _counted = executor.metrics.in_flight_guard();
@@ -42,7 +42,7 @@ impl Attempt<'_> {
                 }
             }
         };
-        // On a tie the end of the attempt answers, not the reminder.
+        // If both are ready, the end of the attempt comes first, and the sender gets its answer.
         tokio::select! {
             biased;
             () = work => {}
@@ -67,7 +67,8 @@ impl Attempt<'_> {
         let lease = claim.lease();
         let bounds = Bounds::of_attempt(context.executor, receiver, &lease, claim.asked_at);
         let sent = exchange(context, receiver, request, &bounds).await;
-        // The request is sent: its memory is free for other bodies while the outcome is recorded.
+        // The request is sent, so its memory is free for other bodies while the outcome is
+        // recorded.
         drop(memory);
         let rules = AnswerRules::of(receiver, &context.handler.policy);
         let recording = Recording { context, claim };

@@ -1,4 +1,5 @@
-//! A claim that the store has granted. It must be recorded, and dropping it before is an alarm.
+//! A claim that the store has granted. Its outcome must be recorded. A claim that is dropped before
+//! that logs an error.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +16,7 @@ use crate::operation::state::{
 use crate::operation::{OperationRequest, Plan};
 use crate::store::{self, StoreExt as _};
 
-/// The right, and the duty, to finish an operation. If it is dropped before every outcome was
+/// The right, and the duty, to finish an operation. If the claim is dropped before every outcome is
 /// recorded, an error is logged.
 #[derive(Debug)]
 #[must_use = "an unfinished claim leaves its operation uncertain"]
@@ -33,16 +34,16 @@ pub(super) struct Claim {
     _place: OwnedSemaphorePermit,
 }
 
-/// The answer to the end of a step.
+/// The answer of the store to the report that a step has ended.
 pub(super) struct StepRecorded {
     /// How the event goes on.
     pub(super) advanced: Advanced,
-    /// When the call was sent. The lease of the next step counts from here.
+    /// When the report was sent. The lease of the next step counts from here.
     pub(super) asked_at: Moment,
 }
 
 impl Claim {
-    /// The claim that the store has granted in answer to a call that was sent at `asked_at`.
+    /// Makes the claim from the grant of the store. The call for the grant was sent at `asked_at`.
     pub(super) fn new(
         executor: &Executor,
         request: ClaimRequest,
@@ -67,8 +68,8 @@ impl Claim {
         &self.lease.request.asked
     }
 
-    /// Records the end of the attempt. Tries until the store has answered, and notifies `failed`
-    /// after each failure.
+    /// Records the end of the attempt. The call is repeated until the store has answered. Each
+    /// failure notifies `failed`.
     ///
     /// # Errors
     /// The record cannot be read, and the lease has run out.
@@ -84,8 +85,8 @@ impl Claim {
         settled
     }
 
-    /// Records the end of a step. The same atomic step of the store begins the next one. Tries, and
-    /// fails, like [`Claim::settle`].
+    /// Records the end of a step. The same atomic call of the store begins the next step. The call
+    /// is repeated, and fails, as in [`Claim::settle`].
     pub(super) async fn advance(
         &self,
         plan: &Arc<Plan>,
@@ -105,7 +106,8 @@ impl Claim {
         };
         let advanced = insist(&self.lease, failed, advance).await;
         match advanced {
-            // The outcome of the next step is unrecorded in place of this one's.
+            // The count stays the same: this outcome is recorded, and that of the next step is not
+            // yet.
             Ok(Advanced::Next { .. }) => {}
             Ok(_) | Err(_) => self.note_recorded(),
         }
@@ -131,13 +133,13 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // Only a panic, or the end of the runtime, drops a claim early. The store learns of it when
-        // the lease runs out.
+        // Only a panic, or the end of the runtime, drops a claim early. The store makes the
+        // operation uncertain when the lease runs out.
         if *self.unrecorded.get_mut() > 0 {
             tracing::error!(
                 operation.id = %self.lease.operation(),
                 attempt.number = self.attempt,
-                "an attempt ended without an outcome; its operation will be uncertain when the lease has run out"
+                "an attempt ended without an outcome; its operation becomes uncertain when the lease runs out"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Asks the store for an operation.
+//! Claims an operation in the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::operation::{ClaimId, OperationRequest};
 use crate::store::{self, StoreExt as _};
 use crate::telemetry::chain;
 
-/// How a request asks for its operation.
+/// How a request claims its operation.
 #[derive(Debug)]
 pub(super) struct ClaimOptions {
-    /// The route's place for an attempt. Without one the request only reads the state.
+    /// The route's place for an attempt. A request without a place only reads the state.
     pub(super) place: Option<OwnedSemaphorePermit>,
     /// What the request does if another attempt is in flight.
     pub(super) if_in_flight: IfInFlight,
@@ -51,11 +51,12 @@ pub(super) enum ClaimResult {
 }
 
 impl Context<'_> {
-    /// Claims the operation of a request. If the store grants a look-up, the receiver is asked, and
-    /// the result is that of the claim after what it said.
+    /// Claims the operation of a request. If the store grants a look-up, this asks the receiver and
+    /// reports the finding to the store. The store's answer to that report is then the result.
     ///
     /// # Errors
-    /// The store could not answer. If it may have granted the claim, the claim is being withdrawn.
+    /// The store could not answer. If the store may have granted the claim, the claim is withdrawn
+    /// in the background.
     pub(super) async fn claim(
         self,
         keyed: &KeyedRequest,
@@ -66,7 +67,7 @@ impl Context<'_> {
         let mut claimed = call.send().await?;
         loop {
             match claimed {
-                // Steps are looked up one after the other, so a look-up may follow a look-up.
+                // Steps are looked up one after the other, so one look-up may follow another.
                 Claimed::LookUp(granted) => {
                     claimed = Box::pin(call.look_up(keyed, granted)).await;
                 }
@@ -84,7 +85,7 @@ impl Context<'_> {
         }
     }
 
-    /// The disposition that a copy of this request would have now. Claims nothing.
+    /// The disposition that a copy of this request would have now. This claims nothing.
     pub(super) async fn look(self, asked: &Arc<OperationRequest>) -> Disposition {
         if let Some(state) = self.executor.recalled(asked, self.handler) {
             return Disposition::of(asked.id, state);
@@ -96,7 +97,7 @@ impl Context<'_> {
         };
         match claimed {
             Ok(Claimed::NotGranted(state)) => Disposition::of(asked.id, state),
-            // A call without a place is granted nothing.
+            // The store grants nothing to a call without a place.
             Ok(Claimed::Granted(_) | Claimed::LookUp(_)) => {
                 Disposition::of(asked.id, OperationState::Free)
             }
@@ -146,15 +147,16 @@ impl<'a> ClaimCall<'a> {
         self.asked_at = executor.clock.moment();
         let claimed = executor.store.apply(self.request.clone()).await;
         claimed.inspect_err(|error| {
-            // Without a reply nothing is sent, but the store may have granted the claim. Then the
-            // operation would be in flight until the lease ran out, and held after that.
+            // Nothing is sent without a reply, but the store may have granted the claim. Without a
+            // withdrawal the operation would be in flight until the lease runs out, and held after
+            // that.
             if error.may_have_applied() && self.request.may_grant {
                 self.withdraw();
             }
         })
     }
 
-    /// Asks the receiver, and reports to the store what it found.
+    /// Asks the receiver, and reports the finding to the store.
     async fn look_up(&mut self, keyed: &KeyedRequest, granted: LookUpGrant) -> Claimed {
         let LookUpGrant { attempt, step } = granted;
         let executor = self.context.executor;
@@ -169,8 +171,9 @@ impl<'a> ClaimCall<'a> {
                 error = %chain(&error),
                 "what a look-up has found could not be recorded"
             );
-            // Whether or not the report took effect, other copies must not wait for the end of this
-            // look-up, and the report may have been granted an attempt.
+            // The report may have been granted an attempt, which nobody makes. If the report had no
+            // effect, other copies would wait for the end of this look-up. The withdrawal ends
+            // both.
             self.withdraw();
             OperationState::Uncertain { attempt, ends_in: Duration::ZERO }.into()
         })

@@ -19,7 +19,7 @@ use crate::upstream::{OutcomeRule, ResponseBody, stored_headers};
 pub(super) struct AnswerRules<'a> {
     /// Which statuses mean which outcome.
     outcome: &'a OutcomeRule,
-    /// Where the answer says what the receiver calls the operation.
+    /// Where the answer has the receiver's reference for the operation.
     reference: Option<&'a Reference>,
     /// Headers that a replay does not carry.
     drop_headers: &'a [HeaderName],
@@ -27,9 +27,9 @@ pub(super) struct AnswerRules<'a> {
 
 /// The end of an attempt.
 pub(super) struct AttemptEnd {
-    /// For the record.
+    /// The ending, for the record.
     pub(super) ending: Ending,
-    /// For the sender.
+    /// The upstream's answer or the lack of one, for the sender.
     pub(super) forwarded: Forwarded,
 }
 
@@ -54,8 +54,8 @@ impl<'a> AnswerRules<'a> {
         self.outcome.classify(status)
     }
 
-    /// The end of an attempt whose answer is short enough to be kept, or did not come. `left` is
-    /// what is left of the attempt's time.
+    /// The end of an attempt whose answer is short enough to be kept, or whose answer did not come.
+    /// `left` is the rest of the attempt's time.
     pub(super) fn classify(&self, end: ExchangeEnd, left: Duration) -> AttemptEnd {
         match end {
             ExchangeEnd::Answered { status, headers, body, memory } => {

@@ -18,7 +18,8 @@ pub enum Disposition {
         operation: OperationId,
         /// The attempt's number.
         attempt: u32,
-        /// On a route with steps, the step that was not done.
+        /// The first step that was not done; none if all steps were done, and on a route without
+        /// steps.
         step: Option<Arc<str>>,
         /// The upstream's answer, or why there is none.
         end: Forwarded,
@@ -40,8 +41,7 @@ pub enum Disposition {
         attempt: Option<u32>,
         /// How long the sender should wait before it comes back.
         retry_after: Duration,
-        /// Whether it is this request's own attempt, for which the sender has waited as long as
-        /// `answer_within` says.
+        /// Whether the attempt is this request's own, and its sender does not wait any longer.
         own: bool,
     },
     /// Nobody knows whether the operation was done.
@@ -50,7 +50,7 @@ pub enum Disposition {
         operation: OperationId,
         /// The number of the latest attempt, if that is known.
         attempt: Option<u32>,
-        /// How long from now the upstream may be working on it.
+        /// How long from now the upstream may still be working on the operation.
         ends_in: Duration,
     },
     /// The request's key stands for a request with another fingerprint.
@@ -64,11 +64,11 @@ pub enum Disposition {
     Passed(Forwarded),
     /// As many attempts are in flight as the route allows.
     Overloaded,
-    /// The store could not answer, and without a claim nothing is forwarded.
+    /// The store could not answer. Nothing is forwarded without a claim.
     StoreUnavailable,
 }
 
-/// What the upstream answered to a forwarded request, or why there is no answer.
+/// The upstream's answer to a forwarded request, or the reason why there is none.
 #[derive(Debug)]
 pub enum Forwarded {
     /// The upstream answered.
@@ -97,8 +97,8 @@ pub enum Forwarded {
 }
 
 impl Disposition {
-    /// The disposition of the same request on a route that only observes: the sender learns nothing
-    /// of operations.
+    /// The disposition of the same request on a route that only observes. There the sender learns
+    /// nothing of operations.
     pub(super) fn passed(self) -> Self {
         match self {
             Self::Executed { end, .. } => Self::Passed(end),
@@ -126,8 +126,8 @@ impl Disposition {
                 Self::Uncertain { operation, attempt: Some(attempt), ends_in }
             }
             OperationState::Mismatched { attempt } => Self::Mismatched { operation, attempt },
-            // The operation is free, but this claim has been settled or withdrawn before, or only
-            // looked. Its sender may come back and claim anew.
+            // The operation is free, but this claim makes no attempt: it was settled or withdrawn
+            // before, or it only read the state. Its sender may come back and claim anew.
             OperationState::Free => {
                 let attempt = None;
                 let retry_after = Duration::ZERO;
@@ -136,7 +136,8 @@ impl Disposition {
         }
     }
 
-    /// The disposition after an attempt at the route's receiver, or at those of all its steps.
+    /// The disposition after an attempt. It names no step, because the route has no steps or all of
+    /// them were done.
     pub(super) const fn executed(operation: OperationId, attempt: u32, end: Forwarded) -> Self {
         Self::Executed { operation, attempt, step: None, end }
     }

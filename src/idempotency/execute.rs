@@ -16,12 +16,12 @@ use crate::store;
 use crate::telemetry::chain;
 
 impl Executor {
-    /// Does the operation of a request once, and gives the request's disposition. Ask
-    /// [`Executor::recall`] first: this always claims.
+    /// Does the operation of a request once, and gives the request's disposition. This always
+    /// claims, so call [`Executor::recall`] first.
     ///
     /// # Cancel safety
-    /// The work goes on if the future is dropped: the sender has hung up, and the operation must be
-    /// recorded all the same.
+    /// The work goes on if the future is dropped. The outcome is recorded even if the sender has
+    /// hung up.
     pub async fn execute(
         self: &Arc<Self>,
         keyed: KeyedRequest,
@@ -35,7 +35,7 @@ impl Executor {
             let context = Context { executor: &executor, handler: &handler, reply: &reply };
             context.execute(keyed).await;
         });
-        // If the task has panicked, its reply was dropped without an answer.
+        // A task that panics drops its reply without an answer.
         answer.await.unwrap_or(Disposition::lost(operation))
     }
 }
@@ -53,8 +53,8 @@ impl Context<'_> {
             claimed = Box::pin(wait.run(attempt)).await;
         }
         match claimed {
-            // The futures that most copies never run are in boxes. Otherwise the task of every copy
-            // would be as large as they are.
+            // Most copies never run these futures. They are in boxes, because otherwise the task of
+            // every copy would have room for them.
             Ok(ClaimResult::Granted(claim)) => {
                 Box::pin(Attempt { context: self, claim, keyed }.run()).await;
             }
@@ -66,13 +66,14 @@ impl Context<'_> {
         }
     }
 
-    /// Refuses a request that the store could not claim, or forwards it unprotected if the route
-    /// wants that.
+    /// Refuses a request whose claim the store could not answer. The request is forwarded
+    /// unprotected instead under [`WhenStoreFails::Forward`].
     async fn without_claim(self, error: &store::Error, keyed: KeyedRequest) {
         let Self { executor, handler, reply } = self;
         let id = keyed.asked.id;
-        // If the store has met an attempt, or a record that it cannot read, the operation may have
-        // been done. Then the request is refused even on a route that forwards without a store.
+        // The operation may have been done if the store has met an attempt at it or an unreadable
+        // record, or if the store came back empty. Such a request is refused even on a route that
+        // forwards without a store.
         let may_pass = error.leaves_state_unknown();
         let error = chain(error);
         match handler.policy.when_store_fails {

@@ -1,4 +1,4 @@
-//! What all requests share: the store, and the work under way.
+//! The executor, which holds the store and the work under way for all requests.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub struct Executor {
     pub(super) stop: CancellationToken,
 }
 
-/// What the work on one request needs in every file of this module.
+/// The values that the work on one request needs in every file of this module.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) executor: &'a Executor,
@@ -68,8 +68,9 @@ impl Executor {
         })
     }
 
-    /// The disposition of a copy whose success is in memory. Such a copy needs neither a task nor a
-    /// request for the upstream, so callers ask this before they make a [`KeyedRequest`].
+    /// The disposition of a copy, if the success of its operation is in memory. Such a copy needs
+    /// neither a task nor a request for the upstream, so callers call this before they make a
+    /// [`KeyedRequest`].
     ///
     /// [`KeyedRequest`]: super::KeyedRequest
     pub fn recall(&self, asked: &OperationRequest, handler: &RouteHandler) -> Option<Disposition> {
@@ -84,25 +85,25 @@ impl Executor {
     ) -> Option<OperationState> {
         match handler.policy.remember {
             Remember::Retention => self.store.recall(asked),
-            // A later request is a new event, so it must claim.
+            // Every later request is a new event, so it must claim.
             Remember::InFlight => None,
         }
     }
 
-    /// The disposition of a request for which its route has no place (`in_flight_max`).
+    /// The disposition of a request whose route has no free place (`in_flight_max`).
     pub(super) fn overloaded(&self) -> Disposition {
         self.metrics.limit_reached(Limit::InFlight);
         Disposition::Overloaded
     }
 
-    /// Waits until all work has ended. The caller must have stopped taking requests.
+    /// Waits until all work has ended. The caller must take no more requests.
     pub async fn finish(&self) {
         self.running.close();
         self.running.wait().await;
     }
 
-    /// Ends the attempts that are in flight. Those that may have reached their upstream are
-    /// recorded as uncertain; [`Executor::finish`] waits for that.
+    /// Ends the attempts that are in flight. Attempts that may have reached their upstream are
+    /// recorded as uncertain. [`Executor::finish`] waits until they are recorded.
     pub fn abort(&self) {
         self.stop.cancel();
     }

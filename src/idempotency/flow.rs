@@ -9,8 +9,8 @@ use tokio::time::{Instant, timeout};
 use crate::budget::{Budget, Reserved};
 use crate::upstream::{AnswerStream, BodyError, Chunk};
 
-/// A body on its way to the sender. It is read to its end even if the sender hangs up, because the
-/// end decides the outcome.
+/// A body on its way to the sender. The body is read to its end even if the sender hangs up,
+/// because the end may decide the outcome.
 pub(super) struct Flow {
     /// The bytes that were read before the body turned out to be too long, and their memory.
     pub(super) begun: Option<(Bytes, Reserved)>,
@@ -20,7 +20,7 @@ pub(super) struct Flow {
     pub(super) pieces: Option<mpsc::Sender<Chunk>>,
     /// The memory for bodies.
     pub(super) budget: Budget,
-    /// How much longer, in all, the sender may keep the upstream waiting.
+    /// The total time for which the sender may still keep the upstream waiting.
     pub(super) patience: Duration,
 }
 

@@ -21,16 +21,16 @@ use crate::upstream::{
 const OPERATION: HeaderName = HeaderName::from_static("onceward-operation");
 const ATTEMPT: HeaderName = HeaderName::from_static("onceward-attempt");
 
-/// What one attempt got from the upstream.
+/// The result of one exchange with the upstream.
 #[derive(Debug)]
 pub(super) enum Exchange {
     /// The exchange has ended.
     Ended(ExchangeEnd),
-    /// The answer is longer than what is kept, and its rest is still to come.
+    /// The answer is too long to keep, and the rest of it is still to come.
     TooLong(TooLong),
 }
 
-/// The beginning of an answer that is longer than what is kept, and the way to its rest.
+/// The beginning of an answer that is too long to keep, and the stream of the rest.
 #[derive(Debug)]
 pub(super) struct TooLong {
     pub(super) status: StatusCode,
@@ -57,14 +57,14 @@ impl From<ExchangeEnd> for Exchange {
     }
 }
 
-/// What bounds an exchange in time.
+/// The bounds of an exchange in time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds<'a> {
-    /// The end of the attempt.
+    /// When the attempt ends at the latest.
     pub(super) ends: Instant,
     /// The lease of the attempt, if it has one.
     pub(super) lease: Option<&'a Lease>,
-    /// The end of the process.
+    /// Cancelled when the attempts in flight must end.
     pub(super) stop: &'a CancellationToken,
 }
 
@@ -95,15 +95,16 @@ impl<'a> Bounds<'a> {
         {
             return Err(Reason::LeaseLost);
         }
-        // The request would be cut off in the middle, and the operation would be uncertain.
+        // A request that begins now would be cut off in the middle, and its operation would be
+        // uncertain.
         if self.stop.is_cancelled() {
             return Err(Reason::ShutDown);
         }
         Ok(())
     }
 
-    /// Waits for `work` within the bounds. Beyond them the work is dropped, which closes its
-    /// connection, so that the upstream can see that nobody waits.
+    /// Waits for `work` within the bounds. Work that exceeds the bounds is dropped. This closes its
+    /// connection, so the upstream can see that nobody waits.
     pub(super) async fn hold<T>(&self, work: impl Future<Output = T>) -> Result<T, Reason> {
         tokio::select! {
             biased;
@@ -113,7 +114,7 @@ impl<'a> Bounds<'a> {
     }
 }
 
-/// Forwards a request and reads the answer, as much of it as the route keeps.
+/// Forwards a request, and reads as much of the answer as the route keeps.
 pub(super) async fn exchange(
     context: Context<'_>,
     receiver: &Receiver,
@@ -161,7 +162,8 @@ pub(super) async fn exchange(
     }
 }
 
-/// Sends a request on one connection after another, until one has taken a byte of it.
+/// Sends a request on one connection after another, until a connection has taken a byte of the
+/// request.
 pub(super) async fn send(
     upstream: &Upstream,
     mut request: Request,
@@ -193,7 +195,7 @@ pub(super) async fn send(
     }
 }
 
-/// Tells the upstream in headers which attempt of which operation it gets.
+/// Adds the headers that tell the upstream the operation id and the number of the attempt.
 pub(super) fn name_attempt(headers: &mut HeaderMap, operation: OperationId, attempt: u32) {
     if let Ok(id) = HeaderValue::from_str(&operation.to_string()) {
         headers.insert(OPERATION, id);

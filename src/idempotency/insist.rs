@@ -1,4 +1,5 @@
-//! Records an outcome although the store fails: tries again, and answers the sender in time.
+//! Records an outcome even if the store fails: the call is repeated, and the sender is answered in
+//! time.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -10,12 +11,12 @@ use super::lease::Lease;
 use crate::store;
 use crate::telemetry::chain;
 
-/// The pause after the first failure. It doubles with each further one.
+/// The pause after the first failure. It doubles with each further failure.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 /// The longest pause.
 const PAUSE_LAST: Duration = Duration::from_secs(5);
 
-/// Calls until the store has answered, and notifies `failed` after each failure.
+/// Repeats a call until the store has answered. Each failure notifies `failed`.
 ///
 /// # Errors
 /// The record cannot be read, and the lease has run out.
@@ -31,7 +32,8 @@ pub(super) async fn insist<T, F: Future<Output = Result<T, store::Error>>>(
             Err(error) => error,
         };
         failed.notify_one();
-        // Such a record does not become readable by itself, and the claim has a place of its route.
+        // An unreadable record does not become readable by itself, and the claim has a place of its
+        // route for as long as this goes on.
         if matches!(error, store::Error::Unreadable(..)) && lease.left().is_zero() {
             return Err(error);
         }
@@ -46,7 +48,7 @@ pub(super) async fn insist<T, F: Future<Output = Result<T, store::Error>>>(
 }
 
 /// Waits until an outcome is recorded. If the lease ends first and the store has failed, calls
-/// `give_up` once, so that the sender gets its answer, and goes on recording.
+/// `give_up` once, so that the sender gets its answer. Recording goes on after that.
 pub(super) async fn record_or_give_up<T>(
     lease: &Lease,
     failed: &Notify,
@@ -56,7 +58,7 @@ pub(super) async fn record_or_give_up<T>(
     let mut recording = pin!(recording);
     let out_of_time = async {
         lease.give_up_at_its_end().await;
-        // A call that is still under way may yet be answered: the sender waits for it.
+        // The store may still answer a call under way, so the sender waits until a call has failed.
         failed.notified().await;
     };
     tokio::select! {

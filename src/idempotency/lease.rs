@@ -17,12 +17,13 @@ use crate::telemetry::chain;
 
 /// The lease of a claim, as its holder knows it.
 ///
-/// It is counted from the time at which the call was sent that gave it. The store counts from when
-/// the call arrived, so the holder stops before the store lets another process have the operation.
+/// The holder counts the lease from the time at which it sent the call. The store counts from the
+/// time at which the call arrived. So the lease ends for the holder before the store lets another
+/// process have the operation.
 #[derive(Debug)]
 pub(super) struct Lease {
     pub(super) store: Arc<dyn Store>,
-    /// A clock that runs while the machine is suspended: the lease ends then too.
+    /// A clock that also runs while the machine is suspended, because the lease does not stop then.
     pub(super) clock: Clock,
     /// The request to which the lease was granted.
     pub(super) request: ClaimRequest,
@@ -31,7 +32,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// The lease that was granted to a request in answer to a call that was sent at `asked_at`.
+    /// The lease that was granted to a request. The call for it was sent at `asked_at`.
     pub(super) fn new(
         store: Arc<dyn Store>,
         clock: Clock,
@@ -42,15 +43,16 @@ impl Lease {
         Self { store, clock, request, until, given_up: AtomicBool::new(false) }
     }
 
-    /// Renews the lease after each third of it, for as long as this future is polled. If the store
-    /// cannot be reached, tries again until the lease ends or is given up. Never ends.
+    /// Renews the lease each time a third of it has passed, for as long as this future is polled.
+    /// If the store fails, the call is repeated until the lease ends or is given up. The future
+    /// never ends.
     pub(super) async fn heartbeat(&self) -> Infallible {
         let third = self.request.durations.lease / 3;
         let mut pause = third;
         loop {
             sleep(pause).await;
-            // A process that wakes up from a pause after its lease has lost it: the store has made
-            // the operation uncertain, or has granted it anew.
+            // A process that wakes up after the end of its lease has lost the lease: the store has
+            // made the operation uncertain, or has granted it anew.
             if self.left().is_zero() || self.given_up.load(Ordering::Relaxed) {
                 break;
             }
@@ -71,7 +73,7 @@ impl Lease {
         pending().await
     }
 
-    /// Starts the lease anew: the store has granted it in answer to a call that was sent at
+    /// Starts the lease anew, because the store has granted it again. The call for it was sent at
     /// `asked_at`.
     pub(super) fn starts_anew(&self, asked_at: Moment) {
         *self.until.lock() = asked_at.plus(self.request.durations.lease);
@@ -85,8 +87,8 @@ impl Lease {
         self.left() >= room || matches!(self.renew().await, Ok(Renewed::Renewed))
     }
 
-    /// Waits until the end that the lease has now, even if it is renewed meanwhile, and stops the
-    /// heartbeat then. Copies of an outcome that cannot be recorded must not wait without end.
+    /// Waits until the current end of the lease, even if the lease is renewed meanwhile. Then stops
+    /// the heartbeat, because copies must not wait forever for an outcome that cannot be recorded.
     pub(super) async fn give_up_at_its_end(&self) {
         let until = *self.until.lock();
         // The timer stops while the machine is suspended, so the clock is read again.
@@ -112,7 +114,7 @@ impl Lease {
         Ok(renewed)
     }
 
-    /// The operation that is leased.
+    /// The operation of the lease.
     pub(super) fn operation(&self) -> OperationId {
         self.request.asked.id
     }

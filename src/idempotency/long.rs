@@ -12,8 +12,9 @@ use crate::operation::state::Ending;
 use crate::operation::{AnswerBody, Outcome};
 use crate::upstream::ResponseBody;
 
-/// How long, in all, a sender may keep an answer waiting whose end decides the outcome. A sender
-/// that reads slowly must not keep a failure from being recorded, so it is given up then.
+/// The total time for which a sender may keep the upstream waiting, if the end of the answer
+/// decides the outcome. A sender that takes longer is given up, because it must not keep a failure
+/// from being recorded.
 const SENDER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// An attempt whose answer is longer than `replay.body_bytes_max`.
@@ -24,9 +25,10 @@ pub(super) struct LongAnswer<'a> {
 }
 
 impl LongAnswer<'_> {
-    /// Streams the answer. A success is recorded before that: the upstream has said that the
-    /// operation was done, whatever becomes of the rest of the body. Any other answer is recorded
-    /// when its body has come to its end, because one that breaks off leaves the outcome unknown.
+    /// Streams the answer. A success is recorded before the answer is streamed: the upstream has
+    /// said that the operation was done, whatever becomes of the rest of the body. Any other answer
+    /// is recorded at the end of its body, because an answer that breaks off leaves the outcome
+    /// unknown.
     pub(super) async fn run(self, answer: TooLong) {
         let TooLong { status, headers, begun, rest, memory } = answer;
         let ending = self.rules.answered(Answer { status, headers: &headers }, AnswerBody::Omitted);
@@ -52,8 +54,9 @@ impl LongAnswer<'_> {
         self.record_at_its_end(ending, flow).await;
     }
 
-    /// Records before the last piece is handed on: a sender that has the whole answer may send a
-    /// copy. If the store cannot record, the sender waits for the last piece until the lease ends.
+    /// Records the outcome before the last piece is handed on, because a sender that has the whole
+    /// answer may send a copy. If the store cannot record the outcome, the sender waits for the
+    /// last piece until the lease ends.
     async fn record_at_its_end(self, ending: Ending, flow: Flow) {
         let Self { recording, bounds, .. } = self;
         let lease = recording.claim.lease();

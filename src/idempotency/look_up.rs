@@ -7,8 +7,8 @@ use super::request::KeyedRequest;
 use crate::operation::{KeyKind, OperationId};
 
 impl Context<'_> {
-    /// Asks the receiver whether the operation, or this step of it, was done. If the sender has
-    /// waited for `answer_within` meanwhile, it is told that the operation is in flight.
+    /// Asks the receiver whether the operation, or this step of it, was done. If `answer_within` is
+    /// over before the receiver has answered, the sender is told that the operation is in flight.
     pub(super) async fn look_up(
         self,
         keyed: &KeyedRequest,
@@ -28,7 +28,7 @@ impl Context<'_> {
             operation.id = %operation,
             finding = result.finding.as_str(),
             reason = result.reason,
-            "the receiver was asked whether it was done"
+            "the receiver was asked whether the operation was done"
         );
         result
     }

@@ -10,8 +10,8 @@ use crate::operation::{OperationId, OperationRequest, Outcome, Reason};
 use crate::store;
 use crate::telemetry::chain;
 
-/// What the log says about the end of an attempt, or of one of its steps. The ending itself goes
-/// into the store before that.
+/// The part of an ending that the log shows, for an attempt or one of its steps. It is a copy,
+/// because the ending itself goes into the store before the log line is written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EndNote {
     pub(super) outcome: Outcome,
@@ -59,8 +59,8 @@ impl EndNote {
 }
 
 impl Executor {
-    /// Notes that an attempt has succeeded after its sender was told to come back, or after it was
-    /// held.
+    /// Notes that an attempt has succeeded after its sender was told to come back, or after its
+    /// operation was held.
     pub(super) fn note_late(asked: &OperationRequest, attempt: u32, took: Duration) {
         tracing::info!(
             operation.id = %asked.id,
@@ -72,7 +72,7 @@ impl Executor {
         );
     }
 
-    /// Notes that an outcome is given up, because the record to which it belongs cannot be read.
+    /// Notes that an outcome is given up, because its record cannot be read.
     pub(super) fn note_unrecorded(
         &self,
         asked: &OperationRequest,
@@ -92,7 +92,7 @@ impl Executor {
 
     pub(super) fn note_record_lost(&self, operation: OperationId, attempt: u32) {
         self.metrics.record_lost.inc();
-        tracing::error!(operation.id = %operation, attempt.number = attempt, "the store had lost the record; it was written anew");
+        tracing::error!(operation.id = %operation, attempt.number = attempt, "the store had lost the record; the outcome is in a new one");
     }
 
     pub(super) fn note_superseded(&self, operation: OperationId, attempt: u32) {
@@ -103,7 +103,7 @@ impl Executor {
 
 impl Context<'_> {
     /// Notes that an attempt has failed after a copy was refused, or after its own sender was told
-    /// to come back. Many senders send an event a few times only.
+    /// to come back. Many senders send an event only a few times, so the event may be lost.
     pub(super) fn note_refused(self, operation: OperationId, attempt: u32, copy_refused: bool) {
         let Self { executor, reply, .. } = self;
         if (copy_refused || reply.told_to_come_back()) && !reply.passes() {
@@ -111,7 +111,7 @@ impl Context<'_> {
             tracing::warn!(
                 operation.id = %operation,
                 attempt.number = attempt,
-                "a copy was refused, then the attempt failed: a sender that does not retry has lost it"
+                "a copy was refused, then the attempt failed: the event is lost if its sender does not retry"
             );
         }
     }

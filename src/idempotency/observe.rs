@@ -40,7 +40,7 @@ impl Context<'_> {
         use telemetry::Disposition as D;
         let Self { executor, handler, reply } = self;
         let options = ClaimOptions::new(handler.place(), IfInFlight::Refused);
-        // The copy is forwarded anyway, so there is nothing to ask the receiver about.
+        // The copy is forwarded anyway, so it needs no look-up.
         let options = ClaimOptions { may_look_up: false, ..options };
         let claimed = match executor.recalled(&keyed.asked, handler) {
             Some(state) => Ok(ClaimResult::NotGranted(state)),
@@ -50,12 +50,16 @@ impl Context<'_> {
             Ok(ClaimResult::Granted(claim)) => {
                 return Box::pin(Attempt { context: self, claim, keyed }.run()).await;
             }
-            // `in_flight_max` protects the upstream, in this mode too.
+            // `in_flight_max` protects the upstream in this mode too.
             Ok(ClaimResult::NoPlace) => return reply.send(executor.overloaded()),
             Ok(ClaimResult::NotGranted(state)) => D::of_copy(&state),
             Err(error) => {
                 let error = chain(&error);
-                tracing::info!(operation.id = %keyed.asked.id, error, "no claim: only observed");
+                tracing::info!(
+                    operation.id = %keyed.asked.id,
+                    error,
+                    "no claim: the request is only observed"
+                );
                 D::Refused
             }
         };

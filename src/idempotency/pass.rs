@@ -1,4 +1,4 @@
-//! Forwards requests that are not deduplicated: they have no key and no record.
+//! Forwards requests that are not deduplicated: they have no claim, and nothing is recorded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::operation::Reason;
 use crate::upstream::{Progress, Request, ResponseBody, SendResult, answer_headers};
 
 impl Executor {
-    /// Forwards a request as it is.
+    /// Forwards a request without a claim.
     ///
     /// # Cancel safety
     /// The work goes on if the future is dropped.
@@ -67,7 +67,7 @@ impl Context<'_> {
                         budget: executor.budget.clone(),
                         patience: Duration::MAX,
                     };
-                    // There is nothing to record, and the sender sees that the body broke off.
+                    // If the body breaks off, the sender sees that. There is nothing to record.
                     let _broke_off = bounds.hold(flow.run()).await;
                     return;
                 }

@@ -1,4 +1,4 @@
-//! The answer that a sender waits for. The first disposition that is sent is its answer.
+//! The answer that a sender waits for. The first disposition that is sent becomes the answer.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -21,7 +21,8 @@ pub(super) struct PendingReply {
 }
 
 impl PendingReply {
-    /// The way back to a sender that waits until `deadline`; none: until there is an answer.
+    /// The way back to a sender that waits until `deadline`. Without a deadline the sender waits
+    /// until there is an answer.
     pub(super) fn new(deadline: Option<Instant>) -> (Self, oneshot::Receiver<Disposition>) {
         let (sender, receiver) = oneshot::channel();
         let sender = Mutex::new(Some(sender));
@@ -29,14 +30,14 @@ impl PendingReply {
         (Self { sender, deadline, told_to_come_back, passing: false }, receiver)
     }
 
-    /// The way back to a sender on a route that only observes. It gets the upstream's answer to its
-    /// own request, as from a plain proxy.
+    /// The way back to a sender on a route that only observes. Such a sender gets the upstream's
+    /// answer to its own request, as from a plain proxy.
     pub(super) fn passing(deadline: Option<Instant>) -> (Self, oneshot::Receiver<Disposition>) {
         let (reply, receiver) = Self::new(deadline);
         (Self { passing: true, ..reply }, receiver)
     }
 
-    /// Whether the route only observes, so that the sender gets the answer to its own request
+    /// Whether the route only observes. The sender then gets the answer to its own request,
     /// whatever is recorded.
     pub(super) const fn passes(&self) -> bool {
         self.passing
@@ -52,8 +53,8 @@ impl PendingReply {
         }
     }
 
-    /// Tells the sender to come back when its deadline has passed, unless it has an answer. Never
-    /// ends.
+    /// Waits for the sender's deadline, and then tells the sender to come back, unless it has an
+    /// answer already. The future never ends.
     pub(super) async fn remind(&self, in_flight: impl FnOnce() -> Disposition) -> Infallible {
         self.overdue().await;
         if let Some(sender) = self.take() {
@@ -65,7 +66,7 @@ impl PendingReply {
         pending().await
     }
 
-    /// Ends when the sender's deadline has passed.
+    /// Waits until the sender's deadline has passed. Without a deadline the future never ends.
     pub(super) async fn overdue(&self) {
         match self.deadline {
             Some(deadline) => sleep_until(deadline).await,

@@ -1,4 +1,4 @@
-//! The settings of a route that say what is done with its operations.
+//! The settings of a route for the treatment of its operations.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use crate::operation::Durations;
 use crate::operation::state::{IfInFlight, IfUncertain, Remember};
 use crate::upstream::OutcomeRule;
 
-/// The settings of a route that say what is done with its operations.
+/// The settings of a route for the treatment of its operations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     /// Lease, attempt timeout, retention and hold.
     pub durations: Durations,
-    /// The longest time that a sender is kept waiting, counted from its request; none: until the
-    /// attempt ends.
+    /// The longest time that a sender is kept waiting, counted from the arrival of its request.
+    /// None: the sender waits until the attempt ends.
     pub answer_within: Option<Duration>,
     /// What happens to a copy of an operation in flight.
     pub if_in_flight: IfInFlight,
-    /// How many copies of one operation may wait in this process; one more is refused.
+    /// How many copies of one operation may wait in this process. Further copies are refused.
     pub waiters_max: usize,
     /// What happens to a copy of an uncertain operation.
     pub if_uncertain: IfUncertain,
-    /// How the receiver is asked about an uncertain operation, if it can be.
+    /// How the receiver is asked about an uncertain operation; none if it cannot be asked.
     pub lookup: Option<LookupSettings>,
-    /// Where an answer says what the receiver calls the operation.
+    /// Where an answer has the receiver's reference for the operation.
     pub reference: Option<Reference>,
     /// The header that carries the key to the receiver, if the route sets one.
     pub forward_key: Option<HeaderName>,
@@ -47,8 +47,8 @@ pub struct Policy {
 /// What happens to a request if the store fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenStoreFails {
-    /// It is refused with 503, so that its sender tries again later.
+    /// The request is refused with 503, so that its sender tries again later.
     Refuse,
-    /// It is forwarded without a claim, so its operation may be done more than once.
+    /// The request is forwarded without a claim, so its operation may be done more than once.
     Forward,
 }

@@ -1,4 +1,4 @@
-//! The receivers of a route: an upstream, and the rules for its answers.
+//! The receivers of a route. A receiver is an upstream together with the rules for its answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,15 +19,15 @@ pub struct StepsPolicy {
     pub steps: Vec<StepPolicy>,
     /// Whether the steps run at the same time, not one after the other.
     pub at_once: bool,
-    /// The name of the step whose answer the sender gets when all were done.
+    /// The name of the step whose answer the sender gets when all steps were done.
     pub answer_from: Arc<str>,
 }
 
 /// The settings of one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepPolicy {
-    /// The name of the step. It is part of the operation id that the receiver gets, so another name
-    /// makes another step.
+    /// The name of the step. The operation id that the receiver gets depends on it, so a new name
+    /// makes a new step.
     pub name: Arc<str>,
     /// The upstream of the step.
     pub upstream: upstream::Settings,
@@ -35,18 +35,19 @@ pub struct StepPolicy {
     pub attempt_timeout: Duration,
     /// What happens to a copy if the step is uncertain.
     pub if_uncertain: IfUncertain,
-    /// How the receiver is asked about an uncertain step, if it can be.
+    /// How the receiver is asked about an uncertain step; none if it cannot be asked.
     pub lookup: Option<LookupSettings>,
     /// Which statuses mean which outcome.
     pub outcome: OutcomeRule,
-    /// Where an answer says what the receiver calls the operation.
+    /// Where an answer has the receiver's reference for the operation.
     pub reference: Option<Reference>,
     /// The header that carries the key to the receiver, if the step sets one.
     pub forward_key: Option<HeaderName>,
 }
 
 impl StepsPolicy {
-    /// The same steps, each of which is sent again as soon as its last attempt must have ended.
+    /// The same steps, with another policy: an uncertain step is sent again as soon as its last
+    /// attempt must have ended.
     #[must_use]
     pub fn retried(mut self) -> Self {
         for step in &mut self.steps {
@@ -63,11 +64,11 @@ pub(super) struct Receiver {
     /// The longest time that an attempt may take, counted from the claim or from the beginning of
     /// the step.
     pub(super) attempt_timeout: Duration,
-    /// How the receiver is asked about an uncertain operation, if it can be.
+    /// How the receiver is asked about an uncertain operation; none if it cannot be asked.
     pub(super) lookup: Option<Lookup>,
     /// Which statuses mean which outcome.
     pub(super) outcome: OutcomeRule,
-    /// Where an answer says what the receiver calls the operation.
+    /// Where an answer has the receiver's reference for the operation.
     pub(super) reference: Option<Reference>,
 }
 
@@ -136,7 +137,7 @@ impl Receivers {
         }
     }
 
-    /// The look-up for an operation, or for this step of it.
+    /// The look-up for an operation, or for one step of it.
     pub(super) fn lookup(&self, step: Option<&str>) -> Option<&Lookup> {
         match (self, step) {
             (Self::One(receiver), _) => receiver.lookup.as_ref(),

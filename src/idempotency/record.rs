@@ -12,16 +12,16 @@ use super::note::{EndNote, note_given_up};
 use crate::operation::Outcome;
 use crate::operation::state::{Ending, Settled};
 
-/// An attempt that has ended, and whose outcome is to be recorded.
+/// An attempt whose outcome is to be recorded.
 pub(super) struct Recording<'a> {
     pub(super) context: Context<'a>,
     pub(super) claim: Claim,
 }
 
 impl Recording<'_> {
-    /// Records an outcome, and then gives the sender its answer, unless `forwarded` is none: then
-    /// it has one already. If the store cannot record the outcome, the sender waits until the end
-    /// that the lease has now, and recording goes on without it.
+    /// Records an outcome, and then gives `forwarded` to the sender. `forwarded` is none if the
+    /// sender has its answer already. If the store cannot record the outcome, the sender gets its
+    /// answer at the current end of the lease, and recording goes on.
     pub(super) async fn run(self, ending: Ending, mut forwarded: Option<Forwarded>) {
         let Self { context: context @ Context { executor, handler, reply }, claim } = self;
         let lease = claim.lease();
@@ -55,8 +55,8 @@ impl Recording<'_> {
         }
         let Some(end) = forwarded else { return };
         reply.send(match settled {
-            // Another attempt, or an operator, decides what copies get. This sender must not get
-            // another answer than they do.
+            // Another attempt, or an operator, has decided which answer copies get. This sender
+            // must get the same one.
             Ok(Settled::Superseded) if !reply.passes() => context.look(&asked).await,
             // The upstream has given this answer, whether or not it is remembered.
             Ok(_) | Err(_) => Disposition::executed(asked.id, attempt, end),

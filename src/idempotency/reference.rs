@@ -1,5 +1,5 @@
-//! What a receiver calls an operation, such as the number of a payment. Operators find it there by
-//! that reference.
+//! References: a receiver's own name for an operation, such as the number of a payment. Operators
+//! find the operation at the receiver by its reference.
 
 use http::{HeaderMap, HeaderName};
 
@@ -8,7 +8,7 @@ use crate::json::{self, Found, Pointer};
 /// The longest reference, in bytes. A longer one is ignored.
 const BYTES_MAX: usize = 255;
 
-/// The place in an answer of what the receiver calls the operation.
+/// The place of the receiver's reference in an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
     /// In a header.
@@ -18,9 +18,9 @@ pub enum Reference {
 }
 
 impl Reference {
-    /// Reads the reference. None if the answer has none, or if it is blank, too long, or not one
-    /// text or number. That is never an error: the outcome does not depend on it. `body` is none if
-    /// the body is not kept.
+    /// Reads the reference. The result is none if the answer has no reference, or if the reference
+    /// is blank, too long, or not a single text or number. A missing reference is never an error,
+    /// because the outcome does not depend on it. `body` is none if the body is not kept.
     pub(super) fn read(&self, headers: &HeaderMap, body: Option<&[u8]>) -> Option<String> {
         let text = match self {
             Self::Header(name) => headers.get(name)?.to_str().ok()?.to_owned(),

@@ -14,7 +14,7 @@ use crate::upstream::Request;
 pub struct KeyedRequest {
     /// The operation that the request asks for.
     pub asked: Arc<OperationRequest>,
-    /// The key as one text, as the receiver knows it; empty if it has several parts.
+    /// The key as one text, as the receiver knows it; empty if the key has several parts.
     pub key: String,
     /// The request for the upstream.
     pub request: Request,
@@ -22,7 +22,7 @@ pub struct KeyedRequest {
     pub steps: Option<Box<dyn StepRequests>>,
     /// When the request arrived. `answer_within` counts from here.
     pub arrived: Instant,
-    /// The reserved memory of its body.
+    /// The memory that is reserved for the body of the request.
     pub memory: Reserved,
 }
 

@@ -21,8 +21,9 @@ pub struct RouteHandler {
 }
 
 impl RouteHandler {
-    /// Makes a handler by `policy`. On a route without steps, requests are forwarded to `upstream`.
-    /// On a route with steps, `upstream` gets only the requests that are not deduplicated.
+    /// Makes a handler that follows `policy`. On a route without steps, requests are forwarded to
+    /// `upstream`. On a route with steps, `upstream` gets only the requests that are not
+    /// deduplicated.
     pub fn new(
         policy: Policy,
         upstream: Upstream,
@@ -53,7 +54,8 @@ impl RouteHandler {
         self.receivers.upstreams().into_iter()
     }
 
-    /// When the sender of a request that has `arrived` does not wait any longer, if it does.
+    /// The time until which the sender of a request waits; none if it waits for the end of the
+    /// attempt. `arrived` is the time at which the request arrived.
     pub(super) fn deadline(&self, arrived: Instant) -> Option<Instant> {
         self.policy.answer_within.map(|within| arrived + within)
     }
@@ -63,7 +65,7 @@ impl RouteHandler {
         Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
-    /// Waits for a place. There always will be one, because nobody closes the semaphore.
+    /// Waits for a place. The result is never none, because nobody closes the semaphore.
     pub(super) async fn next_place(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.places).acquire_owned().await.ok()
     }

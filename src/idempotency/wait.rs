@@ -1,7 +1,8 @@
-//! A copy of an operation in flight waits for its outcome.
+//! A copy of an operation in flight waits for the outcome.
 //!
 //! When an attempt ends, every waiter claims. After a success all of them get the replay. After a
-//! failure the store grants the next attempt to exactly one of them, and the others wait for that.
+//! failure the store grants the next attempt to exactly one of them, and the others wait for that
+//! attempt.
 
 use std::time::Duration;
 
@@ -15,9 +16,9 @@ use crate::operation::state::{IfInFlight, OperationState};
 use crate::store;
 use crate::telemetry::Limit;
 
-/// How long a waiter pauses before it asks a store again that could not answer.
+/// The pause of a waiter after the store could not answer.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// How long a sender whose `answer_within` is over waits for one last answer of the store.
+/// How long the store has for one last answer when a sender's `answer_within` is over.
 const LAST_WORD: Duration = Duration::from_millis(250);
 
 /// A copy that waits for the outcome of an attempt in flight.
@@ -29,17 +30,17 @@ pub(super) struct Wait<'a> {
 impl Wait<'_> {
     /// Waits until no other attempt is in flight, or the sender has waited for `answer_within`.
     ///
-    /// The store has reported the attempt number `attempt`, so the operation may have been done by
-    /// now. If the store fails after that, it is asked again, and the copy is never forwarded
-    /// unprotected.
+    /// The store has reported that the attempt with this number is in flight, so the operation may
+    /// have been done by now. If the store fails from now on, the waiter asks it again. The copy is
+    /// never forwarded unprotected.
     pub(super) async fn run(self, attempt: u32) -> Result<ClaimResult, store::Error> {
         let Context { executor, handler, reply } = self.context;
         let id = self.keyed.asked.id;
         let Some(_place) = executor.waiters.join(id, handler.policy.waiters_max) else {
             return self.refuse(attempt).await;
         };
-        // The watch begins before the next claim. An end between a claim and a later watch would go
-        // unnoticed until the lease ran out.
+        // The watch begins before the next claim. Otherwise nobody would notice an attempt that
+        // ends between the claim and the watch until the lease runs out.
         let Ok(mut watch) = executor.store.watch(id).await else {
             return Ok(in_flight(attempt));
         };
@@ -58,19 +59,19 @@ impl Wait<'_> {
                 Ok(ClaimResult::Granted(_) | ClaimResult::NotGranted(_))
                 | Err(store::Error::Unreadable(..)) => return claimed,
                 // While the lease lasts, the attempt may end at any moment, so the store is asked
-                // again. After that the state is not known, and the sender must come back.
+                // again. After the lease the state is not known, and the sender must come back.
                 Err(_) if Instant::now() < lease_ends => Some(ASK_AGAIN),
                 Err(_) => return Ok(in_flight(waited_for)),
             };
             tokio::select! {
                 biased;
                 () = watch.ended() => place = handler.place(),
-                // A holder that has died announces no end.
+                // A holder that has died does not announce the end of its attempt.
                 () = sleep(pause.unwrap_or_default()), if pause.is_some() => {
                     place = handler.place();
                 }
                 // The attempt has failed, and attempts at other operations have all places of the
-                // route. The next free place is for a waiter.
+                // route. This waiter takes the next free place.
                 next = handler.next_place(), if pause.is_none() => place = next,
                 () = executor.stop.cancelled() => return Ok(in_flight(waited_for)),
                 () = reply.overdue() => return Ok(self.last_word(waited_for).await),
@@ -90,14 +91,15 @@ impl Wait<'_> {
         if let Some(state) = executor.recalled(&self.keyed.asked, handler) {
             return Ok(ClaimResult::NotGranted(state));
         }
-        // A waiter asks no receiver: the attempt that it waited for has just ended uncertain.
+        // A waiter never looks up: the attempt that it waited for has just ended uncertain.
         let waited_for = Some(waited_for);
         let options = ClaimOptions { place, if_in_flight, waited_for, may_look_up: false };
         self.context.claim(self.keyed, options).await
     }
 
-    /// Refuses a copy beyond `waiters_max`, if the attempt is still in flight. The second claim
-    /// notes in the record that a copy was refused; the first one was that of a copy that waits.
+    /// Refuses a copy beyond `waiters_max`, if the attempt is still in flight. This second claim
+    /// notes in the record that the copy was refused. The first claim did not, because the copy was
+    /// going to wait.
     async fn refuse(&self, attempt: u32) -> Result<ClaimResult, store::Error> {
         let Context { executor, handler, .. } = self.context;
         executor.metrics.limit_reached(Limit::Waiters);
@@ -109,7 +111,8 @@ impl Wait<'_> {
     }
 
     /// Asks the store once more for a sender whose `answer_within` is over. The claim has no place,
-    /// because a grant to a call that may be dropped would leave its operation in flight.
+    /// so nothing is granted to it. The call may be dropped, and a grant to a dropped call would
+    /// leave the operation in flight.
     async fn last_word(&self, waited_for: u32) -> ClaimResult {
         let look = self.claim(None, IfInFlight::Refused, waited_for);
         match timeout(LAST_WORD, look).await {
@@ -121,7 +124,7 @@ impl Wait<'_> {
     }
 }
 
-/// The state of the operation according to the last answer of a store that does not answer now.
+/// The last state that the store has reported, for a copy that learns no newer state.
 const fn in_flight(attempt: u32) -> ClaimResult {
     ClaimResult::NotGranted(OperationState::InFlight { attempt, lease_left: Duration::ZERO })
 }

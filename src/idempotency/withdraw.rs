@@ -2,7 +2,8 @@
 //!
 //! Nothing is sent under such a claim. But the store may have granted it, or may grant it later,
 //! when the call arrives. So the claim is settled as never sent, again and again, until the store
-//! has answered for as long as a lease lasts. A slow store leaves no held operations behind.
+//! has answered every call for the length of a lease. So a slow store leaves no held operations
+//! behind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +16,8 @@ use crate::operation::{ClaimId, Durations, OperationId};
 use crate::store::{Error, Store, StoreExt as _};
 use crate::telemetry::{Limit, Metrics, chain};
 
-/// How many claims may be withdrawn at a time. Beyond that, new claims fail without a call: the
-/// store is down.
+/// How many claims may be withdrawn at a time. With so many missing replies the store is down, so
+/// new claims fail without a call.
 const WITHDRAWALS_MAX: usize = 10_000;
 
 /// The pause between two tries to withdraw a claim.
@@ -39,7 +40,7 @@ impl Withdrawals {
     pub(super) fn check_room(&self) -> Result<(), Error> {
         if self.places.available_permits() == 0 {
             self.metrics.limit_reached(Limit::Withdrawals);
-            return Err(Error::Unavailable("too many of its replies are missing"));
+            return Err(Error::Unavailable("too many replies of the store are missing"));
         }
         Ok(())
     }
@@ -63,7 +64,8 @@ async fn withdraw(store: &dyn Store, id: OperationId, claim_id: ClaimId, duratio
         let asked = Instant::now();
         let withdrawn = store.apply(withdrawal).await;
         // One answer is not enough: the claim may still be on its way, and arrive after the
-        // withdrawal. After the length of a lease without failures it does not.
+        // withdrawal. The claim no longer arrives after the store has answered for the length of a
+        // lease.
         answering_since = match &withdrawn {
             Ok(()) | Err(Error::Unreadable(..)) => Some(answering_since.unwrap_or(asked)),
             Err(_) => None,

@@ -12,7 +12,7 @@ pub struct StoredAnswer {
     /// The status of the first answer.
     #[serde(with = "status")]
     pub status: StatusCode,
-    /// The end-to-end headers that may be replayed; values of one name in their order.
+    /// The end-to-end headers that may be replayed. The values of one name keep their order.
     #[serde(with = "headers")]
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body, if it was kept.
@@ -24,7 +24,7 @@ pub struct StoredAnswer {
 pub enum AnswerBody {
     /// The bytes of the first answer.
     Kept(Bytes),
-    /// The body was longer than the route keeps. A replay has none, and says so in a header.
+    /// The body was too long for the route to keep. A replay has no body, and says so in a header.
     Omitted,
 }
 
@@ -34,9 +34,9 @@ impl StoredAnswer {
         Self { status, headers: Vec::new(), body: AnswerBody::Kept(Bytes::new()) }
     }
 
-    /// The answer for copies of an operation that turned out to be done: that of the uncertain
-    /// attempt if it is a whole success, else an empty 200. A receiver that answered an error said
-    /// something else than that it was done.
+    /// The answer for copies of an uncertain operation that turned out to be done. It is the answer
+    /// of the uncertain attempt if that is a success with its whole body, or else an empty 200. An
+    /// error is not replayed, because it does not say that the operation was done.
     pub(super) fn for_copies(uncertain: Option<&Arc<Self>>) -> Arc<Self> {
         let is_whole_success = |answer: &&Arc<Self>| {
             answer.status.is_success() && matches!(answer.body, AnswerBody::Kept(_))

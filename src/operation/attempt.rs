@@ -16,7 +16,8 @@ pub enum Outcome {
     Succeeded,
     /// The upstream answered with a failure, or nothing was sent. The next copy is a new attempt.
     Failed,
-    /// The request may have reached the upstream, and no answer says what became of it.
+    /// The request may have reached the upstream, and no answer says whether the operation was
+    /// done.
     Uncertain,
 }
 
@@ -37,7 +38,7 @@ impl Outcome {
 /// Why an attempt has its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Reason {
-    /// A complete answer came, and its status decided.
+    /// A complete answer came. Its status decided the outcome.
     Answered,
     /// The upstream's name could not be resolved.
     NameNotFound,
@@ -57,7 +58,7 @@ pub enum Reason {
     TimedOut,
     /// The connection was reset or closed after a byte of the request was written.
     ConnectionLost,
-    /// What came back was not HTTP.
+    /// The bytes that came back were not HTTP.
     NotHttp,
     /// The answer's head came, and its body broke off.
     AnswerBrokeOff,
@@ -121,7 +122,8 @@ impl fmt::Display for Reason {
 /// One attempt, in the attempt log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// From 1, growing for as long as the operation is remembered.
+    /// The number of the attempt. It begins at 1 and grows for as long as the operation is
+    /// remembered.
     pub number: u32,
     /// The claim under which the attempt was made.
     pub claim_id: ClaimId,
@@ -129,8 +131,8 @@ pub struct Attempt {
     pub holder: Arc<str>,
     /// The step that was attempted; none on a route without steps.
     pub step: Option<Arc<str>>,
-    /// The header that carried the key to the receiver, so that the receiver could recognise copies
-    /// itself; none if no header did.
+    /// The header that carried the key to the receiver; none if no header did. The receiver could
+    /// recognise copies itself by this header.
     pub forward_key: Option<Arc<str>>,
     /// When the attempt was claimed.
     pub started_at: Timestamp,
@@ -144,7 +146,7 @@ pub struct Attempt {
     pub reason: Option<Reason>,
     /// The status of the upstream's answer, if one came.
     pub status: Option<u16>,
-    /// What the receiver calls the operation, if its answer says so.
+    /// The receiver's reference for the operation, if its answer has one.
     pub reference: Option<String>,
 }
 

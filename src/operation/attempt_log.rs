@@ -19,8 +19,8 @@ pub struct AttemptLog {
     dropped: Vec<Dropped>,
 }
 
-/// Dropped attempts of which nobody knows whether they did the step, or the operation on a route
-/// without steps.
+/// The number of dropped attempts at one step whose outcome is not known. The step is none on a
+/// route without steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Dropped {
     step: Option<Arc<str>>,
@@ -38,8 +38,9 @@ impl AttemptLog {
         if self.first.len() < Self::KEPT {
             self.first.push(attempt);
         } else {
-            // The middle is dropped, so that a sender that never stops cannot make the record grow.
-            // How many of it were uncertain must stay known: `attempts_max` counts them.
+            // Attempts in the middle are dropped, so that a sender that never stops cannot make the
+            // record grow. The uncertain ones among them stay counted, because `attempts_max`
+            // bounds their number.
             if self.last.len() == Self::KEPT
                 && let Some(dropped) = self.last.pop_front()
                 && !dropped.is_known()
@@ -50,8 +51,8 @@ impl AttemptLog {
         }
     }
 
-    /// The log of a record that was written before the log counted dropped uncertain attempts. All
-    /// dropped ones count as uncertain: one attempt too few is safer than one too many.
+    /// The log of an old record, which does not say how many dropped attempts were uncertain. All
+    /// dropped attempts count as uncertain, because one attempt too few is safer than one too many.
     pub(crate) fn restored(
         first: Vec<Attempt>,
         last: VecDeque<Attempt>,
@@ -88,8 +89,8 @@ impl AttemptLog {
         self.latest
     }
 
-    /// How many attempts at this step (none: at an operation without steps) have no known outcome.
-    /// Dropped ones are included.
+    /// How many attempts at this step have no known outcome. Dropped attempts are included. The
+    /// step is none on a route without steps.
     pub fn uncertain(&self, step: Option<&str>) -> u32 {
         let is_one = |attempt: &&Attempt| !attempt.is_known() && attempt.step.as_deref() == step;
         let kept = u32::try_from(self.kept().filter(is_one).count()).unwrap_or(u32::MAX);
@@ -160,7 +161,7 @@ mod tests {
     fn attempts_that_were_dropped_are_counted_as_what_they_were() {
         let mut log = AttemptLog::default();
         for number in 1..=200 {
-            // every tenth is uncertain, and every twentieth of another step
+            // Every tenth attempt is uncertain, and every twentieth is at another step.
             let outcome = if number % 10 == 0 { Outcome::Uncertain } else { Outcome::Failed };
             log.push(ended(number, (number % 20 == 0).then_some("mail"), outcome));
         }

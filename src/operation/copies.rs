@@ -18,15 +18,15 @@ pub enum IfUncertain {
     /// The copy is refused until an operator resolves the operation.
     Held,
     /// The copy makes the next attempt as soon as the last one must have ended. An upstream that
-    /// was paused may still finish that one, so an operation may be done twice.
+    /// was paused may still finish the last attempt, so an operation may be done twice.
     Retried {
-        /// With so many uncertain attempts, the operation is held.
+        /// The number of uncertain attempts at which the operation is held.
         attempts_max: u32,
     },
     /// The receiver is asked whether the operation was done, by one copy at a time. If it was not
     /// done, the copy makes the next attempt under the conditions of `Retried`.
     LookedUp {
-        /// With so many uncertain attempts, the operation is not sent again.
+        /// The number of uncertain attempts at which the operation is not sent again.
         attempts_max: u32,
         /// How long one look-up keeps other copies from asking.
         lease: Duration,
@@ -39,6 +39,6 @@ pub enum Remember {
     /// All copies, until the retention has passed.
     Retention,
     /// Only copies that arrived while the attempt was in flight and waited for it. Every later
-    /// request is a new event. For senders whose events have no id.
+    /// request is a new event. This is for senders whose events have no id.
     InFlight,
 }

@@ -7,7 +7,7 @@ use super::time::Timestamp;
 /// One decision about an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// When it was made.
+    /// When the decision was made.
     pub at: Timestamp,
     /// The operator, the setting or the look-up that decided.
     pub by: String,
@@ -15,7 +15,8 @@ pub struct Decision {
     pub kind: DecisionKind,
     /// Why it was decided, in words.
     pub reason: String,
-    /// Something by which the operation is found elsewhere, such as the number of a payment.
+    /// A reference by which the operation is found in another system, such as the number of a
+    /// payment.
     pub reference: Option<String>,
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// A digest of a request, and of the rule that says which parts of the request are in it.
+/// A digest of parts of a request, and a digest of the rule that says which parts these are.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     rule: [u8; 8],
@@ -13,8 +13,9 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Whether both may be of the same request. Fingerprints under different rules always match:
-    /// they cannot be compared, and a changed configuration must not turn honest copies away.
+    /// Whether both fingerprints may belong to the same request. Fingerprints under different rules
+    /// always match: they cannot be compared, and a changed configuration must not turn honest
+    /// copies away.
     pub fn matches(&self, other: &Self) -> bool {
         self.rule != other.rule || self.asked == other.asked
     }
@@ -76,7 +77,7 @@ mod tests {
         digest.finish()
     }
 
-    /// Stores are full of these: a change turns honest copies away.
+    /// Stores keep fingerprints, so a changed digest turns honest copies away.
     #[test]
     fn the_digest_is_pinned() {
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Operation ids, and the claim ids that fence them.
+//! Operation ids, and the claim ids that keep superseded holders from writing.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 
 use super::key::{KeyKind, KeyPart};
 
-/// The version of the derivation below. It changes only together with what is hashed or how: ids
-/// that change make every operation in a store new.
+/// The version of the derivation below. It changes only together with the derivation. A changed
+/// derivation makes every operation in a store new.
 const VERSION: &str = "onceward/operation/v1";
 /// The version of the derivation of step ids.
 const STEP_VERSION: &str = "onceward/step/v1";
@@ -27,11 +27,11 @@ pub struct OperationIdParts<'a> {
     pub route: &'a str,
     /// HTTP method.
     pub method: &'a str,
-    /// The path in its normal form, on a prefix route. None on a route with an exact path, where
-    /// the route's name says as much.
+    /// The path in its normal form, on a prefix route. None on a route with an exact path, because
+    /// the route's name identifies the path there.
     pub path: Option<&'a str>,
-    /// The values that each of the route's `scope` selectors found; none for an optional value that
-    /// is absent.
+    /// One list for each of the route's `scope` selectors, with the values that the selector found.
+    /// The list is empty if an optional value is absent.
     pub scope: &'a [Vec<KeyPart<'a>>],
     /// Where the key was found.
     pub from: KeyKind,
@@ -54,8 +54,8 @@ impl OperationId {
         Self::of(digest)
     }
 
-    /// The id of one step of an event, for the receiver of the step. That receiver may be the
-    /// receiver of another step too, so the event's own id would not tell the two apart.
+    /// The id of one step of an event, for the receiver of the step. One receiver may serve several
+    /// steps, and the event's own id would not tell them apart.
     pub fn of_step(event: Self, step: &str) -> Self {
         let mut digest = Parts(Sha256::new());
         digest.text(STEP_VERSION);
@@ -75,7 +75,7 @@ impl OperationId {
         &self.0
     }
 
-    /// The id that a store's key stands for.
+    /// The id whose bytes are the key in a store.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
@@ -139,11 +139,11 @@ impl FromStr for OperationId {
     }
 }
 
-/// The id of a claim, which every later write under the claim must name: random, and new for every
-/// claim.
+/// The id of a claim. It is random and new for every claim. Every later write under the claim must
+/// name it.
 ///
-/// It is a fencing token: a process that was paused while another one claimed its operation names
-/// a claim id that is no longer current, and changes nothing.
+/// The id is a fencing token. A process may be paused while another process claims its operation.
+/// The claim id of the paused process is then no longer current, so its writes change nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClaimId([u8; 16]);
 
@@ -175,7 +175,7 @@ mod tests {
         OperationId::derive(parts(from, key)).to_string()
     }
 
-    /// Stores are full of these. Whoever changes one of them makes every known event new.
+    /// Stores keep these ids. A changed id makes every known event new.
     #[test]
     fn the_derivation_is_pinned() {
         assert_eq!(id(KeyKind::Header, &[&["k1".into()]]), "op_92e94573b157cfb695e4b12a006fc55f");
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(OperationId::derive(full).to_string(), "op_f66cd78c1bad5e2ab3a2fb52f6294698");
     }
 
-    /// Receivers tell copies apart by these.
+    /// Receivers recognise copies by these ids.
     #[test]
     fn the_derivation_of_steps_is_pinned() {
         let event = OperationId::from_bytes(*b"0123456789abcdef");
@@ -222,7 +222,7 @@ mod tests {
         assert_ne!(event("a", "", "b"), event("", "a", "b"));
     }
 
-    /// One key on two routes, methods, paths or tenants is two operations.
+    /// One key on two routes, methods, paths or tenants identifies two operations.
     #[test]
     fn every_part_counts() {
         let tenant = [vec!["t1".into()]];

@@ -1,4 +1,4 @@
-//! What identifies an operation on its route.
+//! The idempotency key, which identifies an operation on its route.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,14 +7,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-/// How many bytes of text are kept of a key.
+/// How many bytes of the text of a key are kept.
 const KEPT_BYTES_MAX: usize = 1024;
 
-/// The longest part, in bytes, that is kept as text although operations are searched by it. A
-/// longer one always has a digest of its own, whatever the other parts are, and is found by that.
+/// The longest part, in bytes, that is kept as text if operations are searched by it. A longer part
+/// always has a digest of its own, whatever the other parts are. Operations are searched by that
+/// digest.
 const SEARCHED_BYTES_MAX: usize = KEPT_BYTES_MAX / 2;
 
-/// The longest part of a key, in characters, that is logged. Anybody can send a long one.
+/// How many characters of a part of a key are logged. Anybody can send a long part.
 const LOGGED_CHARS_MAX: usize = 128;
 
 /// Where an idempotency key was found.
@@ -52,10 +53,10 @@ pub struct Key {
 impl Key {
     /// The readable form of the parts from which the operation id is derived.
     ///
-    /// Headers and digests are kept as they are. The parts of an event are kept as [`KeyPart`]
-    /// displays them, which tells the number 5 from the text `5`. A long source and a long id are
-    /// each replaced by a digest. If all parts together are long, one digest replaces the last
-    /// ones.
+    /// A header and a digest are kept as they are. The parts of an event are kept as [`KeyPart`]
+    /// displays them, which tells the number 5 from the text `5`. A long header, a long source and
+    /// a long id are each replaced by a digest. If all parts together are long, one digest replaces
+    /// the last parts.
     pub fn of(from: KeyKind, parts: &[&[KeyPart<'_>]]) -> Self {
         let shown = |part: &KeyPart<'_>| match from {
             KeyKind::Header | KeyKind::Body => part.as_str().to_owned(),
@@ -76,7 +77,8 @@ impl Key {
                 continue;
             }
             let part = shown(part);
-            // Once one part is in the digest, the parts after it are too: their order must show.
+            // Once one part is in the digest, all parts after it are too. Otherwise the order of
+            // the parts would be lost.
             if rest.parts == 0 && part.len() <= left {
                 left -= part.len();
                 kept.push(part);
@@ -100,7 +102,8 @@ impl Key {
     }
 
     /// The value of [`Key::searched`] for a header's value, an event's id or a body's digest that
-    /// an operator typed. It may be in quotes, because a list of operations shows it so.
+    /// an operator typed. The typed text may be in quotes, because a list of operations shows texts
+    /// so.
     pub fn searchable(text: &str) -> Cow<'_, str> {
         let text = Self::unquoted(text);
         match digest_if_long(&text) {
@@ -127,8 +130,8 @@ impl Key {
     }
 }
 
-/// The digest that replaces a searched part, if that is too long to be kept. It depends on the text
-/// alone, because an operator who searches for a key does not give its type.
+/// The digest that replaces a searched part, if the part is too long to be kept. The digest depends
+/// on the text alone, because an operator who searches for a key does not give its type.
 fn digest_if_long(text: &str) -> Option<String> {
     let is_long = KeyPart::from(text).to_string().len() > SEARCHED_BYTES_MAX;
     is_long.then(|| KeyPart::Digest(hex::encode(Sha256::digest(text))).to_string())
@@ -248,7 +251,7 @@ mod tests {
         assert!(key(&batch).iter().map(String::len).sum::<usize>() < 1024 + 100);
     }
 
-    /// Topics and ARNs may be longer than what is kept, and operators search events by them.
+    /// Topics and ARNs may be too long to be kept, and operators search events by them.
     #[test]
     fn a_long_id_is_searched_by_its_digest_whatever_stands_beside_it() {
         for (length, is_kept) in [(5, true), (512, true), (513, false), (4096, false)] {

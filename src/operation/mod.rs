@@ -1,4 +1,4 @@
-//! What an operation is: plain values and the rules by which they change.
+//! Operations: plain values, and the rules by which they change.
 //!
 //! Nothing here does I/O, waits, or reads a clock; the time is always an argument. Every change of
 //! an operation is one of the rules in [`state`].
@@ -40,20 +40,20 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The thing to be done once, one event on one route, and all that is remembered of it.
+/// One event on one route, which is the thing to be done once, and all that is remembered of it.
 ///
 /// Stores keep it with the fields in this order: see `store::codec` before a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
     /// The request that made the latest attempt.
     pub asked: Arc<OperationRequest>,
-    /// When the first copy claimed it, on the store's clock.
+    /// When the operation was claimed first, on the store's clock.
     pub created_at: Timestamp,
     /// The state of the operation.
     pub state: State,
     /// The attempts: the first and the last ones in full, and how many there were.
     pub attempts: AttemptLog,
-    /// What operators and the route's settings decided about the operation.
+    /// The decisions of operators, of look-ups and of the route's settings about the operation.
     pub decisions: Vec<Decision>,
     /// The state of each step; empty on a route without steps.
     pub steps: Vec<Step>,
@@ -70,7 +70,7 @@ pub struct OperationRequest {
     pub method: String,
     /// Path as it was received.
     pub path: String,
-    /// What identifies the operation on its route.
+    /// The idempotency key, which identifies the operation on its route.
     pub key: Key,
     /// A digest of the request, so that one key cannot stand for two requests.
     pub fingerprint: Fingerprint,
@@ -84,7 +84,7 @@ pub enum RequestMode {
     /// The route does each operation once.
     #[default]
     Enforce,
-    /// The route forwards every copy, and only reports what it would do with it.
+    /// The route forwards every copy, and only reports how it would treat the copy.
     Observe {
         /// Whether the request's signature was verified. A route that observes forwards forged
         /// requests too.
@@ -95,7 +95,7 @@ pub enum RequestMode {
 /// The durations of a route that bind an operation once it is claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Durations {
-    /// How long the right to finish lasts without a renewal.
+    /// How long a lease lasts without a renewal.
     pub lease: Duration,
     /// The longest time that an attempt may take, counted from the claim.
     pub attempt_timeout: Duration,
@@ -106,7 +106,7 @@ pub struct Durations {
 }
 
 impl Operation {
-    /// A new record, without an attempt. The rule that creates it sets its state.
+    /// A new record without an attempt. The rule that creates the record sets the state.
     fn begun(asked: &Arc<OperationRequest>, now: Timestamp) -> Self {
         Self {
             asked: Arc::clone(asked),

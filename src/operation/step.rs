@@ -14,7 +14,7 @@ use super::time::Timestamp;
 /// One step of an event, in its record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Its name on the route.
+    /// The name of the step on the route.
     pub name: Arc<str>,
     /// The state of the step.
     pub state: StepState,
@@ -23,7 +23,7 @@ pub struct Step {
 /// The state of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepState {
-    /// The step has not begun since it became free to begin. Nothing was sent.
+    /// The step has not begun, or it was freed and has not begun again. Nothing was sent since.
     Waiting,
     /// The step runs.
     InFlight {
@@ -32,7 +32,7 @@ pub enum StepState {
         /// When the step ends at the latest.
         ends_at: Timestamp,
     },
-    /// The step may have been done; nobody knows.
+    /// Nobody knows whether the step was done.
     Uncertain(HeldStep),
     /// The step was done. It does not run again.
     Succeeded {
@@ -48,16 +48,16 @@ pub enum StepState {
     },
 }
 
-/// What is kept of an uncertain step.
+/// The part of a record about an uncertain step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldStep {
     /// The claim under which the step began. It may settle the step late.
     pub claim_id: ClaimId,
     /// Why the step is uncertain.
     pub reason: Reason,
-    /// When it became uncertain.
+    /// When the step became uncertain.
     pub since: Timestamp,
-    /// The receiver may be working on the step until then.
+    /// The latest time at which the receiver may still be working on the step.
     pub ends_at: Timestamp,
     /// The complete answer whose status means *uncertain*; none if the step became uncertain
     /// without a complete answer.
@@ -95,7 +95,7 @@ pub struct Plan {
     pub steps: Vec<PlannedStep>,
     /// Whether the steps run at the same time, not one after the other.
     pub at_once: bool,
-    /// The name of the step whose answer the sender gets when all were done.
+    /// The name of the step whose answer the sender gets when all steps were done.
     pub answer_from: Arc<str>,
 }
 
@@ -112,7 +112,7 @@ impl Plan {
 /// A step of a route, as it is configured now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedStep {
-    /// Its name on the route.
+    /// The name of the step on the route.
     pub name: Arc<str>,
     /// The longest time that the step may take, counted from its beginning.
     pub attempt_timeout: Duration,

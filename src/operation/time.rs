@@ -35,7 +35,7 @@ impl Timestamp {
     }
 }
 
-/// Whole milliseconds, rounded up, so that a shorter lease does not become none.
+/// Whole milliseconds, rounded up, so that a lease below a millisecond does not become zero.
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

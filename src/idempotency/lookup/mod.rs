@@ -1,7 +1,8 @@
-//! The question to a receiver whether it has done an uncertain operation.
+//! Look-ups, which ask a receiver whether it has done an uncertain operation.
 //!
-//! The receiver is asked once. Only a 404, or a 2xx answer that meets all conditions, settles
-//! anything. A redirect, or an answer that is late, long or unreadable, leaves the operation held.
+//! A look-up asks the receiver once. A 404 means that the operation was not done. A 2xx answer that
+//! meets all conditions means that it was done. Anything else leaves the operation held, such as a
+//! redirect, or an answer that is late, too long or unreadable.
 
 mod template;
 
@@ -34,20 +35,20 @@ pub struct LookupSettings {
     pub done_when: Vec<Condition>,
     /// Headers of the request, such as `Authorization`. Their values are marked as sensitive.
     pub headers: HeaderMap,
-    /// Where the answer says what the receiver calls the operation.
+    /// Where the answer has the receiver's reference for the operation.
     pub reference: Option<Reference>,
 }
 
 /// The value that a member of a JSON answer must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// Where the member stands.
+    /// The place of the member in the answer.
     pub member: Pointer,
     /// The value that it must have.
     pub value: Scalar,
 }
 
-/// A value that can be compared.
+/// A value with which a member can be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scalar {
     /// A text, however its characters are escaped.
@@ -60,10 +61,10 @@ pub enum Scalar {
 #[derive(Debug)]
 pub(super) struct LookUpResult {
     pub(super) finding: Finding,
-    /// How the receiver answered. It holds nothing of the answer but its status, because it is
-    /// logged and shown.
+    /// How the receiver answered. This text holds nothing of the answer but the status, because it
+    /// is logged and shown.
     pub(super) reason: String,
-    /// What the receiver calls the operation.
+    /// The receiver's reference for the operation.
     pub(super) reference: Option<String>,
 }
 
@@ -75,7 +76,7 @@ pub(super) struct Lookup {
 }
 
 impl Lookup {
-    /// Makes a look-up. The receiver's certificate is checked as those of upstreams are.
+    /// Makes a look-up. The receiver's certificate is checked like that of an upstream.
     pub(super) fn new(settings: LookupSettings, trust: &TrustStore) -> Self {
         let client = Client::builder()
             .tls_backend_preconfigured(trust.client_config())
@@ -84,7 +85,8 @@ impl Lookup {
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .referer(false)
-            // The receiver may have closed an idle connection. That would look like no answer.
+            // The receiver may close an idle connection while a request is sent. That would look
+            // like a missing answer.
             .pool_max_idle_per_host(0)
             .user_agent(concat!("onceward/", env!("CARGO_PKG_VERSION")))
             .build()
@@ -114,7 +116,8 @@ impl Lookup {
         };
         let status = response.status();
         // RFC 9110, section 15.5.5: the receiver has no resource for the operation. Only 404 says
-        // so: an error, a missing right or a wrong route of the receiver does not.
+        // so. Other statuses may come from an error, a missing permission or a wrong route of the
+        // receiver.
         if status == StatusCode::NOT_FOUND {
             let finding = Finding::NotDone;
             let reason = "answered 404".to_owned();
@@ -152,7 +155,7 @@ impl LookUpResult {
 
 impl Condition {
     fn holds(&self, body: &[u8]) -> bool {
-        // A member that stands there twice has no one value, so the condition does not hold.
+        // A member that is there twice has no single value, so the condition does not hold.
         let Found::Values(values) = json::find(body, &self.member) else { return false };
         let [value] = values.as_slice() else { return false };
         match &self.value {

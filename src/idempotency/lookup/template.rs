@@ -1,8 +1,8 @@
 //! The URL of a look-up, with placeholders for the key, the operation id and the event id.
 //!
-//! A sender chooses the key, and must not choose where the request goes: all but unreserved
-//! characters are percent-encoded, and a value that makes an empty segment or a dot segment is not
-//! asked about.
+//! A sender chooses the key, but must not choose the target of the request. So all characters
+//! except the unreserved ones are percent-encoded. No look-up is made for a value that makes an
+//! empty segment or a dot segment.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -35,18 +35,18 @@ pub(in crate::idempotency) struct Subject<'a> {
     /// The key as one text; empty if it has several parts.
     pub(in crate::idempotency) key: &'a str,
     pub(in crate::idempotency) operation: OperationId,
-    /// The event's id; empty if the key is not that of an event.
+    /// The event's id; empty if the key does not come from an event.
     pub(in crate::idempotency) event_id: &'a str,
 }
 
 /// Why a text is not the URL of a look-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UrlTemplateError {
-    /// The text is not a URL, or is one that no look-up may have.
-    #[error("expected an `http` or `https` URL without user, dot segments and fragment")]
+    /// The text is not a URL, or it is a URL that a look-up must not have.
+    #[error("expected an `http` or `https` URL without user, dot segments or fragment")]
     NotAUrl,
     /// A placeholder stands in the scheme or the host. A key must not choose the server.
-    #[error("expected placeholders in path and query alone")]
+    #[error("expected placeholders only in the path and the query")]
     InAuthority,
     /// A brace has no partner, or a placeholder has an unknown name.
     #[error("expected `{{key}}`, `{{operation}}` or `{{event_id}}`")]
@@ -85,8 +85,8 @@ fn parsed(text: &str) -> Option<Url> {
         && url.username().is_empty()
         && url.password().is_none()
         && url.fragment().is_none();
-    // The parser removes dot segments, turns `\` into `/` and more (WHATWG URL Standard). What is
-    // sent must be what is written.
+    // The parser removes dot segments, turns `\` into `/` and more (WHATWG URL Standard). The URL
+    // must be sent as it is written.
     let (_, behind) = text.split_once("://")?;
     let path_begins = behind.find(['/', '?']);
     let path = path_begins.and_then(|at| behind.get(at..)).unwrap_or("/");
@@ -203,7 +203,7 @@ mod tests {
         }
         assert_eq!(of("http://h/a/.{key}/b", "."), None);
         assert_eq!(of("http://h/a/{key}{key}", "."), None);
-        // it is no segment of its own there
+        // There the key is not a segment of its own.
         assert!(of("http://h/a/x{key}", "..").is_some() && of("http://h/?k={key}", "..").is_some());
     }
 

@@ -7,7 +7,7 @@ use crate::idempotency::executor::{Context, Executor};
 use crate::operation::Outcome;
 use crate::operation::state::{Advanced, EventEnd};
 
-/// What had become of the event when no step of the attempt ran any more.
+/// The result of an event when no step of the attempt runs any more.
 struct EventResult {
     end: EventEnd,
     copy_refused: bool,
@@ -23,7 +23,7 @@ impl StepsAttempt<'_> {
         let open = match event_result(&results) {
             Some(EventResult { end: EventEnd::Succeeded(stored), .. }) => {
                 self.note_late_success();
-                // The step that answers may have been done by an earlier attempt.
+                // An earlier attempt may have done the step whose answer the sender gets.
                 let from = &self.steps.plan.answer_from;
                 let own = results.iter().position(|result| result.step == *from);
                 let end = own.map_or_else(
@@ -38,7 +38,7 @@ impl StepsAttempt<'_> {
                 }
                 not_done(results, |result| result.step == first)
             }
-            // The store had lost the record, so it does not say what has become of the event.
+            // The store had lost the record, so the result of the event is not known.
             None if is_lost => not_done(results, |_| true),
             None => None,
         };
@@ -47,12 +47,13 @@ impl StepsAttempt<'_> {
                 Disposition::Executed { operation, attempt, step: Some(step), end }
             }
             // Another claim has superseded this one, or the first step that was not done belongs to
-            // another attempt. The sender gets what a copy would get.
+            // another attempt. The sender gets the answer that a copy would get.
             None => context.look(&self.keyed.asked).await,
         }
     }
 
-    /// Notes in the log that a record was lost, or a claim superseded. Says whether one was lost.
+    /// Notes each lost record and each superseded claim in the log. The result says whether a
+    /// record was lost.
     fn note_records(&self, results: &[StepResult]) -> bool {
         let executor = self.context.executor;
         let operation = self.keyed.asked.id;
@@ -81,9 +82,8 @@ impl StepsAttempt<'_> {
     }
 }
 
-/// What had become of the event at the end of the attempt. Once an event has succeeded nothing
-/// changes that. Of other results the later one is right: each step is recorded with what the
-/// earlier ones have left.
+/// The result of the event at the end of the attempt. A success is final. Otherwise the latest
+/// result counts, because the record had the outcomes of all earlier steps by then.
 fn event_result(results: &[StepResult]) -> Option<EventResult> {
     let ends = results.iter().filter_map(|result| match &result.advanced {
         Some(Advanced::Ended { copy_refused, end }) => {
@@ -103,7 +103,7 @@ fn event_result(results: &[StepResult]) -> Option<EventResult> {
     })
 }
 
-/// The first step for which `is_it` holds, if it was not done.
+/// The first step that was not done and for which `is_it` holds.
 fn not_done(results: Vec<StepResult>, is_it: impl Fn(&StepResult) -> bool) -> Option<StepResult> {
     let mut open = results.into_iter().filter(|result| result.outcome != Outcome::Succeeded);
     open.find(is_it)

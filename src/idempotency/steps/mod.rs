@@ -1,7 +1,7 @@
-//! Attempts at events that go to several receivers, each once.
+//! Attempts at events that go to several receivers. Each step is done once.
 //!
-//! The event is claimed once. The store has recorded the beginning of a step before the step is
-//! sent, and its outcome before the next step begins. A step that was done never runs again.
+//! The event is claimed once. The store records the beginning of a step before the step is sent,
+//! and its outcome before the next step begins. A step that was done never runs again.
 
 mod answer;
 mod attempt;
@@ -19,12 +19,12 @@ use crate::operation::state::Advanced;
 use run::StepResult;
 
 impl StepsAttempt<'_> {
-    /// Runs the steps that have begun and those that begin after them. Then the sender is answered.
+    /// Runs the steps that have begun and those that begin after them. Then answers the sender.
     pub(super) async fn run(self) {
         let results =
             if self.steps.plan.at_once { self.at_once().await } else { self.in_order().await };
         let disposition = if results.is_empty() {
-            // The route has lost the step since the event was claimed, so it never begins.
+            // The route has lost the step since the event was claimed, so the step was not run.
             Disposition::lost(self.keyed.asked.id)
         } else {
             self.answer(results).await
@@ -35,8 +35,8 @@ impl StepsAttempt<'_> {
         reply.send(disposition);
     }
 
-    /// Runs the steps that have begun at the same time. The outcome of each is recorded as soon as
-    /// it is known.
+    /// Runs all steps that have begun, side by side. The outcome of each is recorded as soon as it
+    /// is known.
     async fn at_once(&self) -> Vec<StepResult> {
         let lease = self.claim.lease();
         let began_at = self.claim.asked_at;
@@ -57,8 +57,8 @@ impl StepsAttempt<'_> {
         }
     }
 
-    /// Runs the step that has begun, and then each step that the store begins with the end of the
-    /// one before.
+    /// Runs the step that has begun. The store begins the next step when it records the end of one,
+    /// and that step runs then.
     async fn in_order(&self) -> Vec<StepResult> {
         let lease = self.claim.lease();
         let mut results = Vec::new();
@@ -72,8 +72,8 @@ impl StepsAttempt<'_> {
             };
             let Some(result) = result else { break };
             if let Some(Advanced::Next { step }) = &result.advanced {
-                // The store has granted a new lease with the next step, so the heartbeat starts
-                // anew too, even if the lease was lost before.
+                // The store has granted a new lease with the next step, even if the last lease was
+                // lost. So the heartbeat starts anew too.
                 began_at = result.recorded_at;
                 lease.starts_anew(began_at);
                 next = Some(Arc::clone(step));

@@ -30,14 +30,15 @@ pub(super) struct StepResult {
     pub(super) forwarded: Forwarded,
     /// How the event goes on; none if its record cannot be read.
     pub(super) advanced: Option<Advanced>,
-    /// When the call was sent that recorded the outcome. The lease of the next step counts from
+    /// When the call that recorded the outcome was sent. The lease of the next step counts from
     /// here.
     pub(super) recorded_at: Moment,
 }
 
 impl StepsAttempt<'_> {
-    /// Runs a step that has begun, and records its outcome. `began_at` is when the call was sent
-    /// that began it. None if the route has lost the step since the event was claimed.
+    /// Runs a step that has begun, and records its outcome. The call that began the step was sent
+    /// at `began_at`. The result is none if the route has lost the step since the event was
+    /// claimed.
     pub(super) async fn run_step(&self, step: Arc<str>, began_at: Moment) -> Option<StepResult> {
         let Self { context: Context { executor, handler, reply }, claim, .. } = self;
         let AttemptEnd { ending, forwarded } = self.forward(&step, began_at).await?;
@@ -78,7 +79,8 @@ impl StepsAttempt<'_> {
     }
 }
 
-/// The request for the receiver of a step: the whole request, with the name and the id of the step.
+/// The request for the receiver of a step. It is the whole request, with headers for the name and
+/// the id of the step.
 fn step_request(keyed: &KeyedRequest, index: usize, step: &str, attempt: u32) -> Option<Request> {
     let mut request = keyed.steps.as_ref()?.of(index)?;
     name_attempt(&mut request.headers, OperationId::of_step(keyed.asked.id, step), attempt);
@@ -88,8 +90,9 @@ fn step_request(keyed: &KeyedRequest, index: usize, step: &str, attempt: u32) ->
     Some(request)
 }
 
-/// The end of a step whose answer is longer than what is kept. The sender gets the answer without
-/// its body, as in a replay: by then other steps have run, and the body cannot be streamed.
+/// The end of a step whose answer is too long to keep. The sender gets the answer without its body,
+/// as in a replay. The body cannot be streamed, because the sender is answered only after all steps
+/// have run.
 async fn without_body(answer: TooLong, rules: AnswerRules<'_>, bounds: &Bounds<'_>) -> AttemptEnd {
     let TooLong { status, headers, begun, mut rest, memory } = answer;
     drop((begun, memory));
@@ -114,7 +117,7 @@ async fn without_body(answer: TooLong, rules: AnswerRules<'_>, bounds: &Bounds<'
     AttemptEnd { ending, forwarded: of_stored(&stored) }
 }
 
-/// A stored answer, for the sender.
+/// Makes the answer to the sender from a stored answer.
 pub(super) fn of_stored(answer: &StoredAnswer) -> Forwarded {
     let mut headers: HeaderMap = answer.headers.iter().cloned().collect();
     let body = match &answer.body {

@@ -1,4 +1,4 @@
-//! The rule of a claim: it grants the next attempt, or says in which state the operation is.
+//! The rule of a claim: it grants the next attempt, or reports the state of the operation.
 
 use std::sync::Arc;
 
@@ -16,8 +16,10 @@ use crate::operation::{
     Timestamp,
 };
 
-/// The fingerprint is compared first, so that a request with another one learns nothing of the
-/// operation, and makes no attempt at it.
+/// A request with another fingerprint is mismatched while an attempt is in flight, while the
+/// operation is uncertain, and when it would get a replay. The request then learns nothing of the
+/// operation and makes no attempt at it. In all other states a new attempt brings its own
+/// fingerprint.
 impl Rule for ClaimRequest {
     type Answer = Claimed;
     const CALL: Call = Call::Claim;
@@ -60,20 +62,22 @@ impl Rule for ClaimRequest {
     }
 }
 
-/// Claims an operation whose record binds the request, after time has changed it.
+/// Claims an operation whose record binds the request. The changes of time alone have been made
+/// before.
 fn claim(mut operation: Operation, request: &ClaimRequest, now: Timestamp) -> Transition<Claimed> {
     let attempt = operation.attempts.latest_number();
     let matches = operation.asked.fingerprint.matches(&request.asked.fingerprint);
     let is_used_up = operation.attempts.knows(request.claim_id);
     let next = next(&operation, request, now);
     let (change, answer) = match &mut operation.state {
-        // The store repeats a call whose reply was lost. The attempt was granted by the first call,
-        // which may not be durable yet, so the record is written again.
+        // The store repeats a call whose reply was lost. The first call granted the attempt, but
+        // its change may not be durable yet. So the record is written again.
         State::InFlight(lease) if lease.claim_id == request.claim_id => {
             (Change::Durable, granted_before(&operation.steps, attempt, request.claim_id))
         }
-        // The sender of another event under the same id is refused, as that of a copy is, and loses
-        // its event if the attempt fails. A header key is the sender's own mistake.
+        // Another event under the same id is refused like a copy, and is lost if the attempt fails,
+        // so the refusal is noted. Another request under the same header key is the sender's own
+        // mistake.
         State::InFlight(Lease { copy_refused, .. })
         | State::Uncertain(Held { copy_refused, .. })
             if !matches =>
@@ -89,7 +93,7 @@ fn claim(mut operation: Operation, request: &ClaimRequest, now: Timestamp) -> Tr
         }
         State::Uncertain(held) => match next {
             Next::Attempt => {
-                // Steps have their own decisions, which are made when a step begins again.
+                // Each step has its own decision, which is added when the step begins again.
                 if request.plan.is_none() {
                     let decision = by_setting(DecisionKind::Retried, None, held.reason, now);
                     add(&mut operation.decisions, decision);
@@ -110,8 +114,8 @@ fn claim(mut operation: Operation, request: &ClaimRequest, now: Timestamp) -> Tr
         State::Succeeded(success) if gets_answer(request, attempt) => {
             (Change::None, state_of_success(success, attempt, matches).into())
         }
-        // The call arrives late: its claim was granted, and settled or withdrawn, before. Nobody
-        // waits for another attempt under it.
+        // The call arrives late: its claim was granted before, and was settled or withdrawn since.
+        // Nobody waits for another attempt under that claim.
         State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } if is_used_up => {
             (Change::None, OperationState::Free.into())
         }
@@ -122,9 +126,9 @@ fn claim(mut operation: Operation, request: &ClaimRequest, now: Timestamp) -> Tr
     Transition::to(operation, change, answer)
 }
 
-/// Whether a record binds this request. While a route only observes, every copy is forwarded and
-/// anybody can send one. When the route enforces later, only a success counts whose sender was
-/// verified.
+/// Whether a record binds this request. A route that only observes forwards every copy, and anybody
+/// can send one. If the route enforces later, such a record binds a request only if it is a success
+/// and its sender was verified.
 fn is_binding(found: &Operation, asked: &OperationRequest) -> bool {
     match (found.asked.mode, asked.mode) {
         (RequestMode::Observe { genuine }, RequestMode::Enforce) => {
@@ -149,8 +153,8 @@ fn gets_answer(request: &ClaimRequest, attempt: u32) -> bool {
     }
 }
 
-/// The state that a claim would report, for a copy of a success. None if no success is remembered,
-/// or if its retention has passed: then the copy must claim.
+/// The state that a claim would report to a copy, if the operation has succeeded. None if no
+/// success is remembered or its retention has passed. The copy must claim then.
 pub fn recall(
     found: &Operation,
     asked: &OperationRequest,

@@ -10,8 +10,8 @@ use crate::operation::StoredAnswer;
 pub enum Claimed {
     /// The caller makes this attempt, and no other caller does.
     Granted(Grant),
-    /// The operation is uncertain. The caller asks the receiver whether it was done, and must then
-    /// report what it found as a [`Conclusion`](super::Conclusion).
+    /// The operation is uncertain. The caller must ask the receiver whether the operation was done,
+    /// and report the finding as a [`Conclusion`](super::Conclusion).
     LookUp(LookUpGrant),
     /// Nothing was granted. This is the state of the operation.
     NotGranted(OperationState),
@@ -39,7 +39,7 @@ pub struct LookUpGrant {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperationState {
     /// No attempt is in flight and no success is remembered, but this request may not make an
-    /// attempt: it only looks, or its claim has been settled or withdrawn before.
+    /// attempt. The request only reads the state, or its claim was settled or withdrawn before.
     Free,
     /// The operation was done by an earlier attempt.
     Succeeded {
@@ -52,14 +52,14 @@ pub enum OperationState {
     InFlight {
         /// The number of the latest attempt.
         attempt: u32,
-        /// How long its lease lasts from now, unless it is renewed.
+        /// How long the lease of the attempt or the look-up lasts from now, unless it is renewed.
         lease_left: Duration,
     },
     /// Nobody knows whether the operation was done.
     Uncertain {
         /// The number of the latest attempt.
         attempt: u32,
-        /// How long from now the upstream may be working on it.
+        /// How long from now the upstream may still be working on the operation.
         ends_in: Duration,
     },
     /// The key stands for a request with another fingerprint.

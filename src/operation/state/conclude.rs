@@ -1,4 +1,4 @@
-//! The rule of a look-up's end.
+//! The rule for the end of a look-up.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::operation::{Decision, DecisionKind, Operation, OperationId, StoredAnswer, Timestamp};
 
-/// Who decided, in the list of decisions.
+/// The name of look-ups in the list of decisions.
 const LOOKUP: &str = "lookup";
 
-/// uncertain -> succeeded | in flight | uncertain, by what the look-up found.
+/// uncertain -> succeeded | in flight | uncertain, depending on the finding.
 impl Rule for Conclusion {
     type Answer = Claimed;
     const CALL: Call = Call::Conclude;
@@ -87,7 +87,7 @@ fn conclude(
     Transition::to(operation, Change::Durable, result)
 }
 
-/// Whether the look-up that this report ends is the one that was granted last.
+/// Whether the report belongs to the look-up that was granted last.
 fn is_current(state: &State, conclusion: &Conclusion) -> bool {
     let Conclusion { request, step, .. } = conclusion;
     let State::Uncertain(held) = state else { return false };

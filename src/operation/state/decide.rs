@@ -15,11 +15,12 @@ pub struct Resolution {
     pub operation: OperationId,
     /// How the operation ended.
     pub verdict: Verdict,
-    /// Who decided.
+    /// The operator who decided.
     pub by: String,
-    /// Why, in the operator's words.
+    /// The reason, in the operator's words.
     pub reason: String,
-    /// Something by which the operation is found elsewhere, such as the number of a payment.
+    /// A reference by which the operation is found in another system, such as the number of a
+    /// payment.
     pub reference: Option<String>,
     /// The number of the attempt that the operator saw. If another one is the latest by now, the
     /// resolution is refused. None: any attempt.
@@ -34,8 +35,8 @@ pub struct Resolution {
 /// How an operation ended, according to an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The operation was done. Copies get this answer; if there is none, the stored one or an empty
-    /// 200.
+    /// The operation was done. Copies get this answer. Without an answer here, copies get the
+    /// stored answer or an empty 200.
     Succeeded(Option<Arc<StoredAnswer>>),
     /// The operation was not done. The next copy is a new attempt.
     Failed,
@@ -46,9 +47,9 @@ pub enum Verdict {
 pub struct Forgetting {
     /// The operation.
     pub operation: OperationId,
-    /// Who decided.
+    /// The operator who decided.
     pub by: String,
-    /// Why, in the operator's words.
+    /// The reason, in the operator's words.
     pub reason: String,
 }
 
@@ -64,7 +65,7 @@ pub enum Decided {
     Refused,
 }
 
-/// uncertain, failed -> succeeded | failed. A late settle of the attempt is superseded then.
+/// uncertain, failed -> succeeded | failed. After that, a late settle of the attempt is superseded.
 impl Rule for Resolution {
     type Answer = Decided;
     const CALL: Call = Call::Resolve;
@@ -101,7 +102,7 @@ impl Rule for Forgetting {
 
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Decided> {
         decide(found, now, |found| {
-            // The attempt in flight would go on, and a copy would be forwarded beside it.
+            // An attempt in flight would go on, and a copy would be forwarded beside it.
             let may_forget = !matches!(found.state, State::InFlight(_));
             may_forget.then(|| {
                 steps::free_all(&mut found.steps);
@@ -123,7 +124,8 @@ impl Rule for Forgetting {
     }
 }
 
-/// Changes an operation by a decision. `change` gives the decision to note, or none to refuse it.
+/// Changes an operation by a decision. `change` gives the decision to note, or none to refuse the
+/// change.
 fn decide(
     found: Option<Operation>,
     now: Timestamp,
@@ -140,8 +142,9 @@ fn decide(
     lapsed.answered(Change::Durable, Decided::Done)
 }
 
-/// Whether an operator may resolve the operation in its state, and it is still as the operator saw
-/// it. Somebody who decides on an old page must not decide about a newer attempt.
+/// Whether an operator may resolve the operation. Its state must allow that, and the operation must
+/// still be as the operator saw it. An operator who looks at an old page must not decide about a
+/// newer attempt.
 fn may_resolve(operation: &Operation, resolution: &Resolution) -> bool {
     let latest = operation.attempts.latest_number();
     let state = operation.state.name();
@@ -162,7 +165,7 @@ fn resolve(operation: &mut Operation, resolution: &Resolution, now: Timestamp) -
     match &resolution.verdict {
         Verdict::Succeeded(given) => {
             let answer = given.clone().unwrap_or_else(|| stored_answer(&operation.state));
-            // If the event was done, each of its steps was.
+            // If the event was done, each of its steps was done.
             steps::resolve(&mut operation.steps, true);
             operation.state =
                 State::Succeeded(Success { claim_id, settled_at, expires_at, answer });

@@ -5,10 +5,10 @@ use crate::operation::{Decision, DecisionKind, Reason, Timestamp};
 /// How many decisions are kept from either end of the list.
 const DECISIONS_KEPT: usize = 32;
 
-/// The route's setting that decides about uncertain operations.
+/// The name of the route's setting that decides about uncertain operations.
 const WHEN_UNCERTAIN: &str = "when_uncertain";
 
-/// Adds a decision. Of a long list the first and the latest ones stay.
+/// Adds a decision. A long list keeps its first and its latest decisions.
 pub(super) fn add(decisions: &mut Vec<Decision>, decision: Decision) {
     // A sender that never stops sending must not make the record grow without end.
     if decisions.len() >= 2 * DECISIONS_KEPT {

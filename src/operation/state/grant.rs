@@ -7,7 +7,8 @@ use super::{
 };
 use crate::operation::{Attempt, Operation, Timestamp};
 
-/// (none), failed, forgotten, uncertain -> in flight, unless the caller only looks.
+/// (none), failed, forgotten, uncertain -> in flight, unless the caller only reads the state. Also
+/// succeeded -> in flight, on a route that shares successes only with waiters.
 pub(super) fn grant(
     free: Option<Operation>,
     request: &ClaimRequest,

@@ -4,7 +4,7 @@ use super::{Change, Claimed, Held, LookUpGrant, LookUpLease, OperationState};
 use crate::operation::Timestamp;
 
 impl Held {
-    /// Refuses a copy. The operation is held for longer, because its sender still sends copies.
+    /// Refuses a copy. The operation is held for longer, because the sender still sends copies.
     pub(super) fn refuse(&mut self, attempt: u32, now: Timestamp) -> Claimed {
         self.copy_refused = true;
         self.hold_longer(now);
@@ -29,7 +29,8 @@ impl Held {
     }
 }
 
-/// Notes in the record that a copy was refused, if one was. Only the first note changes the record.
+/// Notes in the record that a copy was refused, if that is the case. Only the first note changes
+/// the record.
 pub(super) const fn note_refused(copy_refused: &mut bool, is_refused: bool) -> Change {
     let is_first = is_refused && !*copy_refused;
     *copy_refused |= is_first;

@@ -1,4 +1,4 @@
-//! What time alone, or the end of a process, changes in a record.
+//! The changes that time alone, or the end of a process, makes in a record.
 
 use super::decisions::{add, by_setting};
 use super::{Call, Change, Held, Rule, State, Transition, steps};
@@ -33,8 +33,8 @@ pub fn lapse(found: Option<Operation>, now: Timestamp) -> Transition<()> {
     Transition { operation, change, hold_ended, result: () }
 }
 
-/// Does what time alone does, for a sweep of the store. The answer says whether a record that was
-/// found is gone now.
+/// Makes the changes of time alone, for a sweep of the store. The answer says whether a record was
+/// found and is gone now.
 #[derive(Debug, Clone, Copy)]
 pub struct Expiry {
     /// The operation.
@@ -71,8 +71,8 @@ fn make_uncertain(operation: &mut Operation, reason: Reason, since: Timestamp) {
         since,
         ends_at: lease.ends_at,
         hold_for: lease.hold_for,
-        // A hold that ended before the attempt must have ended would free an operation on which
-        // the upstream may still be working.
+        // The hold lasts at least until the attempt must have ended. A shorter hold would free an
+        // operation on which the upstream may still be working.
         hold_until: since.plus(lease.hold_for).max(lease.ends_at),
         copy_refused: lease.copy_refused,
         answer: None,

@@ -1,17 +1,17 @@
-//! What a look-up found: the receiver was asked whether an uncertain operation was done.
+//! The finding of a look-up, which asks the receiver whether an uncertain operation was done.
 
 use std::sync::Arc;
 
 use super::ClaimRequest;
 
-/// What a look-up found.
+/// The finding of a look-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Finding {
     /// The receiver has done the operation.
     Done,
     /// The receiver has not done the operation so far.
     NotDone,
-    /// The receiver did not say whether it has.
+    /// The receiver did not say whether it has done the operation.
     Unknown,
 }
 
@@ -29,7 +29,7 @@ impl Finding {
     }
 }
 
-/// The end of a look-up, as the request to which it was granted reports it.
+/// The end of a look-up. The request to which the look-up was granted reports it.
 #[derive(Debug, Clone)]
 pub struct Conclusion {
     /// The claim to which the look-up was granted. If the operation was not done, this claim may
@@ -37,10 +37,10 @@ pub struct Conclusion {
     pub request: ClaimRequest,
     /// The step that was asked about; none on a route without steps.
     pub step: Option<Arc<str>>,
-    /// What was found.
+    /// The finding.
     pub finding: Finding,
     /// How the receiver answered, in a few words.
     pub reason: String,
-    /// What the receiver calls the operation.
+    /// The receiver's reference for the operation.
     pub reference: Option<String>,
 }

@@ -3,8 +3,8 @@
 //! Every change is a [`Rule`]: a request that is applied to the record that a store has found (or
 //! to none) at a time on the store's clock. It gives the record to keep and the answer to the
 //! caller. A store applies a rule in one atomic step, so of two requests that arrive at the same
-//! moment the second one sees what the first one changed. This is what each rule makes of each
-//! state:
+//! moment the second one sees the changes of the first one. The table shows the new state for each
+//! rule and each state of the record that was found:
 //!
 //! | found | claim | settle | conclude | withdraw | resolve | forget | time |
 //! | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -16,9 +16,11 @@
 //! | forgotten | in flight | - | - | - | - | forgotten | none |
 //!
 //! `-`: the state stays as it is, and the answer says which one it is. Settle and withdraw change
-//! the state for the current claim only, so a process that was paused, and wakes up after another
-//! one has claimed its operation, changes nothing. An uncertain operation is claimed only under
-//! the route's policy, and never before its last attempt must have ended.
+//! the state for the current claim only. So a process changes nothing if it was paused and another
+//! one has claimed its operation meanwhile. Under [`Remember::InFlight`] a claim also makes a
+//! succeeded operation in flight, because successes are shared only with waiters there. An
+//! uncertain operation is claimed only under the route's policy, and never before its last attempt
+//! must have ended.
 //!
 //! Each rule has a request and a file:
 //!
@@ -30,8 +32,8 @@
 //! * conclude: [`Conclusion`] reports what a look-up found (`conclude.rs`);
 //! * withdraw: [`Withdrawal`] ends a claim whose reply was lost (`withdraw.rs`);
 //! * resolve, forget: [`Resolution`] and [`Forgetting`] are decisions of an operator (`decide.rs`);
-//! * time: [`lapse()`] does what time alone does, before every other rule and, as [`Expiry`], in a
-//!   sweep (`lapse.rs`).
+//! * time: [`lapse()`] makes the changes of time alone. It comes before every other rule and, as
+//!   [`Expiry`], in a sweep (`lapse.rs`).
 
 mod claim;
 mod claimed;
@@ -76,7 +78,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::operation::Timestamp;
 
-/// The state of an operation, with what is kept in it.
+/// The state of an operation, with the values that are kept in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
     /// An attempt is in flight under a lease. Copies wait or are refused.
@@ -88,8 +90,8 @@ pub enum State {
     Succeeded(Success),
     /// The operation was not done. The next copy is a new attempt.
     Failed(Failure),
-    /// An operator freed the operation, whatever had become of it. The next copy is a new attempt;
-    /// the attempt log and the numbers of the attempts stay.
+    /// An operator freed the operation, whatever its state was. The next copy is a new attempt. The
+    /// attempt log and the numbers of the attempts stay.
     Forgotten {
         /// When the record may be removed.
         expires_at: Timestamp,

@@ -2,7 +2,7 @@
 
 use super::State;
 
-/// The states without what is kept in them.
+/// The states without the values that are kept in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is described at `State`")]
 pub enum StateName {

@@ -1,4 +1,4 @@
-//! What a copy of an uncertain operation may do.
+//! Decides about a copy of an uncertain operation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::steps::{LookUps, Run, run};
 use super::{ClaimRequest, Held, IfUncertain, State};
 use crate::operation::{AttemptLog, Operation, Plan, Timestamp};
 
-/// What a copy of an uncertain operation may do.
+/// The decision about a copy of an uncertain operation: hold, attempt, look up or wait.
 pub(super) enum Next {
     /// Nothing: the operation is held.
     Held,
@@ -27,12 +27,12 @@ pub(super) enum Next {
     },
 }
 
-/// What a copy may do about an operation, if that is uncertain.
+/// Decides about a copy of an uncertain operation. In other states the result says nothing.
 pub(super) fn next(operation: &Operation, request: &ClaimRequest, now: Timestamp) -> Next {
     let State::Uncertain(held) = &operation.state else { return Next::Held };
     let attempts = &operation.attempts;
-    // One look-up at a time, so that many copies do not overrun a receiver in trouble. The request
-    // that has the look-up may claim again: its own call was repeated.
+    // Only one look-up runs at a time, so that many copies do not overrun a receiver in trouble.
+    // The request that has the look-up may claim again, because its own call may be repeated.
     if let Some(lookup) = &held.lookup
         && now < lookup.until
         && lookup.id != request.claim_id

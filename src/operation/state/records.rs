@@ -1,4 +1,4 @@
-//! What a record keeps of an operation in each of its states.
+//! The values that a record keeps in each state of its operation.
 //!
 //! Stores keep these values with the fields in this order: see `store::codec` before a change.
 
@@ -27,16 +27,16 @@ pub struct Lease {
     pub copy_refused: bool,
 }
 
-/// What is kept of an uncertain operation.
+/// The values of an uncertain operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     /// The claim that is still current. It may settle the operation late.
     pub claim_id: ClaimId,
     /// Why the operation is uncertain.
     pub reason: Reason,
-    /// When it became uncertain.
+    /// When the operation became uncertain.
     pub since: Timestamp,
-    /// The upstream may be working on the operation until then.
+    /// The latest time at which the upstream may still be working on the operation.
     pub ends_at: Timestamp,
     /// How long the operation is held after the last refused copy.
     pub hold_for: Duration,
@@ -62,7 +62,7 @@ pub struct LookUpLease {
     pub step: Option<Arc<str>>,
 }
 
-/// What is kept of an operation that was done.
+/// The values of an operation that was done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Success {
     /// The claim that settled the operation; none if an operator or a look-up did.
@@ -75,7 +75,7 @@ pub struct Success {
     pub answer: Arc<StoredAnswer>,
 }
 
-/// What is kept of an operation that was not done.
+/// The values of an operation that was not done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// The claim that settled the operation; none if an operator did.

@@ -13,7 +13,7 @@ pub struct Renewal {
     pub operation: OperationId,
     /// The claim that has the lease.
     pub claim_id: ClaimId,
-    /// How long the lease lasts from now. A renewal never makes it shorter.
+    /// How long the lease lasts from now. A renewal never makes the lease shorter.
     pub lease: Duration,
 }
 
@@ -41,8 +41,8 @@ impl Rule for Renewal {
             && lease.claim_id == self.claim_id
         {
             lease.expires_at = lease.expires_at.max(now.plus(self.lease));
-            // A renewal need not be durable. If it is lost, the operation becomes uncertain too
-            // early, which never makes a second attempt.
+            // A renewal need not be durable. If a renewal is lost, the operation becomes uncertain
+            // too early. That never leads to a second attempt.
             return lapsed.answered(Change::Lazy, Renewed::Renewed);
         }
         lapsed.answered(Change::None, Renewed::Superseded)

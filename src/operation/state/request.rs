@@ -10,17 +10,18 @@ use crate::operation::{ClaimId, Durations, OperationRequest, Plan};
 pub struct ClaimRequest {
     /// The operation that is asked for.
     pub asked: Arc<OperationRequest>,
-    /// New and random. A call that is repeated with the same claim id is the same claim.
+    /// The id of the claim, new and random. A call that is repeated with the same claim id is the
+    /// same claim.
     pub claim_id: ClaimId,
     /// The process that asks.
     pub holder: Arc<str>,
     /// The durations that bind the operation.
     pub durations: Durations,
-    /// Whether something may be granted; `false` only reads the state.
+    /// Whether something may be granted. If `false`, the request only reads the state.
     pub may_grant: bool,
     /// What the caller does if an attempt is in flight.
     pub if_in_flight: IfInFlight,
-    /// What the route wants if the operation is uncertain.
+    /// What happens if the operation is uncertain, by the policy of the route.
     pub if_uncertain: IfUncertain,
     /// Whether the caller can ask the receiver about an uncertain operation.
     pub may_look_up: bool,

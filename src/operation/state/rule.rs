@@ -5,10 +5,10 @@ use std::fmt;
 use super::Transition;
 use crate::operation::{Operation, OperationId, Timestamp};
 
-/// A request that changes one operation, and the rule by which it does.
+/// A request to change one operation, together with the rule of the change.
 ///
 /// A store applies a rule in one atomic step. If another process has changed the record meanwhile,
-/// the store applies the rule again to what it finds then; only the last application has effect.
+/// the store applies the rule again to the new record. Only the last application has an effect.
 pub trait Rule: fmt::Debug + Send + Sync + 'static {
     /// The answer to the caller.
     type Answer: fmt::Debug + Send + 'static;
@@ -19,7 +19,8 @@ pub trait Rule: fmt::Debug + Send + Sync + 'static {
     /// The operation that the rule changes.
     fn operation(&self) -> OperationId;
 
-    /// Gives the record to keep, for the record that was `found` and the time on the store's clock.
+    /// Makes the record to keep from the record that was `found`. `now` is the time on the store's
+    /// clock.
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Self::Answer>;
 
     /// Whether the caller may get this answer even if the store could not write the change that
@@ -49,10 +50,10 @@ pub enum Call {
     Conclude,
     /// Records that nothing was sent under a claim whose reply was lost.
     Withdraw,
-    /// Records that an operator says how an operation ended.
+    /// Records an operator's statement of how an operation ended.
     Resolve,
     /// Frees an operation because an operator says so.
     Forget,
-    /// Does what time alone does.
+    /// Makes the changes of time alone.
     Expire,
 }

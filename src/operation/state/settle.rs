@@ -1,4 +1,4 @@
-//! The rule of an attempt's end.
+//! The rule for the end of an attempt.
 
 use std::sync::Arc;
 
@@ -36,26 +36,27 @@ pub enum Ending {
     Succeeded {
         /// The answer that copies get.
         answer: Arc<StoredAnswer>,
-        /// What the receiver calls the operation, if its answer says so.
+        /// The receiver's reference for the operation, if its answer has one.
         reference: Option<String>,
     },
     /// The upstream's complete answer says that the operation was not done.
     Failed {
         /// The status of that answer.
         status: StatusCode,
-        /// What the receiver calls the operation, if its answer says so.
+        /// The receiver's reference for the operation, if its answer has one.
         reference: Option<String>,
     },
     /// No byte of the request was sent.
     NeverSent {
-        /// What prevented it.
+        /// The reason why nothing was sent.
         reason: Reason,
     },
     /// The upstream's complete answer does not say whether the operation was done.
     Uncertain {
-        /// That answer. Copies get it if the operation turns out to be done.
+        /// The answer. If the operation turns out to be done, copies get this answer, provided that
+        /// it is a success with its whole body.
         answer: Arc<StoredAnswer>,
-        /// What the receiver calls the operation, if its answer says so.
+        /// The receiver's reference for the operation, if its answer has one.
         reference: Option<String>,
     },
     /// The request may have reached the upstream, and no complete answer came back.
@@ -191,7 +192,7 @@ impl Rule for Settlement {
     }
 }
 
-/// The record with this outcome, of an operation that the store has lost.
+/// A new record with this outcome, for an operation whose record the store has lost.
 fn new_record(settlement: &Settlement, now: Timestamp) -> Operation {
     let Settlement { asked, claim_id, attempt, holder, .. } = settlement;
     let mut operation = Operation::begun(asked, now);
@@ -223,8 +224,8 @@ fn end(operation: &mut Operation, settlement: &Settlement, copy_refused: bool, n
                     now.plus(durations.attempt_timeout)
                 }
             };
-            // An operation whose lease ran out before is uncertain since then, and the decision to
-            // hold it is in the list already.
+            // If the lease ran out before, the operation is uncertain since then, and the decision
+            // to hold it is in the list already.
             let since = if let State::Uncertain(held) = &operation.state {
                 held.since
             } else {
@@ -258,8 +259,9 @@ pub(super) fn log_end(
 ) {
     let Settlement { claim_id, attempt, holder, ending, .. } = settlement;
     let name = step.map(|step| &**step);
-    // A superseded attempt has no line if the record was lost and claimed anew meanwhile. It gets
-    // one, unless the log may have had its line and dropped it: then it would be counted twice.
+    // A superseded attempt has no line if the record was lost and claimed anew meanwhile. The
+    // attempt gets a line now, unless the log may have dropped its line. A dropped line must not be
+    // counted twice.
     if attempts.of(*claim_id, name).is_none() && !attempts.may_have_dropped(*attempt) {
         let line = Attempt::begun(*attempt, *claim_id, holder, now);
         attempts.push(Attempt { step: step.cloned(), ..line });

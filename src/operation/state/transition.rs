@@ -33,7 +33,7 @@ impl<T> Transition<T> {
         Self { operation: Some(operation), change, hold_ended: false, result }
     }
 
-    /// Adds what time alone had changed before the rule was applied.
+    /// Adds the changes that time alone had made before the rule was applied.
     pub(super) fn after(mut self, change: Change, hold_ended: bool) -> Self {
         self.change = self.change.max(change);
         self.hold_ended |= hold_ended;

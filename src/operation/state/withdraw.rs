@@ -1,4 +1,4 @@
-//! The rule of a claim whose reply was lost: it is settled as never sent.
+//! The rule for a claim whose reply was lost: the claim is settled as never sent.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use super::lapse::lapse;
 use super::{Call, Change, Failure, Rule, State, Transition, steps};
 use crate::operation::{ClaimId, Operation, OperationId, Outcome, Reason, Timestamp};
 
-/// Settles a claim whose reply was lost as never sent. Whether the store ever granted that claim is
-/// not known; if it did not, nothing changes.
+/// Settles a claim whose reply was lost as never sent. The caller does not know whether the store
+/// has granted the claim. If the store has not, nothing changes.
 #[derive(Debug, Clone, Copy)]
 pub struct Withdrawal {
     /// The operation.
@@ -18,8 +18,8 @@ pub struct Withdrawal {
     pub retention: Duration,
 }
 
-/// in flight, uncertain -> failed, for the current claim. The log says that nothing was sent under
-/// the claim even if the claim is no longer current.
+/// in flight, uncertain -> failed, for the current claim. The attempt log says that nothing was
+/// sent under the claim, even if the claim is no longer current.
 impl Rule for Withdrawal {
     type Answer = ();
     const CALL: Call = Call::Withdraw;
@@ -40,8 +40,8 @@ impl Rule for Withdrawal {
     }
 }
 
-/// Ends the look-up if the claim was granted one. Nobody makes it, and other copies would wait for
-/// its end until its lease has run out.
+/// Ends the look-up if the claim was granted one. Nobody makes that look-up, and without an end
+/// other copies would wait until its lease runs out.
 fn end_look_up(found: &mut Operation, claim_id: ClaimId) -> Change {
     if let State::Uncertain(held) = &mut found.state
         && held.lookup.as_ref().is_some_and(|lookup| lookup.id == claim_id)
@@ -71,7 +71,7 @@ fn free(found: &mut Operation, withdrawal: &Withdrawal, now: Timestamp) -> Chang
 fn mark_never_sent(found: &mut Operation, claim_id: ClaimId, now: Timestamp) -> Change {
     let mut change = Change::None;
     let lines = found.attempts.all_of(claim_id);
-    // The withdrawal is repeated until the store has answered for long enough, and must not write
+    // The withdrawal is repeated until the store has answered for long enough. It must not write
     // the record each time.
     for line in lines.filter(|line| line.reason != Some(Reason::Withdrawn)) {
         line.ended_at = Some(now);

@@ -1,4 +1,4 @@
-//! The rule of a step's end. The same atomic step begins the next step.
+//! The rule for the end of a step. The same atomic change begins the next step.
 
 use std::sync::Arc;
 
@@ -54,7 +54,8 @@ pub enum Advanced {
 pub enum EventEnd {
     /// All steps were done. Copies get this answer.
     Succeeded(Arc<StoredAnswer>),
-    /// This is the first step that was not done. The sender gets the answer to it.
+    /// Not all steps were done, and this is the first one that was not. The sender gets the answer
+    /// of that step's receiver.
     Open(Arc<str>),
 }
 
@@ -137,8 +138,8 @@ fn follow(operation: &mut Operation, end: &StepSettlement, copy_refused: bool, n
     let holder = Holder { claim_id: *claim_id, name: holder, durations, copy_refused };
     match &operation.state {
         State::InFlight(lease) if lease.claim_id != *claim_id => return,
-        // A later claim has run other steps of the event since, and it may still settle them. It
-        // stays the current one.
+        // A later claim has run other steps of the event since, and may still settle them. The
+        // later claim stays the current one.
         State::Uncertain(held) if held.claim_id != *claim_id => {
             let latest = Holder { claim_id: held.claim_id, ..holder };
             return update_state(operation, Some(plan), &latest, now);
@@ -151,7 +152,7 @@ fn follow(operation: &mut Operation, end: &StepSettlement, copy_refused: bool, n
     // one.
     let goes_on = matches!(ending, Ending::Succeeded { .. }) && !plan.at_once;
     add_missing(&mut operation.steps, plan);
-    // Look-ups are for copies. The receivers of this attempt have just been sent its steps.
+    // Look-ups are for copies. This attempt has just sent its steps to their receivers.
     match run(operation, plan, LookUps::None, now) {
         Run::Begin(steps) if goes_on => {
             begin(operation, plan.named(&steps), &holder, *attempt, now);
@@ -162,10 +163,10 @@ fn follow(operation: &mut Operation, end: &StepSettlement, copy_refused: bool, n
     }
 }
 
-/// Begins the next step once more. A holder that reports an end twice has got no reply to its first
-/// report. So it does not know of the step that began then, and has sent nothing to that receiver,
-/// even if the lease has run out since. The times of the step count from this call, as they do for
-/// the holder.
+/// Begins the next step once more. A holder that reports an end twice got no reply to its first
+/// report. So the holder does not know of the step that the first report began, and has sent
+/// nothing to the receiver of that step, even if the lease has run out since. The times of the step
+/// count from this call for the holder, and so they do in the record.
 fn begin_once_more(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
     let StepSettlement { settlement, plan, .. } = end;
     let Settlement { claim_id, holder, durations, .. } = settlement;
@@ -219,9 +220,9 @@ fn answer(operation: &Operation, end: &StepSettlement, copy_refused: bool) -> Ad
     Advanced::Ended { copy_refused, end }
 }
 
-/// The record with this outcome, of an event whose record the store has lost. Steps before this one
-/// were done, or it would not have begun. Steps that run beside it are uncertain until their own
-/// ends are reported.
+/// A new record with this outcome, for an event whose record the store has lost. Steps before this
+/// one were done, because otherwise this one would not have begun. Steps that run beside it are
+/// uncertain until their own ends are reported.
 fn new_record(end: &StepSettlement, now: Timestamp) -> Operation {
     let StepSettlement { settlement, plan, .. } = end;
     let Settlement { asked, claim_id, attempt, holder, durations, .. } = settlement;

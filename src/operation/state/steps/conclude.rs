@@ -35,8 +35,8 @@ pub(in crate::operation::state) fn conclude(
             copy_refused: held.copy_refused,
         };
         update_state(&mut operation, Some(plan), &holder, now);
-        // The success goes to this request even on a route that shares successes only with waiters:
-        // a claim would take it for a new event.
+        // This request gets the success even on a route that shares successes only with waiters. A
+        // claim would take the request for a new event.
         if let State::Succeeded(success) = &operation.state {
             let answer = Arc::clone(&success.answer);
             let result = OperationState::Succeeded { attempt, answer };
@@ -55,7 +55,7 @@ pub(in crate::operation::state) fn conclude(
     Transition::to(operation, Change::Durable, result)
 }
 
-/// Records the finding at the step. False if the step stays uncertain.
+/// Records the finding in the step. The result is false if the step stays uncertain.
 fn settle(
     operation: &mut Operation,
     plan: &Plan,

@@ -1,4 +1,5 @@
-//! The steps of an event begin and end, and the state of the event follows from theirs.
+//! Begins and ends the steps of an event, and sets the state of the event by the states of its
+//! steps.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +69,7 @@ pub(in crate::operation::state) fn grant(
     Transition::to(operation, Change::Durable, result)
 }
 
-/// Makes all steps run again.
+/// Makes all steps wait, so that each of them runs again.
 pub(in crate::operation::state) fn free_all(steps: &mut [Step]) {
     for step in steps {
         step.state = StepState::Waiting;
@@ -118,8 +119,8 @@ pub(super) fn begin<'a>(
     });
 }
 
-/// Sets the state of the event to the one that follows from its steps: those of the plan, or all of
-/// them if there is no plan.
+/// Sets the state of the event by the states of its steps. Only the steps of the plan count. If
+/// there is no plan, all steps count.
 pub(super) fn update_state(
     operation: &mut Operation,
     plan: Option<&Plan>,
@@ -150,8 +151,8 @@ pub(super) fn update_state(
     };
 }
 
-/// The event is held for its first uncertain step, and for as long as any of the receivers may be
-/// working.
+/// The event is held because of its first uncertain step. The hold lasts at least for as long as
+/// any of the receivers may be working.
 fn hold(first: &HeldStep, steps: &[&Step], holder: &Holder<'_>, now: Timestamp) -> Held {
     let ends = steps.iter().filter_map(|step| uncertain(step)).map(|held| held.ends_at);
     let latest_end = ends.max().unwrap_or(first.ends_at);
@@ -175,7 +176,7 @@ pub(super) fn steps_of<'a>(steps: &'a [Step], plan: Option<&Plan>) -> Vec<&'a St
     plan.steps.iter().filter_map(found).collect()
 }
 
-/// The answer to the sender if all steps were done.
+/// The answer to the sender; none if a step was not done.
 fn answer(steps: &[&Step], plan: Option<&Plan>) -> Option<Arc<StoredAnswer>> {
     let done = |step: &&Step| match &step.state {
         StepState::Succeeded { answer, .. } => Some(Arc::clone(answer)),
@@ -185,7 +186,7 @@ fn answer(steps: &[&Step], plan: Option<&Plan>) -> Option<Arc<StoredAnswer>> {
         | StepState::Failed { .. } => None,
     };
     let answers = steps.iter().map(done).collect::<Option<Vec<_>>>()?;
-    // A step that the route has got since, and the record has not, was not done.
+    // A step that the route has got since the record was written was not done.
     let complete = plan.is_none_or(|plan| plan.steps.len() == steps.len());
     let from = plan.and_then(|plan| steps.iter().position(|step| step.name == plan.answer_from));
     let answer = from.and_then(|from| answers.get(from)).or(answers.last())?;
@@ -222,8 +223,8 @@ pub(in crate::operation::state) fn make_uncertain(
     }
 }
 
-/// Makes the steps that began under a claim failed: its reply was lost, so nothing was sent. False
-/// if the claim is that of an attempt without steps.
+/// Records that the steps under a claim failed. The reply to the claim was lost, so nothing was
+/// sent. The result is false if the claim is that of an attempt without steps.
 pub(in crate::operation::state) fn withdraw(
     operation: &mut Operation,
     claim_id: ClaimId,
@@ -252,7 +253,7 @@ pub(in crate::operation::state) fn withdraw(
     true
 }
 
-/// Records an operator's statement: all steps were done, or the uncertain ones were not.
+/// Records an operator's statement that all steps were done, or that the uncertain ones were not.
 pub(in crate::operation::state) fn resolve(steps: &mut [Step], succeeded: bool) {
     let claim_id = None;
     for step in steps {

@@ -1,4 +1,4 @@
-//! Which steps of an event may begin, and about which the receiver may be asked.
+//! Decides which steps of an event may begin, and about which step the receiver may be asked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::operation::copies::IfUncertain;
 use crate::operation::{AttemptLog, HeldStep, Operation, Plan, PlannedStep, StepState, Timestamp};
 
-/// What may be done about an event of which no step is in flight.
+/// The decision about the steps of an event.
 pub(in crate::operation::state) enum Run {
     /// These steps may begin.
     Begin(Vec<Arc<str>>),
@@ -30,8 +30,9 @@ pub(in crate::operation::state) enum LookUps<'a> {
     After(&'a str),
 }
 
-/// Finds what may be done. If the steps run one after the other, that is the first one that was not
-/// done; if they run at the same time, all of them. An uncertain step goes by its own policy.
+/// Decides about the first step that was not done if the steps run one after the other, and about
+/// all steps that were not done if they run at the same time. Each uncertain step follows its own
+/// policy.
 pub(in crate::operation::state) fn run(
     operation: &Operation,
     plan: &Plan,

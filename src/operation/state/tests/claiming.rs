@@ -1,4 +1,4 @@
-//! What a claim is told, in every state.
+//! The answer to a claim in every state.
 
 use super::*;
 
@@ -96,7 +96,7 @@ fn an_uncertain_operation_is_tried_again_when_its_attempt_must_have_ended() {
         assert_eq!((done.result, done.change), (granted(2), Change::Durable));
         let decided = done.operation.clone().unwrap().decisions.pop().unwrap();
         assert_eq!((&*decided.by, decided.kind), ("when_uncertain", DecisionKind::Retried));
-        // the attempt before is superseded
+        // The attempt before is superseded.
         let stale = settle(done.operation, &settlement(1, Outcome::Succeeded), at(ATTEMPT_TIMEOUT));
         assert_eq!(stale.result, Settled::Superseded);
     }
@@ -125,7 +125,7 @@ fn after_so_many_uncertain_attempts_it_is_held() {
     assert!(is_uncertain(&done.result), "{:?}", done.result);
 }
 
-/// Failures are no uncertain attempts, not even those that the log has dropped.
+/// Failed attempts do not count as uncertain, even if the log has dropped them.
 #[test]
 fn many_failures_leave_as_many_uncertain_attempts_as_before() {
     let mut found = None;
@@ -154,11 +154,11 @@ fn a_shared_success_is_told_to_those_who_waited_for_it_alone() {
     );
     let new = claim(succeeded(), &sharing(2, None), at(1));
     assert_eq!((new.result, new.change), (granted(2), Change::Durable));
-    // it waited for the one before
+    // The copy waited for the attempt before.
     let second = settled(new.operation, 2, Outcome::Succeeded, at(1));
     let new = claim(second, &sharing(3, Some(1)), at(2));
     assert_eq!(new.result, granted(3));
-    // the call was sent twice
+    // The call was sent twice.
     let again = claim(succeeded(), &sharing(1, None), at(1));
     assert_eq!(
         (again.result, again.change),

@@ -1,4 +1,4 @@
-//! What an operator says of an operation.
+//! Decisions of an operator about an operation.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn an_operator_ends_what_is_uncertain_or_failed() {
 
 #[test]
 fn an_operation_resolved_without_an_answer_has_the_stored_success_or_an_empty_200() {
-    // the stored answer was a 504: not a success
+    // The stored answer is a 504, which is not a success.
     let done = resolve(uncertain(), &resolution(Verdict::Succeeded(None)), at(1)).operation;
     let copy = claim(done, &request(2), at(2)).result;
     assert_eq!(
@@ -54,7 +54,7 @@ fn an_operator_who_looked_at_another_attempt_is_refused() {
     assert_eq!(resolve(uncertain(), &looked, at(1)).result, Decided::Done);
 }
 
-/// The late settle of the same attempt has made it something else meanwhile, or another person has.
+/// A late settle of the same attempt, or another operator, has changed the state meanwhile.
 #[test]
 fn an_operator_who_looked_at_another_state_is_refused() {
     let mut looked = resolution(Verdict::Succeeded(None));

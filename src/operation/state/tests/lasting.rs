@@ -1,4 +1,4 @@
-//! Leases, retentions and holds: a millisecond around every end.
+//! Leases, retentions and holds, a millisecond before and after each of them ends.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Look-ups of uncertain operations: who may ask, and what comes of each finding.
+//! Look-ups of uncertain operations: which requests may ask, and the state after each finding.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn one_copy_asks_and_the_others_wait_for_its_end() {
     }
     let again = claim(asked.clone(), &looking(2), at(2));
     assert_eq!(again.result, looked_up(1));
-    // its lease ends on its millisecond
+    // The lease ends exactly at its millisecond.
     let late = claim(asked.clone(), &looking(3), at(LOOKUP));
     assert!(
         matches!(late.result, Claimed::NotGranted(OperationState::InFlight { .. })),
@@ -56,7 +56,7 @@ fn who_may_not_ask_is_refused() {
     for other in [
         ClaimRequest { may_grant: false, ..looking(2) },
         ClaimRequest { may_look_up: false, ..looking(2) },
-        // its own attempt became uncertain
+        // The attempt of this request became uncertain.
         looking(1),
     ] {
         let done = claim(uncertain(), &other, at(1));
@@ -78,11 +78,11 @@ fn what_was_done_is_a_success_with_the_stored_answer_or_an_empty_200() {
     assert_eq!((&*decision.by, decision.kind), ("lookup", DecisionKind::LookedUp));
     assert_eq!(decision.reason, "done: answered 200");
     assert_eq!(decision.reference.as_deref(), Some("pay_1"));
-    // the attempt's own settle is stale now
+    // The settle of the attempt itself is stale now.
     let late = settle(done.operation.clone(), &settlement(1, Outcome::Failed), at(6));
     assert_eq!(late.result, Settled::Superseded);
     assert_eq!(claim(late.operation, &looking(3), at(7)).result, empty);
-    // a complete answer that left it unknown
+    // The uncertain attempt had a complete answer.
     let ending = Ending::Uncertain { answer: answer(202), reference: None };
     let end = Settlement { ending, ..settlement(1, Outcome::Uncertain) };
     let held = settle(in_flight(), &end, T0).operation;
@@ -122,7 +122,7 @@ fn what_is_not_known_stays_held_and_may_be_asked_about_again() {
     let done = conclude(asked_about(at(1)), &found(2, Finding::Unknown), at(2));
     let ends_in = Duration::from_millis(ATTEMPT_TIMEOUT - 2);
     assert_eq!(done.result, Claimed::NotGranted(OperationState::Uncertain { attempt: 1, ends_in }));
-    // who waits for it is told
+    // A durable change tells the waiters of the look-up.
     assert_eq!(done.change, Change::Durable);
     let next = claim(done.operation, &looking(3), at(3));
     assert_eq!(next.result, looked_up(1));

@@ -1,4 +1,5 @@
-//! Every arrow between states, a millisecond around every end, repeated and stale calls.
+//! Every change of state, the millisecond before and after each end, repeated calls and stale
+//! calls.
 
 mod claiming;
 mod deciding;
@@ -156,7 +157,7 @@ fn resolution(verdict: Verdict) -> Resolution {
     }
 }
 
-/// The record after claim `n` at `now` on what was `found`.
+/// The record after claim `n` at `now` on the record that was `found`.
 fn claimed(found: Option<Operation>, n: u8, now: Timestamp) -> Option<Operation> {
     let done = claim(found, &request(n), now);
     assert!(matches!(done.result, Claimed::Granted(_)), "{:?}", done.result);

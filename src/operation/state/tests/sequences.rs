@@ -1,4 +1,4 @@
-//! Whatever happens to an event with steps, in whatever order: what must never be.
+//! The rules that hold for an event with steps after any sequence of calls.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,14 +10,14 @@ use crate::operation::StepState;
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// One thing that happens. Earlier claims are named by small numbers, the newest by 0.
+/// One call or other change. Claims are named by numbers, and the newest one is 0.
 #[derive(Debug, Clone)]
 enum Happens {
     Claim {
         may_grant: bool,
         may_look_up: bool,
     },
-    /// The end of a step of a claim, right or wrong, in time or late, once or again.
+    /// The report that a step of a claim has ended. The report may be wrong, late or repeated.
     End {
         claim: usize,
         step: usize,
@@ -91,17 +91,18 @@ fn planned() -> impl Strategy<Value = Arc<Plan>> {
     )
 }
 
-/// The record, and what its surroundings know.
+/// The record, and the facts that the test knows about it.
 struct World {
     plan: Arc<Plan>,
     now: Timestamp,
     record: Option<Operation>,
     claims: Vec<(ClaimId, u32)>,
-    /// The highest number of an attempt since the record was begun.
+    /// The highest number of an attempt since the record began.
     latest: u32,
-    /// Steps that succeeded, or were said to have, since they were last set free by a person.
+    /// Steps that succeeded, or that an operator or a look-up called done, since they were last
+    /// freed.
     done: HashSet<Arc<str>>,
-    /// Who was told to run which step, and has not reported its end.
+    /// The claim that was told to run each step and has not reported its end.
     running: HashMap<Arc<str>, ClaimId>,
 }
 
@@ -114,8 +115,7 @@ impl World {
         self.claims.iter().rev().nth(claim).copied()
     }
 
-    /// A step is begun: nobody else runs it unless its own attempt must have ended by now, or the
-    /// claim on it was lost.
+    /// Notes that a step has begun under a claim. A step that has succeeded must not begin again.
     fn begins(&mut self, step: &Arc<str>, claim_id: ClaimId) -> TestCaseResult {
         prop_assert!(!self.done.contains(step), "{step} has succeeded before");
         self.running.insert(Arc::clone(step), claim_id);
@@ -298,14 +298,14 @@ impl World {
         }
     }
 
-    /// What the record says is done. It never takes that back by itself.
+    /// Notes the steps that the record says were done. The record never takes that back by itself.
     fn note_done(&mut self) {
         let steps = self.record.iter().flat_map(|found| &found.steps);
         let done = steps.filter(|step| matches!(step.state, StepState::Succeeded { .. }));
         self.done.extend(done.map(|step| Arc::clone(&step.name)));
     }
 
-    /// What holds at every moment.
+    /// Checks the rules that hold at every moment.
     fn check(&self) -> TestCaseResult {
         let Some(found) = &self.record else { return Ok(()) };
         let state_of = |name: &Arc<str>| {

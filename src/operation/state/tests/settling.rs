@@ -1,4 +1,4 @@
-//! Outcomes of attempts: late, stale, repeated.
+//! Outcomes of attempts that are late, stale or repeated.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn a_settle_that_is_sent_twice_changes_nothing() {
     for (found, outcome) in [(succeeded(), Outcome::Succeeded), (failed(), Outcome::Failed)] {
         let done = settle(found.clone(), &settlement(1, outcome), at(9));
         assert_eq!(done.result, Settled::Recorded { copy_refused: false });
-        // it has to be durable by now, whatever has become of the first call
+        // The change must be durable by now, whatever became of the first call.
         assert_eq!((done.change, done.operation), (Change::Durable, found));
     }
 }
@@ -77,7 +77,8 @@ fn a_withdrawal_frees_its_own_claim_alone() {
     }
 }
 
-/// Somebody else has the operation by now; nothing was sent under the claim all the same.
+/// Another claim has the operation by now. The log still says that nothing was sent under the first
+/// claim.
 #[test]
 fn a_claim_that_is_withdrawn_when_it_is_superseded_was_never_sent() {
     let retried =

@@ -1,4 +1,4 @@
-//! The table on the front page of the module is what the rules do.
+//! The rules do what the table on the front page of the module says.
 
 use super::lookup::looking;
 use super::*;
@@ -9,7 +9,7 @@ fn found(state: &str) -> Option<Operation> {
     match state {
         "none" => None,
         "in flight" => in_flight(),
-        // Somebody asks the receiver about it, so that it can be concluded too.
+        // A look-up is under way, so that it can be concluded too.
         "uncertain" => claim(uncertain(), &looking(2), at(1)).operation,
         "succeeded" => succeeded(),
         "failed" => failed(),
@@ -18,7 +18,7 @@ fn found(state: &str) -> Option<Operation> {
     }
 }
 
-/// The states that each rule may leave, of a record that stands so.
+/// The records that a rule may leave, for a record in this state.
 fn reached(rule: &str, state: &str) -> Vec<Option<Operation>> {
     let outcomes = [Outcome::Succeeded, Outcome::Failed, Outcome::Uncertain];
     let verdicts = [Verdict::Succeeded(None), Verdict::Failed];
@@ -63,7 +63,7 @@ fn unasked(found: Option<Operation>) -> Option<Operation> {
     Some(found)
 }
 
-/// A lease that has run out would make it another state.
+/// A time within the lease, because an operation whose lease has run out is in another state.
 fn in_its_lease(state: &str, later: Timestamp) -> Timestamp {
     if state == "in flight" { at(1) } else { later }
 }

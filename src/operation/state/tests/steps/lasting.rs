@@ -1,4 +1,4 @@
-//! What a lease, a crash, a lost reply and a lost record do to steps.
+//! The effects of a lease, a crash, a lost reply and a lost record on steps.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn a_lease_that_ran_out_leaves_uncertain_what_had_begun_and_waiting_what_had_not
     assert_eq!(standing(lost.as_ref()), "succeeded uncertain waiting uncertain");
     let held = claim(lost.clone(), &claiming(2, &plan), at(LEASE + 2));
     assert!(is_uncertain(&held.result), "{:?}", held.result);
-    // a late end counts, and its holder goes on under a fresh lease
+    // A late end counts, and the holder goes on under a new lease.
     let late = advance(lost, &end(1, &plan, "account", Outcome::Succeeded), at(LEASE + 3));
     assert_eq!(late.result, next("mail"));
     assert_eq!(late.operation.as_ref().unwrap().state.changes_at(), at(LEASE + 3 + LEASE));
@@ -66,8 +66,8 @@ fn a_record_that_was_lost_is_written_with_all_that_is_known() {
     assert_eq!(standing(found.operation.as_ref()), "succeeded succeeded uncertain uncertain");
 }
 
-/// The store was away for longer than the lease, and with it the reply that said that the next step
-/// had begun.
+/// The store was away for longer than the lease. The reply that said that the next step had begun
+/// was lost.
 #[test]
 fn a_step_of_whose_beginning_nobody_has_heard_begins_once_more() {
     let plan = in_order();
@@ -92,7 +92,7 @@ fn a_step_of_whose_beginning_nobody_has_heard_begins_once_more() {
     }
 }
 
-/// Its own holder has said so: it was sent.
+/// The holder of the step has reported that the step was sent.
 #[test]
 fn a_step_that_ran_does_not_begin_once_more() {
     let plan = in_order();
@@ -102,7 +102,7 @@ fn a_step_that_ran_does_not_begin_once_more() {
     let again = advance(ran, &charge, at(LEASE + 1));
     assert_eq!(again.result, open("account"));
     assert_eq!(standing(again.operation.as_ref()), "succeeded uncertain waiting uncertain");
-    // nor one that somebody else has begun since
+    // A step that another claim has begun since does not begin once more either.
     let retried = plan_with(false, IfUncertain::Retried { attempts_max: 9 });
     let lost = after(1, &retried, &ends[..1]);
     let later = at(ATTEMPT_TIMEOUT + LEASE);

@@ -1,4 +1,4 @@
-//! What a receiver says of an uncertain step when it is asked.
+//! Look-ups of uncertain steps.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn a_look_up_is_about_one_step_and_what_follows_runs_in_the_same_request() {
     let held = conclude(asked.clone(), &told(&plan, "account", Finding::Unknown), due);
     assert!(is_uncertain(&held.result), "{:?}", held.result);
     assert_eq!(standing(held.operation.as_ref()), "succeeded uncertain waiting uncertain");
-    // of another step nothing was asked
+    // The receiver was not asked about another step.
     let other = conclude(asked, &told(&plan, "mail", Finding::Done), due);
     assert!(matches!(
         other.result,

@@ -1,5 +1,5 @@
-//! Events with several receivers: which steps run, what a claim, a lease, a crash and a person do
-//! to them.
+//! Events with several receivers: the steps that run, and the effects of claims, leases, crashes
+//! and operators on them.
 
 mod lasting;
 mod lookup;
@@ -44,7 +44,7 @@ fn end(n: u8, plan: &Arc<Plan>, step: &str, outcome: Outcome) -> StepSettlement 
     StepSettlement { settlement: Settlement { ending, ..settlement(n, outcome) }, plan, step }
 }
 
-/// Tells which step an answer is of.
+/// An answer whose body is the name of its step.
 fn named_answer(step: &str) -> Arc<StoredAnswer> {
     let body = AnswerBody::Kept(step.to_owned().into());
     Arc::new(StoredAnswer { body, ..StoredAnswer::empty(http::StatusCode::OK) })
@@ -62,14 +62,14 @@ fn open(step: &str) -> Advanced {
     Advanced::Ended { copy_refused: false, end: EventEnd::Open(step.into()) }
 }
 
-/// How it stands with each step, and with the event.
+/// The state of each step, and then the state of the event.
 fn standing(operation: Option<&Operation>) -> String {
     let operation = operation.unwrap();
     let steps = operation.steps.iter().map(|step| step.state.as_str());
     format!("{} {}", steps.collect::<Vec<_>>().join(" "), operation.state.as_str())
 }
 
-/// The record after each of these steps has ended so, one after the other, and what is left to run.
+/// The record after these steps have ended in this order, each with its outcome.
 fn after(n: u8, plan: &Arc<Plan>, ends: &[(&str, Outcome)]) -> Option<Operation> {
     let done = claim(None, &claiming(n, plan), T0);
     assert!(matches!(done.result, Claimed::Granted(Grant { attempt: 1, .. })), "{:?}", done.result);

@@ -1,4 +1,5 @@
-//! Which steps run: what a claim begins, and what policies, people and a changed route decide.
+//! The steps that run: those that a claim begins, and the effects of policies, operators and a
+//! changed route.
 
 use super::*;
 
@@ -45,7 +46,7 @@ fn a_copy_runs_what_has_not_succeeded_and_nothing_else() {
     assert_eq!(copy.result, begun(2, &["account"]));
     let done = advance(copy.operation, &end(2, &plan, "account", Outcome::Succeeded), at(4));
     assert_eq!(done.result, next("mail"));
-    // the first attempt's own report is stale by now
+    // The report of the first attempt is stale by now.
     let stale = advance(done.operation, &end(1, &plan, "account", Outcome::Failed), at(5));
     assert_eq!(stale.result, Advanced::Superseded);
     assert_eq!(standing(stale.operation.as_ref()), "succeeded succeeded in_flight in_flight");
@@ -69,7 +70,7 @@ fn at_once_all_begin_and_a_copy_runs_those_that_failed_while_an_uncertain_one_is
     assert_eq!(done.result, open("charge"));
     let held = claim(done.operation, &claiming(3, &plan), at(6));
     assert!(is_uncertain(&held.result), "{:?}", held.result);
-    // the late end of the first attempt's step counts: nobody else has begun it
+    // The late end of the first attempt's step counts, because no other claim has begun that step.
     let late = advance(held.operation, &end(1, &plan, "charge", Outcome::Succeeded), at(7));
     let end = EventEnd::Succeeded(named_answer("mail"));
     assert_eq!(late.result, Advanced::Ended { copy_refused: true, end });
@@ -89,7 +90,7 @@ fn an_uncertain_step_goes_by_its_own_policy() {
     let decision = again.operation.as_ref().unwrap().decisions.last().unwrap();
     assert_eq!(decision.kind, DecisionKind::Retried);
     assert_eq!(decision.reason, "account: timed-out");
-    // twice uncertain: it is held
+    // After two uncertain attempts the step is held.
     let twice = advance(again.operation, &end(2, &retried, "account", Outcome::Uncertain), due);
     let later = due.plus(Duration::from_millis(ATTEMPT_TIMEOUT));
     let held = claim(twice.operation, &claiming(3, &retried), later);
@@ -109,7 +110,7 @@ fn a_person_decides_for_all_steps() {
     assert_eq!(standing(not_done.as_ref()), "succeeded failed waiting failed");
     let copy = claim(not_done.clone(), &claiming(2, &plan), at(3));
     assert_eq!(copy.result, begun(2, &["account"]));
-    // what the first attempt says of it by now is stale
+    // The report of the first attempt is stale by now.
     let late = advance(not_done, &end(1, &plan, "account", Outcome::Succeeded), at(3));
     assert_eq!(late.result, Advanced::Superseded);
     let forgotten = forget(found(), "again", at(2)).operation;
@@ -124,7 +125,7 @@ fn steps_that_were_added_or_removed_since() {
     let fewer =
         Plan { steps: plan.steps[..2].to_vec(), answer_from: "account".into(), ..(*plan).clone() };
     let fewer = Arc::new(fewer);
-    // added later: not run for a success, and run for a failure
+    // A step that was added later is not run after a success, and is run after a failure.
     let ends = [("charge", Outcome::Succeeded), ("account", Outcome::Succeeded)];
     let success = after(1, &fewer, &ends);
     let copy = claim(success, &claiming(2, &plan), at(3));
@@ -139,7 +140,7 @@ fn steps_that_were_added_or_removed_since() {
     let copy = claim(failure, &claiming(2, &plan), at(3));
     let next_one = advance(copy.operation, &end(2, &plan, "account", Outcome::Succeeded), at(4));
     assert_eq!(next_one.result, next("mail"));
-    // removed: not run, and kept in the record
+    // A step that was removed is not run, and stays in the record.
     let ends = [ends[0], ends[1], ("mail", Outcome::Failed)];
     let copy = claim(after(1, &plan, &ends), &claiming(2, &fewer), at(3));
     assert_eq!(
@@ -152,7 +153,7 @@ fn steps_that_were_added_or_removed_since() {
     assert_eq!(standing(copy.operation.as_ref()), "succeeded succeeded failed succeeded");
 }
 
-/// Nobody knows which of the steps it has reached.
+/// Nobody knows which of the steps the event has reached.
 #[test]
 fn what_was_uncertain_before_the_route_had_steps_is_held() {
     let plan = plan_with(false, IfUncertain::Retried { attempts_max: 10 });
