@@ -13,18 +13,20 @@ use tower::{Layer, Service};
 use crate::proxy::{Answering, Proxy};
 use crate::upstream::{Handler, ResponseBody};
 
-/// Puts a [`Proxy`] in front of handlers of the same process. There is no network hop: the handler
-/// takes the place of the route's upstream.
+/// Puts a [`Proxy`] in front of handlers of the same process. There is no network hop, because the
+/// handler takes the place of the route's upstream.
 ///
 /// Routes, keys, signatures, stores and limits are those of the proxy. A request whose path no
 /// route serves gets 404. The handler's response is the answer of the upstream: it is classified,
-/// recorded and replayed. A handler that panics, fails with an error, or is dropped because
-/// `attempt_timeout` is over leaves the operation uncertain, because it may have done its work. The
-/// handler sees the extensions of the request, so that extractors work; the `upstream` of the route
-/// is never connected to. On a route with steps the steps are sent to their own upstreams, and the
-/// handler gets only the requests that are not deduplicated.
+/// recorded and replayed. A handler may panic, fail with an error, or be dropped because
+/// `attempt_timeout` is over or the process ends. Each of these leaves the operation uncertain,
+/// because the handler may have done its work. The handler gets the extensions of the request, so
+/// extractors work. Onceward never connects to the `upstream` of the route. On a route with steps
+/// the requests of the steps go to the steps' own upstreams, and the handler gets only the requests
+/// that are not deduplicated.
 ///
-/// The handler runs in a task of its own. A sender that hangs up does not interrupt it.
+/// The handler does not run in the task of the request, so a sender that hangs up does not
+/// interrupt it. It runs in the task of the attempt, which also renews the lease.
 ///
 /// ```no_run
 /// use axum::{Router, routing::post};
@@ -82,7 +84,7 @@ where
     type Future = Answering;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // The handler is made ready when it is called: most copies never reach it.
+        // The handler is made ready when it is called, because most copies never reach it.
         Poll::Ready(Ok(()))
     }
 

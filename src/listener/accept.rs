@@ -20,8 +20,8 @@ use crate::telemetry::{Limit, Metrics};
 
 /// How many connections the kernel queues until they are accepted.
 const BACKLOG: u32 = 1024;
-/// How long nothing is accepted after an error of the kernel. Mostly all file descriptors are in
-/// use then, and accepting again at once would only spin.
+/// How long nothing is accepted after an error of the kernel. In most cases all file descriptors
+/// are in use, and the loop would spin if it accepted again at once.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
 
 /// A bound address. Connections to it wait in the kernel until [`Listener::serve`] takes them.
@@ -40,7 +40,7 @@ struct ConnectionPlaces {
     metrics: Arc<Metrics>,
 }
 
-/// The place of one open connection. Dropping it makes it free.
+/// The place of one open connection. Dropping it frees the place.
 #[derive(Debug)]
 struct ConnectionPlace {
     places: Arc<ConnectionPlaces>,
@@ -81,7 +81,7 @@ impl ConnectionPlaces {
             self.peers.is_set() && !self.trusted.iter().any(|network| network.contains(&peer));
         if is_limited && !self.peers.enter(peer) {
             self.metrics.limit_reached(Limit::PerPeer);
-            tracing::debug!(%peer, "closed a connection: its peer has its share of them");
+            tracing::debug!(%peer, "closed a connection whose peer already has its share");
             return None;
         }
         self.metrics.connections.inc();
@@ -94,8 +94,8 @@ impl Listener {
     /// Binds an address. Fails if it is in use, or is not an address of this machine.
     pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Self> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        // Without it a restart fails for about a minute, while connections of the process before
-        // are in TIME-WAIT.
+        // Without this a restart fails for about a minute, while connections of the previous
+        // process are in TIME-WAIT.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         Ok(Self { listener: socket.listen(BACKLOG)?, limits })
@@ -106,7 +106,7 @@ impl Listener {
         self.listener.local_addr()
     }
 
-    /// Serves until it is told to stop, and then until every connection has ended or the time for
+    /// Serves until `shutdown` says stop, and then until every connection has ended or the time for
     /// that is over. Dropping the future drops all connections.
     pub async fn serve<S: Service>(self, service: S, shutdown: Shutdown, resources: Resources) {
         let places = Arc::new(ConnectionPlaces::new(&self.limits, &resources.metrics));
@@ -116,7 +116,7 @@ impl Listener {
             tokio::select! {
                 biased;
                 within = context.shutdown().stopping() => break within,
-                // Ended tasks are removed from the set. A panic in one has been logged, and must
+                // Ended tasks are removed from the set. A panic in a task has been logged, and must
                 // not end the listener.
                 () = next_ended(&mut connections) => {}
                 (stream, peer, place) = self.accept(&places) => {
@@ -144,7 +144,7 @@ impl Listener {
         places: &Arc<ConnectionPlaces>,
     ) -> (TcpStream, SocketAddr, ConnectionPlace) {
         // The permit comes first: a connection that cannot be served yet stays in the kernel's
-        // queue, where it costs nothing here.
+        // queue, where it costs this process nothing.
         let mut permit = free_place(places).await;
         let (stream, peer, place) = loop {
             match self.listener.accept().await {
@@ -180,14 +180,14 @@ async fn free_place(places: &ConnectionPlaces) -> OwnedSemaphorePermit {
 }
 
 /// Waits until a connection has ended, and for ever if there is none. An empty `JoinSet` is ready
-/// at once, and the loop would spin.
+/// at once, so the loop would spin without this.
 async fn next_ended(connections: &mut JoinSet<()>) {
     if connections.join_next().await.is_none() {
         future::pending::<()>().await;
     }
 }
 
-/// Whether only one connection failed, before it was accepted. The next one may well be fine.
+/// Whether the error concerns only one connection, which failed before it was accepted.
 fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),

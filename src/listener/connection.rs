@@ -24,17 +24,19 @@ use super::stream::{PeerStream, Protocol};
 use super::timer::{ConnectionTimer, Timeouts};
 use crate::telemetry::Metrics;
 
-/// The smallest read buffer that hyper's `max_buf_size` accepts; it panics below.
+/// The smallest read buffer that hyper's `max_buf_size` accepts. It panics if the buffer is
+/// smaller.
 const BUFFER_BYTES_MIN: usize = 8192;
 /// The most requests at a time on one HTTP/2 connection. RFC 9113, 6.5.2 advises against fewer.
 const STREAMS_MAX: u32 = 100;
-/// The most streams that the peer has reset before they were served. A peer that opens and resets
-/// streams quickly makes work without limit (CVE-2023-44487, "rapid reset").
+/// The most streams that the peer may reset before they are served. A peer that opens and resets
+/// streams quickly would make work without limit (CVE-2023-44487, "rapid reset").
 const PENDING_RESETS_MAX: usize = 20;
-/// The most streams that h2 has reset because of an error of the peer. A peer can provoke such
+/// The most streams that h2 may reset because of an error of the peer. A peer can provoke such
 /// resets to the same effect (CVE-2025-8671).
 const ERROR_RESETS_MAX: usize = 128;
-/// How much a peer may send ahead of what was read: on one stream, and on all of a connection.
+/// How many bytes a peer may send before the earlier ones are read: on one stream, and on all
+/// streams of a connection.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 /// How much of one answer may wait in hyper for a reader on HTTP/2.
@@ -56,10 +58,11 @@ impl ServerContext {
         let head_limits = Arc::new(HeadLimits::new(limits, resources));
         let mut http1 = http1::Builder::new();
         http1
-            // The timer does this. hyper's own would also count the time between two requests.
+            // `ConnectionTimer` limits this time. hyper's own timer would also count the time
+            // between two requests.
             .header_read_timeout(None)
-            // A sender may close its sending side behind a complete request (RFC 9112, 9.6).
-            // Without this hyper drops such a request unserved.
+            // A sender may close its sending side after a complete request (RFC 9112, 9.6). Without
+            // this hyper drops such a request unserved.
             .half_close(true)
             .max_header_size(limits.header_bytes_max)
             .max_headers(limits.header_lines_max)
@@ -114,7 +117,7 @@ async fn detect_and_serve<I, S>(
 {
     let detected = tokio::select! {
         detected = stream.detect() => detected,
-        // Nothing was asked yet, so nothing is lost.
+        // No request has arrived yet, so nothing is lost.
         _ = context.shutdown.stopping() => return,
     };
     let ended = match detected {
@@ -188,8 +191,8 @@ where
     Ok(connection.await?)
 }
 
-/// Waits until an HTTP/2 connection should take no more requests. A connection that was accepted
-/// while the listener drains gets to send its first request.
+/// Waits until an HTTP/2 connection should take no more requests. A connection that is accepted
+/// while the listener drains can still send its first request.
 async fn time_for_goaway(shutdown: &Shutdown, timer: &ConnectionTimer) {
     let drained = async {
         shutdown.draining().await;
@@ -201,7 +204,7 @@ async fn time_for_goaway(shutdown: &Shutdown, timer: &ConnectionTimer) {
     }
 }
 
-/// Answers one request. It counts as being served until its answer was handed to hyper.
+/// Answers one request. The request counts as being served until its answer was handed to hyper.
 fn answer<S: Service>(
     head_limits: &HeadLimits,
     service: &S,
@@ -210,8 +213,8 @@ fn answer<S: Service>(
     active: ActiveRequest,
 ) -> impl Future<Output = Result<Response<TimedBody<S::Body>>, Infallible>> + Send + use<S> {
     request.extensions_mut().insert(Peer(peer));
-    // The head is checked here and not in the future. On HTTP/2 hyper spawns the future: heads that
-    // are to be refused would stay in memory until their tasks run.
+    // The head is checked here and not in the future. On HTTP/2 hyper spawns the future, so heads
+    // that are to be refused would stay in memory until their tasks run.
     let answer = match head_limits.admit(&mut request) {
         Ok(()) => Ok(service.call(request)),
         Err(refusal) => {

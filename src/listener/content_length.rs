@@ -1,20 +1,20 @@
 //! Finds a `Content-Length` that is larger than hyper can hold.
 //!
-//! hyper refuses such a request itself. It answers 431, as for a head that is too large, if the
-//! number is one of the two largest of 64 bits, and 400 if it is larger still. The sender should
-//! read that its body is too large.
+//! hyper refuses such a request itself. If the number is one of the two largest of 64 bits, hyper
+//! answers 431, as for a head that is too large. If the number is larger still, hyper answers 400.
+//! The answer should say that the body is too large.
 
 /// A `Content-Length` line with a valid number is shorter than this.
 const LINE_BYTES_MAX: usize = 64;
 
-/// The largest length that hyper accepts: it uses the two numbers above for other meanings
+/// The largest length that hyper accepts. hyper gives the two numbers above it other meanings
 /// (`DecodedLength` in its `src/body/length.rs`).
 const LENGTH_MAX: u64 = u64::MAX - 2;
 
 /// Scans the lines of an HTTP/1 head as they are read.
 #[derive(Debug)]
 pub(super) struct ContentLengthScan {
-    /// The beginning of the line that has not ended.
+    /// The beginning of the line that has not ended yet.
     line: [u8; LINE_BYTES_MAX],
     length: usize,
     is_too_large: bool,
@@ -30,7 +30,7 @@ impl ContentLengthScan {
     /// Scans bytes that were read.
     pub(super) fn follow(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            // A line that is longer than the buffer is cut, and then does not parse as a length.
+            // A line that is longer than the buffer is cut. It then does not parse as a length.
             let room = self.line.iter_mut().skip(self.length);
             let kept = room.zip(piece).map(|(to, from)| *to = *from).count();
             self.length += kept;
@@ -56,7 +56,7 @@ fn is_length_too_large(line: &[u8]) -> bool {
     };
     let value = value.trim_ascii();
     let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-    // All digits, and yet it does not parse: it is beyond 64 bits.
+    // A value of digits that does not parse is beyond 64 bits.
     let is_too_large = || value.parse().map_or(true, |length: u64| length > LENGTH_MAX);
     name.eq_ignore_ascii_case("content-length") && is_number && is_too_large()
 }

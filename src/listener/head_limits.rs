@@ -1,7 +1,8 @@
 //! Limits the heads of requests, and counts their memory.
 //!
 //! The same limits hold on HTTP/1.1 and HTTP/2: a head counts as many bytes and lines as it would
-//! have on HTTP/1.1. Its memory is counted before a service sees it, by what is allocated.
+//! have on HTTP/1.1. The memory of a head is counted before a service sees the head. The allocated
+//! bytes count.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ const FIELD_BYTES: usize = 112;
 const FURTHER_VALUE_BYTES: usize = 144;
 /// What a field counts on HTTP/2 in addition to its name and value (RFC 9113, 6.5.2).
 const HTTP2_FIELD_BYTES: usize = 32;
-/// `:method`, `:scheme`, `:authority` and `:path`; doubled, to make room for their names.
+/// `:method`, `:scheme`, `:authority` and `:path`. The number is doubled to make room for their
+/// names.
 const PSEUDO_FIELDS: usize = 8;
 /// The route label of requests that no route took.
 const NO_ROUTE: &str = "none";
@@ -38,7 +40,7 @@ pub(super) struct HeadLimits {
 }
 
 /// The memory of a request's head. It is an extension of the request. Code that keeps the head
-/// beyond the request takes it.
+/// longer than the request takes the reservation out of it.
 #[derive(Debug, Clone)]
 pub struct HeadMemory(Arc<Mutex<Option<Reserved>>>);
 
@@ -63,9 +65,9 @@ impl HeadLimits {
 
     /// How much of a head h2 may decode on HTTP/2, by its own way of counting.
     ///
-    /// h2 refuses a larger head itself, without a body. So it gets a limit above ours: a head in
-    /// between reaches [`HeadLimits::admit`], and its sender gets an answer that says why. The
-    /// margin is what is read behind a refusal on HTTP/1.
+    /// h2 refuses a larger head itself, without a body. So it gets a limit above ours: a head
+    /// between the two limits reaches [`HeadLimits::admit`], and its sender gets an answer that
+    /// says why. The margin is as large as what is read after a refusal on HTTP/1.
     pub(super) const fn list_bytes_max(&self) -> usize {
         let fields = self.lines_max.saturating_add(PSEUDO_FIELDS);
         let beyond = LINGER_BYTES_MAX.saturating_add(fields.saturating_mul(HTTP2_FIELD_BYTES));
@@ -78,7 +80,8 @@ impl HeadLimits {
         BUFFER_BYTES.saturating_add(bytes.saturating_mul(2))
     }
 
-    /// Reserves the memory for a head that is still arriving; `bytes` is what it takes in all.
+    /// Reserves the memory for a head that is still arriving. `bytes` is all the memory that the
+    /// head takes.
     ///
     /// A small head is let through even if no memory is left. Otherwise a full budget would close
     /// connections, and the sender would not get the 503 that tells it to send again.
@@ -122,8 +125,8 @@ impl HeadLimits {
         Ok(())
     }
 
-    /// The limit that a head on HTTP/1 exceeds of which `bytes` bytes have arrived. hyper says only
-    /// that one of them was exceeded.
+    /// The limit that a head on HTTP/1 exceeds after `bytes` bytes of it have arrived. hyper says
+    /// only that one of the limits was exceeded.
     pub(super) const fn exceeded_by(&self, bytes: usize) -> Limit {
         if bytes >= self.bytes_max { Limit::HeaderBytes } else { Limit::HeaderLines }
     }
@@ -145,7 +148,7 @@ impl HeadLimits {
     }
 }
 
-/// How many bytes a map of headers allocates in addition to its names and values. A copy of it
+/// How many bytes a map of headers allocates in addition to its names and values. A copy of the map
 /// allocates as much.
 pub fn header_map_bytes(headers: &HeaderMap) -> usize {
     let further_values = headers.len() - headers.keys_len();

@@ -2,8 +2,8 @@
 //!
 //! One task serves one connection. A timer in the same task ends the connection when a time limit
 //! has passed. hyper's own timers are not used: they do not cover a connection that sends nothing,
-//! they count the time between two requests as part of a head, and they do not see a reader that
-//! stalls.
+//! they count the time between two requests as part of a head, and they do not notice a peer that
+//! stops reading.
 //!
 //! hyper and h2 refuse some requests themselves, without a body that says why. So the stream
 //! between them and the socket watches the bytes: on HTTP/1 it replaces such an answer by one that

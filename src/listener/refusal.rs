@@ -15,21 +15,22 @@ const DISPOSITION: HeaderName = HeaderName::from_static("onceward-disposition");
 /// Why a request is refused before a service sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EarlyRefusal {
-    /// It is not valid HTTP.
+    /// The request is not valid HTTP.
     Malformed,
-    /// Its head is beyond this limit.
+    /// The head of the request is beyond this limit.
     HeadTooLarge(Limit),
-    /// Its target is longer than the `http` crate can hold: 65,534 bytes, whatever the limits are.
+    /// The target of the request is longer than the `http` crate can hold: 65,534 bytes, whatever
+    /// the limits are.
     TargetTooLong,
-    /// Its `Content-Length` is larger than hyper can hold.
+    /// The `Content-Length` of the request is larger than hyper can hold.
     BodyTooLarge,
-    /// There is no memory for its head, or its connection has too many streams.
+    /// There is no memory for the head of the request, or its connection has too many streams.
     Overloaded,
 }
 
 impl EarlyRefusal {
-    /// What hyper means by the status of an answer of its own. `exceeded` is the limit that a head
-    /// of this size exceeds.
+    /// The refusal that hyper means by an answer of its own with this status. `exceeded` is the
+    /// limit that a head of this size exceeds.
     pub(super) fn of_status(status: &[u8], exceeded: Limit) -> Self {
         match status {
             b"431" => Self::HeadTooLarge(exceeded),
@@ -41,8 +42,8 @@ impl EarlyRefusal {
     pub(super) const fn status(self) -> StatusCode {
         match self {
             Self::Malformed => StatusCode::BAD_REQUEST,
-            // Not 414: the limits of a head are about its whole size, and the target is a part of
-            // it.
+            // The status is not 414, because the limits of a head concern its whole size, and the
+            // target is a part of the head.
             Self::HeadTooLarge(_) | Self::TargetTooLong => {
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
             }
@@ -80,7 +81,7 @@ impl EarlyRefusal {
         }
     }
 
-    /// The problem document (RFC 9457). It is formatted by hand, because no text in it has a
+    /// The problem document (RFC 9457). It can be formatted by hand, because no text in it has a
     /// character that JSON escapes.
     fn problem(self) -> String {
         let code = self.code();
@@ -93,7 +94,7 @@ impl EarlyRefusal {
         )
     }
 
-    /// The answer. On HTTP/1 it is the last one of its connection.
+    /// The answer to the request. On HTTP/1 it is the last answer of its connection.
     pub(super) fn response(self) -> Response<Bytes> {
         let mut response = Response::new(Bytes::from(self.problem()));
         *response.status_mut() = self.status();
@@ -108,7 +109,7 @@ impl EarlyRefusal {
         response
     }
 
-    /// The bytes of the answer on HTTP/1.1, with which the connection ends.
+    /// The bytes of the answer on HTTP/1.1. The connection ends after them.
     pub(super) fn http1_bytes(self) -> Bytes {
         let mut response = self.response();
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

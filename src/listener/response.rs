@@ -10,15 +10,15 @@ use http_body::{Body, Frame, SizeHint};
 use super::timer::{ConnectionTimer, StartTime};
 
 /// The largest chunk of an answer that h2 gets at a time. Bytes that h2 has taken count as read by
-/// the peer, as do bytes in the kernel's buffer on HTTP/1; small chunks keep that error small.
+/// the peer, as do bytes in the kernel's buffer on HTTP/1. Small chunks keep that error small.
 const CHUNK_BYTES_MAX: usize = 16 * 1024;
 
 /// A request that is being served, from the end of its head until this is dropped.
 #[derive(Debug)]
 pub(super) struct ActiveRequest {
     timer: Arc<ConnectionTimer>,
-    /// On HTTP/2: since when the peer gives no room for this answer. The connection as a whole may
-    /// flow meanwhile.
+    /// On HTTP/2: the time since which the peer gives no room for this answer. Other answers on the
+    /// connection may flow at the same time.
     stall: Option<Arc<StartTime>>,
 }
 
@@ -66,7 +66,7 @@ impl<B> TimedBody<B> {
         Self { body: Some(body), rest: Bytes::new(), request }
     }
 
-    /// The body of an answer that no service has given.
+    /// The body of an answer that comes from the listener and not from a service.
     pub(super) const fn refusal(rest: Bytes, request: ActiveRequest) -> Self {
         Self { body: None, rest, request }
     }
@@ -92,7 +92,7 @@ impl<B: Body<Data = Bytes> + Unpin> TimedBody<B> {
         context: &mut Context<'_>,
         stall: &StartTime,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        // h2 asks for a chunk only when the peer's window has room for it. So the one before was
+        // h2 asks for a chunk only when the peer's window has room for it. So the chunk before was
         // taken.
         ConnectionTimer::chunk_taken(stall);
         if self.rest.is_empty() {

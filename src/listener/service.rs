@@ -8,14 +8,14 @@ use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
 
-/// Answers requests. Every hyper service that cannot fail is one; a tower service, such as an
-/// `axum::Router`, becomes one as `hyper_util::service::TowerToHyperService`.
+/// Answers requests. Every hyper service that cannot fail is such a service. A tower service, such
+/// as an `axum::Router`, becomes one through `hyper_util::service::TowerToHyperService`.
 ///
 /// An answer with `Connection: close` is the last one of an HTTP/1 connection. An answer that is
-/// given before the request's body was read must have this header: the connection is closed then in
-/// any case, and the sender should know. The rest of the body is read and discarded for a while, so
-/// that a sender that is still writing gets to see the answer. `100 Continue` is sent when the body
-/// is first polled, and never if it is not polled.
+/// given before the request's body was read must have this header: the connection is closed in any
+/// case, and the sender should know. The rest of the body is read and discarded for a while, so
+/// that a sender that is still writing can read the answer. `100 Continue` is sent when the body is
+/// first polled, and never if it is not polled.
 pub trait Service:
     hyper::service::Service<
         Request<Incoming>,

@@ -9,8 +9,8 @@ use ipnet::IpNet;
 use crate::budget::{Budget, Share};
 use crate::telemetry::Metrics;
 
-/// How many bytes a peer may still write after the last answer. They are read and discarded, so
-/// that it gets to see the answer.
+/// How many bytes a peer may still write after the last answer. These bytes are read and discarded,
+/// so that the peer can read the answer.
 pub(super) const LINGER_BYTES_MAX: usize = 1024 * 1024;
 
 /// What one listener allows its peers.
@@ -27,8 +27,9 @@ pub struct Limits {
     pub header_bytes_max: usize,
     /// The most header lines of a request.
     pub header_lines_max: usize,
-    /// The longest time for a head. The first one is timed from the accept, protocol detection
-    /// included; a later one is timed from its first byte.
+    /// The longest time for a head. The time of the first head begins when the connection is
+    /// accepted, so it includes protocol detection. The time of a later head begins with its first
+    /// byte.
     pub header_timeout: Duration,
     /// How long a connection may be idle between two requests.
     pub idle_timeout: Duration,

@@ -18,14 +18,14 @@ impl Shutdown {
     /// accepted, because load balancers go on sending for a while.
     ///
     /// An idle HTTP/1 connection stays open until its next answer: a request could be on its way
-    /// when it is closed, and would be lost. HTTP/2 has GOAWAY, which names the last stream that
-    /// was processed (RFC 9113, 6.8), so it is sent at once.
+    /// when the connection is closed, and would be lost. HTTP/2 has GOAWAY, which names the last
+    /// stream that was processed (RFC 9113, 6.8), so GOAWAY is sent at once.
     pub fn drain(&self) {
         self.drain.cancel();
     }
 
     /// Accepts no more connections, closes idle ones, and lets the others finish. Connections that
-    /// are still open after `within` are dropped. If this is called again, the first `within`
+    /// are still open after `within` are dropped. If `stop` is called again, the first `within`
     /// counts.
     pub fn stop(&self, within: Duration) {
         self.within.get_or_init(|| within);
@@ -43,7 +43,7 @@ impl Shutdown {
         self.drain.cancelled().await;
     }
 
-    /// Waits for [`Shutdown::stop`]. Returns the time that connections have left then. Cancel safe.
+    /// Waits for [`Shutdown::stop`]. Returns the time that connections then have left. Cancel safe.
     pub(super) async fn stopping(&self) -> Duration {
         self.stop.cancelled().await;
         self.within.get().copied().unwrap_or_default()

@@ -1,8 +1,8 @@
 //! The time limits of one connection.
 //!
-//! The connection notes only what happens, with one atomic write at each change, and wakes nobody.
-//! It does not have to: a limit that begins to run now ends no sooner than the shortest limit from
-//! now, so it is enough to look again by then.
+//! The connection only notes what happens, with one atomic write at each change, and wakes nobody.
+//! No wake-up is needed: a limit that begins to run now cannot pass before the shortest limit has
+//! passed. It is enough to look again at that time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -17,9 +17,9 @@ use tokio::time::{Instant, sleep_until};
 use super::settings::Limits;
 use crate::telemetry::Limit;
 
-/// A limit of zero would have the loop spin.
+/// The shortest limit. A limit of zero would make the loop spin.
 const SHORTEST: Duration = Duration::from_millis(1);
-/// A longer limit would overflow an `Instant`.
+/// The longest limit. A longer one could overflow an `Instant`.
 const LONGEST: Duration = Duration::from_hours(365 * 24);
 
 /// The time limits of [`Limits`], each within bounds.
@@ -40,8 +40,8 @@ impl Timeouts {
     }
 }
 
-/// When something began, or unset. It is stored as microseconds since the connection was accepted,
-/// plus one, so that zero means unset.
+/// The time at which something began. It can be unset. It is stored as microseconds since the
+/// connection was accepted, plus one, so that zero means unset.
 #[derive(Debug, Default)]
 pub(super) struct StartTime(AtomicU64);
 
@@ -81,17 +81,17 @@ pub(super) struct ConnectionTimer {
     answers_ended: AtomicUsize,
     /// Notified by the first head that ends.
     first_request: Notify,
-    /// A head other than the first has begun and not ended.
+    /// Set while a head other than the first has begun and not ended.
     head: StartTime,
-    /// The last answer has ended, or the peer took bytes for which it had made us wait.
+    /// When the last answer ended, or when a peer that had taken no bytes took some again.
     idle: StartTime,
-    /// The peer takes no byte of what is written.
+    /// Set while the peer takes no byte of what is written.
     blocked: StartTime,
     /// Everything was written. The code that closes the connection has a limit of its own.
     stopped: AtomicBool,
     /// The connection was idle when we decided to close it.
     closed_idle: AtomicBool,
-    /// For each answer on HTTP/2: the peer gives no room for its next chunk.
+    /// One for each answer on HTTP/2, set while the peer gives no room for the next chunk.
     stalls: Mutex<Vec<Arc<StartTime>>>,
 }
 
@@ -151,7 +151,7 @@ impl ConnectionTimer {
         }
     }
 
-    /// Whether the connection was idle when we decided to close it, so that the peer reads no
+    /// Whether the connection was idle when we decided to close it. The peer then waits for no
     /// answer.
     pub(super) fn closed_idle(&self) -> bool {
         self.closed_idle.load(Ordering::Relaxed)
@@ -185,12 +185,12 @@ impl ConnectionTimer {
         self.answers_ended.load(Ordering::Relaxed)
     }
 
-    /// Notes that an answer has ended, or that nobody waits for it any more.
+    /// Notes that an answer has ended, or that nobody waits for the answer any more.
     pub(super) fn request_ended(&self) {
         self.idle.set(self.accepted.elapsed());
         self.answers_ended.fetch_add(1, Ordering::Relaxed);
-        // Last and with `AcqRel`: a thread that sees that nothing is served also sees the two
-        // writes above, so it does not compute the idle time from an old value.
+        // This comes last and with `AcqRel`. A thread that sees that nothing is served then also
+        // sees the two writes above, and does not compute the idle time from an old value.
         if self.serving.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.none_served.wake();
         }
@@ -198,15 +198,16 @@ impl ConnectionTimer {
 
     /// Ready when no request is being served.
     pub(super) fn poll_none_served(&self, context: &Context<'_>) -> Poll<()> {
-        // Registered before the look, or a request that ends in between would wake nobody.
+        // The waker is registered before the check. Otherwise a request that ends in between would
+        // wake nobody.
         self.none_served.register(context.waker());
         if self.is_serving() { Poll::Pending } else { Poll::Ready(()) }
     }
 
     /// Notes that a byte of a head has arrived.
     pub(super) fn head_began(&self) {
-        // The first head is timed from the accept. And while a request is served, the byte may as
-        // well belong to its body.
+        // The time of the first head begins when the connection is accepted. While a request is
+        // served, the byte may belong to the body of that request.
         let is_waiting = self.requests() > 0 && !self.head.is_set();
         if is_waiting && !self.is_serving() {
             self.head.set(self.accepted.elapsed());
@@ -256,7 +257,8 @@ impl ConnectionTimer {
         answer.clear();
     }
 
-    /// When the next limit passes if nothing happens, and which. None while no limit runs.
+    /// When the next limit passes if nothing happens, and which limit it is. None while no limit
+    /// runs.
     fn deadline(&self) -> Option<(Instant, Limit)> {
         if self.stopped.load(Ordering::Relaxed) {
             return None;

@@ -1,4 +1,4 @@
-//! The answer to the sender, with what log and metrics say of it.
+//! The answer to the sender, with what log and metrics say about it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::operation::{OperationId, Reason};
 use crate::telemetry::Disposition;
 use crate::upstream::ResponseBody;
 
-/// The answer to a request, with what log and metrics say of it.
+/// The answer to a request, with what log and metrics say about it.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) response: Response<ResponseBody>,
@@ -27,7 +27,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// An answer that is no problem and belongs to no operation.
+    /// An answer that is not a problem and belongs to no operation.
     pub(super) const fn plain(response: Response<ResponseBody>, disposition: Disposition) -> Self {
         Self {
             response,
@@ -41,8 +41,8 @@ impl Answer {
         }
     }
 
-    /// The same answer, which keeps place and memory of its request until it was sent. A sender
-    /// that reads slowly would else hold memory that no limit counts.
+    /// The same answer. It keeps the place and memory in `guard` until it is sent. Otherwise a
+    /// sender that reads slowly would hold memory that no limit counts.
     pub(super) fn guarded_by(mut self, guard: BytesGuard) -> Self {
         self.response = self.response.map(|body| body.guarded_by(guard));
         self

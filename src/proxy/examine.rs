@@ -1,4 +1,4 @@
-//! Verify and identify: the steps that look at nothing but the request itself.
+//! Verify and identify: the steps that need only the request itself.
 
 use http::HeaderValue;
 use http::request::Parts;
@@ -25,7 +25,7 @@ pub struct Examination<'a> {
     pub body: &'a [u8],
 }
 
-/// What the steps before the claim find out about a request, each as far as it goes.
+/// What verify and identify find out about a request.
 #[derive(Debug)]
 pub struct Examined {
     /// What the check of the signature shows.
@@ -36,8 +36,7 @@ pub struct Examined {
     pub refusal: Option<ExplainedRefusal>,
 }
 
-/// A request that may be forwarded: its signature is valid, or the route does without; its
-/// operation is known, or there is a reason why it has none.
+/// A request that may be forwarded: verify and identify accept it, or its route only observes.
 #[derive(Debug)]
 pub(super) struct Admitted {
     verified: Verified,
@@ -46,7 +45,7 @@ pub(super) struct Admitted {
 }
 
 impl Admitted {
-    /// The provider's name, if its signature is valid.
+    /// The provider's name, if the signature of the request is valid.
     pub(super) const fn provider(&self) -> Option<&HeaderValue> {
         self.verified.provider()
     }
@@ -56,24 +55,24 @@ impl Admitted {
         &self.identity
     }
 
-    /// The same, when it is needed no longer.
+    /// Takes out what the request is about.
     pub(super) fn into_identity(self) -> Identity {
         self.identity
     }
 
-    /// Why the route would have refused the request, if it did not only observe.
+    /// Why the route would refuse the request if it did not only observe. None if it would not.
     pub(super) const fn observed(&self) -> Option<&Refusal> {
         self.observed.as_ref()
     }
 }
 
 impl Examination<'_> {
-    /// Checks the signature, if the route does. `now` is the time of day that its timestamp is
-    /// compared with.
+    /// Checks the signature, if the route checks signatures. The timestamp of the signature is
+    /// compared with `now`.
     ///
     /// # Errors
     ///
-    /// The reason why the request is not known to be its sender's.
+    /// The reason why the request cannot be known to come from its sender.
     async fn verify(&self, now: Timestamp) -> Result<Verified, Refused> {
         match self.sender {
             Some(sender) if self.route.mode != Mode::Pass => {
@@ -87,10 +86,9 @@ impl Examination<'_> {
     ///
     /// # Errors
     ///
-    /// There is no key, or one that cannot be used.
+    /// There is no key, or the key cannot be used.
     fn identify(&self, verified: &Verified) -> Result<Identity, IdentifyError> {
-        // A route that forwards everything reads nothing of its requests, so that it can refuse
-        // nothing.
+        // A route in mode `pass` reads nothing of its requests, so identify cannot refuse them.
         if self.route.mode == Mode::Pass {
             return Ok(Identity::Passed(Passing::Mode));
         }
@@ -99,15 +97,15 @@ impl Examination<'_> {
         }
         let mut rules = self.route.rules();
         if let RequestMode::Observe { genuine } = &mut rules.mode {
-            // Forged requests are forwarded, too, while a route observes. Their success must not be
-            // taken for the event's once the route enforces.
+            // While a route observes, it also forwards forged requests. The success of a forged
+            // request must not count as the success of the event once the route enforces.
             *genuine = verified.provider().is_some();
         }
         identify(&rules, &RequestView::of(self.head, self.body, verified.carried()))
     }
 
-    /// Runs both steps, the second one even if the first one refuses: a person who asks may know
-    /// what the key would be. The data plane stops at the first refusal.
+    /// Runs both steps. Identify runs even if verify refuses, because a person may want to know the
+    /// key of a refused request. The data plane stops at the first refusal.
     pub async fn explain(&self, now: Timestamp) -> Examined {
         let bytes_max = self.route.request_bytes_max;
         if self.body.len() > bytes_max {
@@ -115,7 +113,6 @@ impl Examination<'_> {
             let signature = Ok(Verified::unchecked());
             return Examined { signature, identity: None, refusal: Some(refusal) };
         }
-        // A person may want to know the key even if the signature is refused.
         let signature = self.verify(now).await;
         let unchecked = Verified::unchecked();
         let identity = self.identify(signature.as_ref().unwrap_or(&unchecked));

@@ -1,4 +1,5 @@
-//! Claim, forward, classify and record: hands an admitted request to the executor.
+//! Execute: hands an admitted request to the executor, which claims, forwards, classifies and
+//! records.
 
 use std::sync::Arc;
 
@@ -27,7 +28,8 @@ pub(super) struct Execution<'a> {
 }
 
 impl Execution<'_> {
-    /// Forwards the request, once if it has a key, and says what happened to it.
+    /// Forwards the request, and returns what happened to it. A request with a key is forwarded
+    /// once.
     ///
     /// Dropping the future interrupts nothing that was claimed: the executor works in a task of its
     /// own.
@@ -46,7 +48,8 @@ impl Execution<'_> {
     ) -> Result<Disposition, Refusal> {
         let route = &*self.selected.route;
         let Identified { asked, key, forward_key, .. } = identified;
-        // A copy of a success that this process remembers needs no request for the upstream.
+        // If this process remembers that the operation succeeded, no request for the upstream is
+        // made.
         if asked.mode == RequestMode::Enforce
             && let Some(known) = self.executor.recall(&asked, &route.handler)
         {

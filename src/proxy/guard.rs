@@ -1,8 +1,9 @@
 //! Refuses request heads that hyper accepts and that another HTTP server could read differently.
 //!
-//! A proxy before us or a server behind us may frame or route such a request in another way. Then a
-//! request hides in the body of another one (request smuggling), or reaches an upstream that it
-//! must not reach. Nothing is repaired: an honest sender of webhooks never sends such a head.
+//! A proxy before us or a server behind us may frame or route such a request in another way. A
+//! request could then hide in the body of another one (request smuggling), or reach an upstream
+//! that it must not reach. The guard repairs nothing, because an honest sender of webhooks never
+//! sends such a head.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -12,9 +13,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 use super::host::canonical_host;
 use super::refusal::{Malformed, Refusal};
 
-/// Headers that `Connection` must not name, because a proxy removes the headers named there (RFC
-/// 9110, 7.6.1): they reach the upstream, or decide what does. Every route adds the headers that it
-/// reads.
+/// Headers that `Connection` must not name. A proxy removes the headers that are named there (RFC
+/// 9110, 7.6.1), but these headers reach the upstream or decide what reaches it. Every route adds
+/// the headers that it reads.
 const END_TO_END: &[&str] = &[
     "authorization",
     "content-encoding",
@@ -30,10 +31,11 @@ const END_TO_END: &[&str] = &[
     "x-idempotency-key",
 ];
 
-/// Further headers that `Connection` must not name: all that begin with one of these.
+/// Beginnings of further headers that `Connection` must not name.
 const END_TO_END_PREFIXES: &[&str] = &["onceward-", "x-forwarded-"];
 
-/// Servers that pass headers as CGI variables (RFC 3875, 4.1.18) turn both spellings into one name.
+/// The framing headers, spelled with an underscore. Servers that pass headers as CGI variables (RFC
+/// 3875, 4.1.18) turn both spellings into one name.
 const FRAMING_ALIASES: [HeaderName; 2] =
     [HeaderName::from_static("content_length"), HeaderName::from_static("transfer_encoding")];
 
@@ -101,7 +103,8 @@ fn host(parts: &Parts) -> Result<(), Malformed> {
     }
     let mut hosts = parts.headers.get_all(HOST).iter();
     let Some(value) = hosts.next() else {
-        // HTTP/1.0 needs no host (RFC 9112, 3.2). HTTP/2 has it in `:authority` (RFC 9113, 8.3.1).
+        // HTTP/1.0 needs no host (RFC 9112, 3.2). HTTP/2 names the host in `:authority` (RFC 9113,
+        // 8.3.1).
         let needless = match parts.version {
             Version::HTTP_11 => false,
             Version::HTTP_2 => target.is_some(),
@@ -122,8 +125,8 @@ fn host(parts: &Parts) -> Result<(), Malformed> {
     }
 }
 
-/// Whether it is a host, with or without a port. `Authority` also accepts a user name, any text as
-/// port, characters that no name has, and any text between brackets.
+/// Whether an authority is a host, with or without a port. `Authority` also accepts a user name,
+/// any text as port, characters that no name has, and any text between brackets.
 fn is_host(authority: &Authority) -> bool {
     let host = authority.host();
     let Some(port) = authority.as_str().strip_prefix(host) else {
@@ -139,7 +142,8 @@ fn is_host(authority: &Authority) -> bool {
     port_fits && canonical_host(host).is_ok()
 }
 
-/// Whether both name one host and port. The default port of the scheme may be left out.
+/// Whether the target and `Host` name the same host and port. The default port of the scheme may be
+/// left out.
 fn agree(target: &Authority, host: &Authority, scheme: Option<&Scheme>) -> bool {
     let own = if scheme == Some(&Scheme::HTTPS) { 443 } else { 80 };
     let port = |authority: &Authority| authority.port_u16().unwrap_or(own);

@@ -1,4 +1,4 @@
-//! Hosts: what a request may name, and an upstream may have.
+//! Hosts that a request may name and that an upstream may have.
 
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -21,8 +21,8 @@ pub enum HostError {
     Zone,
 }
 
-/// A host without its port, in a form that can be compared: in lower case, without a dot at its
-/// end, and an address in its shortest form.
+/// The canonical form of a host without its port: in lower case, without a dot at its end, an
+/// address in its shortest form. Canonical hosts can be compared.
 ///
 /// # Errors
 ///
@@ -38,15 +38,15 @@ pub fn canonical_host(text: &str) -> Result<Cow<'_, str>, HostError> {
         // One address has many spellings. The parsed one is the same for all of them (RFC 5952).
         return Ok(Cow::Owned(format!("[{address}]")));
     }
-    // A name with a dot at its end is the same name (RFC 1034, 3.1). It must not reach another
-    // route.
+    // A name with a dot at its end is the same name (RFC 1034, 3.1). Both spellings must reach the
+    // same route.
     let name = text.strip_suffix('.').unwrap_or(text);
     // No host name has an underscore (RFC 1123, 2.1), but names in container networks do.
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if name.split('.').any(|label| label.is_empty() || !label.bytes().all(letter)) {
         return Err(HostError::NotAName);
     }
-    // The C library reads `127.1` and `0x7f.1` as addresses; a route or an upstream would then mean
+    // The C library reads `127.1` and `0x7f.1` as addresses. A route or an upstream would then mean
     // another host than the one that is written.
     let last = name.rsplit('.').next().unwrap_or_default();
     if is_number(last) && name.parse::<Ipv4Addr>().is_err() {
@@ -56,7 +56,8 @@ pub fn canonical_host(text: &str) -> Result<Cow<'_, str>, HostError> {
     Ok(if is_lower { Cow::Borrowed(name) } else { Cow::Owned(name.to_ascii_lowercase()) })
 }
 
-/// Decimal, or hexadecimal as the C library reads it ("URL Standard", 3.5).
+/// Whether a label is a number: decimal, or hexadecimal as the C library reads it ("URL Standard",
+/// 3.5).
 fn is_number(label: &str) -> bool {
     let lower = label.to_ascii_lowercase();
     match lower.strip_prefix("0x") {

@@ -11,8 +11,8 @@ use crate::idempotency::StepPolicy;
 use crate::operation::{OperationRequest, Reason};
 use crate::telemetry::{Disposition, RouteMetrics};
 
-/// Collects what becomes known of one request on its path, and writes its log line at the end. If
-/// it is dropped before, the sender has hung up; the attempt goes on without it.
+/// Collects what the steps find out about one request, and writes its log line at the end. If it is
+/// dropped before the end, the sender has hung up. The attempt goes on all the same.
 #[derive(Debug)]
 pub(super) struct RequestLog {
     method: http::Method,
@@ -24,7 +24,7 @@ pub(super) struct RequestLog {
     pub(super) route: Option<Arc<Route>>,
     /// Whether the body was read to its end.
     pub(super) is_received: bool,
-    /// The operation that it asks for, if it has a key.
+    /// The operation that the request asks for, if the request has a key.
     pub(super) asked: Option<Arc<OperationRequest>>,
 }
 
@@ -43,12 +43,13 @@ impl RequestLog {
     }
 
     /// The key, for the log. A key names an event and is no secret: no signature, token or password
-    /// is ever a part of one.
+    /// is ever a part of a key.
     fn key(&self) -> Option<String> {
         self.asked.as_ref()?.key.logged()
     }
 
-    /// Writes the line and counts the request; under `no_route` if it names no route.
+    /// Writes the line and counts the request. A request that names no route is counted in
+    /// `no_route`.
     pub(super) fn end(mut self, answer: &Answer, no_route: &RouteMetrics) {
         self.ended = true;
         let took = self.began.until(self.clock.moment());
@@ -59,7 +60,8 @@ impl RequestLog {
         if is_refused && let Some(code) = answer.code {
             counters.refusal(code);
         }
-        // Anybody may have chosen the path. Escaped, it cannot break the line or move a cursor.
+        // Anybody may have chosen the path, so it is escaped. An escaped path cannot break the line
+        // or move a cursor.
         tracing::info!(
             method = %self.method,
             path = %self.uri.path().escape_debug(),

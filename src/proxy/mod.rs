@@ -3,7 +3,7 @@
 //! | step | file | does | may stop with |
 //! | --- | --- | --- | --- |
 //! | guard | `guard` | refuses heads that two HTTP servers could read differently | 400, 417 |
-//! | select | `select`, `paths` | finds the route and the target for the upstream | 400, 404, 405 |
+//! | select | `select`, `paths` | finds the route and the upstream's target | 400, 404, 405, 503 |
 //! | receive | `receive` | reads the whole body within the limits | 400, 408, 413, 503 |
 //! | verify | `examine`, `verify` | checks the signature over the raw bytes | 401, 503 |
 //! | identify | `examine`, `identify`, `selector` | finds key, operation id and fingerprint | 400 |
@@ -71,8 +71,8 @@ use select::Selected;
 use shared::Shared;
 
 impl Shared {
-    /// The path of a request. `log` learns what becomes known on the way, also where a step
-    /// refuses.
+    /// Runs the steps of the table for one request. `log` collects what the steps find out, even if
+    /// a step refuses the request.
     async fn path<B: Body<Data = Bytes> + Unpin>(
         &self,
         head: &mut Parts,
@@ -105,8 +105,8 @@ impl Shared {
         Ok(answer.guarded_by(BytesGuard { memory, place: Some(place) }))
     }
 
-    /// The route of a request. A refusal is counted for the route that the request names, even
-    /// where another check refuses it first.
+    /// Finds the route of a request. Every refusal after the guard counts for the route that the
+    /// request names, even while the proxy drains.
     fn select(&self, head: &Parts, log: &mut RequestLog) -> Result<Selected<Arc<Route>>, Refusal> {
         let named = guard::head(head).and_then(|()| self.routes.named(head));
         log.route = named.as_ref().ok().cloned();

@@ -17,7 +17,7 @@ use crate::upstream::{self, ForwardingContext, Handler, Request, TrustedProxies}
 
 const VERIFIED: HeaderName = HeaderName::from_static("onceward-verified");
 
-/// The upstream of a request, and the target that it is asked for.
+/// The upstream of a request, and the target of the request to it.
 #[derive(Clone, Copy)]
 pub(super) struct Destination<'a> {
     pub(super) selected: &'a Selected<Arc<Route>>,
@@ -33,7 +33,7 @@ pub(super) fn request(
     trusted: &TrustedProxies,
 ) -> Request {
     let Destination { selected, upstream } = destination;
-    // Moved and not cloned: most requests have one upstream.
+    // The headers are moved and not cloned, because most requests go to one upstream.
     let headers = std::mem::take(&mut head.headers);
     let host = headers.get(header::HOST).cloned();
     let host = host
@@ -86,8 +86,8 @@ pub(super) fn with_key(mut request: Request, header: Option<&HeaderName>, key: &
     request
 }
 
-/// The template of the requests of a route's steps: one head for all of them. Two steps may have
-/// one upstream, so that each step has a key of its own: its step id.
+/// The template of the requests to a route's steps. All of them are made from one head. Two steps
+/// may have the same upstream, so each step has its own key: its step id.
 #[derive(Debug)]
 pub(super) struct StepTemplate {
     head: Parts,
@@ -99,8 +99,9 @@ pub(super) struct StepTemplate {
 }
 
 impl StepTemplate {
-    /// None on a route without steps. A target that no step could be asked for, and a head that has
-    /// no room in memory, are refused here: after the claim it would be too late for a refusal.
+    /// None on a route without steps. A request is refused here if the target for a step cannot be
+    /// made, or if memory has no room for the head. After the claim it would be too late for a
+    /// refusal.
     pub(super) fn new(
         head: &Parts,
         selected: &Selected<Arc<Route>>,
@@ -146,7 +147,7 @@ impl StepRequests for StepTemplate {
     fn of(&self, step: usize) -> Option<Request> {
         let step = self.selected.route.settings.steps.as_ref()?.steps.get(step)?;
         let mut head = self.head.clone();
-        // A step has an upstream of its own; a handler stands for the upstream of the route.
+        // A handler takes the place of the upstream of the route. A step has its own upstream.
         head.extensions.remove::<Handler>();
         let selected = self.selected.towards(&head, &step.upstream).ok()?;
         let destination = Destination { selected: &selected, upstream: &step.upstream };

@@ -14,9 +14,9 @@ pub enum PathPattern {
 }
 
 impl PathPattern {
-    /// The pattern after everything is decoded, resolved and cut off that some HTTP server decodes,
-    /// resolves or cuts off. None if the text is no path. Only a text that stays the same is read
-    /// alike by all servers.
+    /// The plainest form of a pattern: all that some HTTP server decodes, resolves or cuts off is
+    /// decoded, resolved or cut off. None if the text is not a path. All servers read a text alike
+    /// only if it is its own plainest form.
     pub fn plainest(text: &str) -> Option<Self> {
         let no_path = |c: char| c.is_control() || matches!(c, '*' | '?' | '#');
         let (path, is_prefix) = match text.strip_suffix("/*") {
@@ -35,8 +35,8 @@ impl PathPattern {
         })
     }
 
-    /// The pattern in lower case and without a slash at its end. Two patterns that are equal then
-    /// differ only in what some servers ignore.
+    /// The pattern in lower case and without a slash at its end. Two patterns with the same folded
+    /// form differ only in what some servers ignore.
     #[must_use]
     pub fn folded(&self) -> Self {
         let fold = |path: &String| path.trim_end_matches('/').to_ascii_lowercase();

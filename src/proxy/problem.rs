@@ -15,8 +15,8 @@ use crate::upstream::ResponseBody;
 const DISPOSITION: HeaderName = HeaderName::from_static("onceward-disposition");
 const OPERATION: HeaderName = HeaderName::from_static("onceward-operation");
 
-/// Codes of refusals that are made before a route is known. The listener makes and counts the last
-/// one.
+/// Codes that are counted from zero for requests without a route. The listener makes and counts the
+/// last one.
 pub(super) const CODES_WITHOUT_ROUTE: &[&str] =
     &["draining", "malformed", "method-not-allowed", "no-route", "head-too-large"];
 
@@ -24,7 +24,7 @@ pub(super) const CODES_WITHOUT_ROUTE: &[&str] =
 pub(super) const COUNTED_WITHOUT_ROUTE: ExpectedCounters =
     ExpectedCounters { refusals: CODES_WITHOUT_ROUTE, observed: false, lookups: false };
 
-/// Codes of refusals that a route may make.
+/// Codes that are counted from zero for each route.
 pub(super) const CODES_OF_ROUTES: &[&str] = &[
     "body-too-large",
     "body-timeout",
@@ -57,7 +57,8 @@ pub(super) fn mark(
     operation: Option<OperationId>,
 ) {
     let headers = response.headers_mut();
-    // Inserted, not appended: an upstream that sends this header, too, cannot contradict us.
+    // The header is inserted and not appended, so an upstream that sends it, too, cannot contradict
+    // Onceward.
     headers.insert(DISPOSITION, HeaderValue::from_static(disposition.as_str()));
     if let Some(id) = operation.and_then(|id| HeaderValue::from_str(&id.to_string()).ok()) {
         headers.insert(OPERATION, id);
@@ -65,7 +66,7 @@ pub(super) fn mark(
 }
 
 impl Problem {
-    /// A problem that belongs to no operation and names no time to come back.
+    /// A problem that belongs to no operation and asks for no `Retry-After`.
     pub(super) fn new(
         status: StatusCode,
         code: &'static str,
@@ -93,8 +94,8 @@ impl Problem {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, problem::MEDIA_TYPE);
         if let Some(retry_after) = retry_after {
-            // A whole number of seconds (RFC 9110, 10.2.3), at least 1: a sender that comes back at
-            // once would find nothing changed.
+            // A whole number of seconds (RFC 9110, 10.2.3). It is at least 1, because a sender that
+            // sends again at once would find nothing changed.
             let seconds = retry_after.as_millis().div_ceil(1000).clamp(1, 30);
             headers.insert(
                 header::RETRY_AFTER,
@@ -140,7 +141,7 @@ pub(super) const fn what_failed(reason: Reason) -> &'static str {
             "the upstream was sent the request, and the chunks of its answer could not be read"
         }
         Reason::ProtocolSwitched => {
-            "the upstream was sent the request, and it went over to another protocol"
+            "the upstream was sent the request, and switched to another protocol"
         }
         Reason::HandlerFailed => "the handler was given the request and gave no answer",
         Reason::ConnectionLost => {

@@ -20,7 +20,7 @@ use crate::telemetry::{Limit, Metrics};
 use crate::upstream::TrustedProxies;
 
 /// The age at which the rate of a body is first checked. A connection begins slowly (RFC 5681,
-/// 3.1), and most bodies are complete long before.
+/// 3.1), and most bodies are complete long before that age.
 const RATE_GRACE: Duration = Duration::from_secs(5);
 
 /// A request whose body is complete.
@@ -29,9 +29,10 @@ pub(super) struct Received {
     pub(super) body: Bytes,
     /// The memory of head and body.
     pub(super) memory: Reserved,
-    /// When its head had arrived.
+    /// When the proxy got the head of the request.
     pub(super) arrived: Instant,
-    /// The peer that takes its places, where shares of one peer are limited.
+    /// The peer that the places of the request count for. None if the share of a peer is not
+    /// limited.
     pub(super) peer: Option<IpAddr>,
 }
 
@@ -40,18 +41,20 @@ pub(super) struct Received {
 pub(super) struct BodyReader {
     /// How long a whole body may take: `server.limits.body_timeout`.
     pub(super) timeout: Duration,
-    /// Bytes per second, on average since a body began: `server.limits.body_rate_min`.
+    /// The least rate of a body in bytes per second, on average since it began:
+    /// `server.limits.body_rate_min`.
     pub(super) rate_min: usize,
     pub(super) budget: Budget,
     pub(super) metrics: Arc<Metrics>,
-    /// The places of requests whose body has not arrived yet. A slow sender takes one of these, and
-    /// none of the places of requests in flight.
+    /// The places of requests whose body has not arrived yet. A slow sender takes one of these
+    /// places, and no place of a request in flight.
     pub(super) pending: Places,
-    /// The proxies whose `X-Forwarded-For` names the peer, where shares of one peer are limited.
+    /// The proxies whose `X-Forwarded-For` names the peer. None if the share of a peer is not
+    /// limited.
     pub(super) peers: Option<Arc<TrustedProxies>>,
 }
 
-/// The time at which a body is given up, and the limit that it has reached then.
+/// The time at which the reading of a body is given up, and the limit that is then reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Deadline {
     at: Instant,
@@ -60,16 +63,17 @@ struct Deadline {
 
 impl BodyReader {
     /// Reads the body of a request to its end. The request takes a place among the pending ones
-    /// only if its body has to be waited for.
+    /// only if it has to wait for its body.
     ///
-    /// Cancel safe in the sense that all places and memory are given back when it is dropped.
+    /// Dropping the future gives back all places and all memory.
     pub(super) async fn read<B: Body<Data = Bytes> + Unpin>(
         &self,
         head: &Parts,
         body: &mut B,
         bytes_max: usize,
     ) -> Result<Received, Refusal> {
-        // A body that is too long is refused before its first byte, and before a 100 (Continue).
+        // A body whose declared length is too long is refused before its first byte is read, and
+        // before a 100 (Continue) is sent.
         let declared = body.size_hint().exact().or_else(|| content_length(head));
         if declared.is_some_and(|bytes| bytes > bytes_max as u64) {
             return Err(Refusal::BodyTooLarge { bytes_max });
@@ -79,8 +83,8 @@ impl BodyReader {
         let arrived = Instant::now();
         let peer = self.limited_peer(head);
         let take_place = || self.pending.take(peer).ok_or(Refusal::Overloaded);
-        // A sender that expects a 100 (Continue) sends its body only then. It is not told to send a
-        // body that has no place.
+        // A sender that expects a 100 (Continue) sends its body only after it got one. The place is
+        // taken first, so that no sender is told to send a body for which there is no place.
         let expects = head.headers.contains_key(header::EXPECT) && !body.is_end_stream();
         let mut place = expects.then(take_place).transpose()?;
         loop {
@@ -112,17 +116,18 @@ impl BodyReader {
         Ok(Received { body, memory, arrived, peer })
     }
 
-    /// The peer that takes the places of a request; none where shares of one peer are not limited.
+    /// The peer that the places of a request count for. None if the share of a peer is not limited.
     fn limited_peer(&self, head: &Parts) -> Option<IpAddr> {
         let Peer(peer) = head.extensions.get::<Peer>()?;
         let trusted = self.peers.as_ref()?;
         Some(trusted.client(peer.ip(), &head.headers))
     }
 
-    /// When a body is given up that began then and of which so many bytes have arrived.
+    /// When the reading of a body is given up. The body began at `began`, and `bytes` bytes of it
+    /// have arrived.
     fn deadline(&self, began: Instant, bytes: usize) -> Deadline {
         let whole = Deadline { at: began + self.timeout, limit: Limit::BodyTimeout };
-        // A rate of 0 asks for nothing.
+        // A rate of 0 sets no limit.
         let Some(allowed) = bytes.checked_div(self.rate_min) else { return whole };
         let allowed = Duration::from_secs(u64::try_from(allowed).unwrap_or(u64::MAX));
         match began.checked_add(allowed.max(RATE_GRACE)) {
@@ -132,8 +137,8 @@ impl BodyReader {
     }
 }
 
-/// The next bytes of the body if they have arrived already. On HTTP/1 hyper's connection and this
-/// future run in one task: hyper reads the next piece only after this future has yielded once.
+/// The next bytes of the body, if they have arrived already. On HTTP/1 hyper's connection and this
+/// future run in one task, so hyper reads the next piece only after this future has yielded once.
 async fn at_hand<B: Body<Data = Bytes> + Unpin>(
     body: &mut B,
 ) -> Option<Result<Option<Bytes>, Refusal>> {
@@ -144,7 +149,7 @@ async fn at_hand<B: Body<Data = Bytes> + Unpin>(
     chunk(body).now_or_never()
 }
 
-/// The next bytes of the body. Trailers are dropped: no check has seen them.
+/// The next bytes of the body. Trailers are dropped, because no step checks them.
 async fn chunk<B: Body<Data = Bytes> + Unpin>(body: &mut B) -> Result<Option<Bytes>, Refusal> {
     while !body.is_end_stream()
         && let Some(frame) = body.frame().await
@@ -168,7 +173,7 @@ mod tests {
     use super::*;
     use crate::budget::{PlaceSettings, Share};
 
-    /// Seconds after its beginning when a body is given up, and the limit.
+    /// How long after its beginning a body is given up, and the limit that is reached.
     fn given_up(bytes: usize, rate_min: usize) -> (Duration, Limit) {
         let metrics = Arc::new(Metrics::new());
         let settings =

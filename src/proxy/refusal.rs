@@ -10,7 +10,7 @@ use crate::provider::signature::Refused;
 pub(super) enum Refusal {
     /// No route serves this host and path.
     NoRoute,
-    /// The route does not take this method. It takes these.
+    /// The route does not take the method of the request. The text lists the methods that it takes.
     MethodNotAllowed(String),
     /// The request cannot be forwarded safely.
     Malformed(Malformed),
@@ -25,7 +25,7 @@ pub(super) enum Refusal {
     BodyTimeout,
     /// The signature does not show that the request is the sender's.
     Signature(Refused),
-    /// There is no key, or one that cannot be used.
+    /// There is no key, or the key cannot be used.
     Key(IdentifyError),
     /// A limit was reached.
     Overloaded,
@@ -33,12 +33,12 @@ pub(super) enum Refusal {
     Draining,
 }
 
-/// A refusal in words, as log, `onceward explain` and the problem document have it.
+/// A refusal in words, as the log, `onceward explain` and the problem document show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExplainedRefusal {
     /// The code of the problem that the sender gets.
     pub code: &'static str,
-    /// The same in a sentence, which repeats nothing of the request.
+    /// The refusal in one sentence, which repeats nothing of the request.
     pub detail: String,
 }
 
@@ -57,37 +57,37 @@ impl From<Refused> for Refusal {
 /// Why a request cannot be forwarded safely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Malformed {
-    /// RFC 9112, 6.1: a list of codings, two lines, or another coding.
+    /// The header is a list, has two lines, or names another coding (RFC 9112, 6.1).
     #[error("`Transfer-Encoding` must be given once, as `chunked`")]
     TransferEncoding,
-    /// RFC 9112, 6.3.
+    /// A request with both headers has two lengths (RFC 9112, 6.3).
     #[error("`Transfer-Encoding` and `Content-Length` exclude each other")]
     TwoLengths,
     /// The name of a header differs from one of the framing headers only by an underscore.
-    #[error("a header's name must not pass for `Content-Length` or `Transfer-Encoding`")]
+    #[error("no header may be named `content_length` or `transfer_encoding`")]
     FramingAlias,
     /// RFC 9112, 3.2.
     #[error("the request names no host")]
     HostMissing,
-    /// RFC 9112, 3.2: even if the two are equal.
+    /// There are two `Host` lines, which may even be equal (RFC 9112, 3.2).
     #[error("`Host` must be given once")]
     HostRepeated,
     /// RFC 9110, 7.2.
     #[error("the host must be a name, or an IPv4 or IPv6 address, with or without a port")]
     HostInvalid,
-    /// RFC 9112, 3.2.2: the target would win, but not every server knows that.
+    /// The target has precedence (RFC 9112, 3.2.2), but not every server knows that.
     #[error("`Host` and the request's target name different hosts")]
     HostDisagrees,
     /// RFC 9112, 3.2.
     #[error("the request's target must be a path, or an `http` URL")]
     TargetForm,
-    /// RFC 9110, 7.6.1: headers that `Connection` names are removed on the way.
+    /// Headers that `Connection` names are removed on the way (RFC 9110, 7.6.1).
     #[error("`Connection` must not name a header that is meant for the upstream")]
     ConnectionNames,
     /// The target does not parse.
     #[error("the request target does not parse")]
     Target,
-    /// The target is too long once it is appended to the path of the upstream.
+    /// The target is too long after the path of the upstream was put into it.
     #[error("with the path of the upstream the target is longer than 65534 bytes")]
     TargetTooLong,
     /// Dot segments lead out of the route.
@@ -96,7 +96,7 @@ pub(super) enum Malformed {
     /// Some HTTP servers would read the path as the path of another route.
     #[error("the path can be read as that of another route")]
     OtherRoute,
-    /// There are too many readings to compare them with the other routes.
+    /// The path has too many readings to compare all of them with the other routes.
     #[error("the path can be read in too many ways")]
     Readings,
     /// The body broke off or is framed wrongly.

@@ -97,7 +97,7 @@ fn signature_problem(refused: &Refused) -> Problem {
             let code = "signature-stale";
             Problem::new(StatusCode::UNAUTHORIZED, code, "signature stale", detail)
         }
-        // The certificate could not be fetched: the sender should send the event again.
+        // The certificate could not be fetched, so the sender should send the event again.
         Refused::Undecided(_) => {
             let code = "signature-undecided";
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, "signature undecided", detail)
@@ -105,11 +105,11 @@ fn signature_problem(refused: &Refused) -> Problem {
     }
 }
 
-/// The answer to a request that got no operation. A sender that is to come back gets a status after
-/// which it does, if its route is known.
+/// The answer to a request that got no operation. If the route is known, its `retry_status`
+/// replaces a 5xx after which the sender would not send the event again.
 pub(super) fn refused(refusal: &Refusal, route: Option<&RouteSettings>) -> Answer {
     let mut problem = refusal.problem();
-    // Every 503 asks the sender to come back, soon: nothing has been claimed.
+    // Every 503 asks the sender to send the request again soon, because nothing has been claimed.
     let status = problem.status;
     problem.retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(Duration::ZERO);
     problem.status = route.map_or(status, |route| route.in_place_of(status));
@@ -198,18 +198,18 @@ pub(super) fn with(
     }
 }
 
-/// When a sender should come back for an uncertain operation: when the upstream can no longer be
-/// working on it, or in 30 s if that time has passed.
+/// How long a sender should wait before it sends a copy of an uncertain operation: until the
+/// upstream can no longer be working on it, or 30 s if that time has passed.
 fn come_back_for_uncertain(ends_in: Duration) -> Duration {
     if ends_in.is_zero() { Duration::from_secs(30) } else { ends_in }
 }
 
-/// The operation whose attempt ended; a default one for a request that is not deduplicated.
+/// The operation whose attempt ended. Every field is empty for a request that is not deduplicated.
 #[derive(Default)]
 struct Executed {
     operation: Option<OperationId>,
     attempt: Option<u32>,
-    /// The step that the attempt ended at.
+    /// The step at which the attempt ended.
     step: Option<Arc<str>>,
 }
 
@@ -284,10 +284,10 @@ fn replayed(answer: &StoredAnswer, operation: OperationId, attempt: u32) -> Answ
     for (name, value) in &answer.headers {
         headers.append(name.clone(), value.clone());
     }
-    // The header that Stripe's API sends with a replayed response, which clients may know.
+    // Stripe's API sends this header with a replayed response, so clients may know it.
     headers.insert(REPLAYED, HeaderValue::from_static("true"));
-    // The body was too long to be kept. The sender learns it, rather than take an empty body for
-    // the answer.
+    // The body was too long to be kept. Without this header the sender would take the empty body
+    // for the answer.
     if answer.body == AnswerBody::Omitted {
         headers.insert(BODY, HeaderValue::from_static("omitted"));
     }
@@ -297,7 +297,7 @@ fn replayed(answer: &StoredAnswer, operation: OperationId, attempt: u32) -> Answ
     Answer { operation, attempt, ..Answer::plain(response, disposition) }
 }
 
-/// The memory of a replay. Its body stays in memory for as long as its sender takes to read it.
+/// The memory of a replay. Its body stays in memory for as long as the sender takes to read it.
 ///
 /// # Errors
 ///
@@ -326,7 +326,7 @@ mod tests {
     use super::*;
     use crate::proxy::problem::{CODES_OF_ROUTES, CODES_WITHOUT_ROUTE};
 
-    /// A counter that is not among them begins with 1 in the metrics.
+    /// The counter of a code that is not in these lists begins with 1 in the metrics.
     #[test]
     fn the_code_of_every_refusal_is_counted_from_zero() {
         let stale = Refused::Stale { by: Duration::ZERO, distance: Duration::ZERO, ahead: false };

@@ -29,7 +29,7 @@ impl Route {
     ///
     /// # Errors
     ///
-    /// A secret cannot be one that the provider issues.
+    /// A secret has a form that the provider does not issue.
     pub(super) fn new(
         settings: RouteSettings,
         certificates: &Certificates,

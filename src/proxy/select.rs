@@ -16,7 +16,7 @@ use super::refusal::{ExplainedRefusal, Malformed, Refusal};
 use super::settings::RouteSettings;
 use crate::upstream;
 
-/// The longest target that `http` takes (`MAX_LEN` in its `src/uri/mod.rs`).
+/// The longest target that `http` accepts (`MAX_LEN` in its `src/uri/mod.rs`).
 const TARGET_BYTES_MAX: usize = 65_534;
 
 /// The routes of a proxy, ready to be looked up.
@@ -27,8 +27,8 @@ pub(super) struct Routes<R> {
     lower_case: Tables<R>,
     /// Whether all routes treat a request alike, so that it does not matter which one takes it.
     all_alike: bool,
-    /// Whether a plain path can be read as the path of a route that is written in another way: some
-    /// route's path has an upper-case letter or ends in a slash.
+    /// Whether some route's path has an upper-case letter or ends in a slash. A plain path may be
+    /// read as the path of such a route.
     plain_differs: bool,
 }
 
@@ -47,7 +47,7 @@ struct Table<R> {
     prefix_lengths: BTreeSet<usize>,
 }
 
-/// A route: one at work, or only its settings.
+/// A route that is at work, or only the settings of a route.
 pub(super) trait Described: Clone {
     fn settings(&self) -> &RouteSettings;
 }
@@ -62,11 +62,11 @@ impl Described for &RouteSettings {
 #[derive(Debug, Clone)]
 pub(super) struct Selected<R> {
     pub(super) route: R,
-    /// The host that was asked for.
+    /// The host that the request names.
     pub(super) host: Authority,
-    /// The target that the upstream is asked for.
+    /// The target of the request to the upstream.
     pub(super) target: PathAndQuery,
-    /// The part of the path that the path of the upstream replaced, if it did.
+    /// The part of the path that the path of the upstream replaced. None if nothing was replaced.
     pub(super) prefix: Option<String>,
 }
 
@@ -98,14 +98,14 @@ impl<R: Described> Routes<R> {
         self.as_written.find(&name, target.path()).cloned().ok_or(Refusal::NoRoute)
     }
 
-    /// Whether the route takes the request, and the target for the upstream.
+    /// Checks that the route takes the request, and makes the target for the upstream.
     pub(super) fn select(&self, route: R, head: &Parts) -> Result<Selected<R>, Refusal> {
         let target = target(head)?;
         let (host, path) = (host(head), target.path());
         let name = canonical_host(host.host()).unwrap_or_default();
         let settings = route.settings();
-        // A GET that is not deduplicated is forwarded: senders check a URL with it before they use
-        // it.
+        // A GET that is not deduplicated is forwarded, because senders check a URL with a GET
+        // before they use the URL.
         if !settings.methods.contains(&head.method) && !SAFE_METHODS.contains(&head.method) {
             return Err(Refusal::MethodNotAllowed(allow(&settings.methods)));
         }
@@ -116,7 +116,8 @@ impl<R: Described> Routes<R> {
         Ok(Selected { route, host, target, prefix })
     }
 
-    /// Checks that every reading of the path belongs to this route, or to one that treats it alike.
+    /// Checks that every reading of the path belongs to this route, or to a route that treats the
+    /// request alike.
     fn read_alike(&self, route: &RouteSettings, host: &str, path: &str) -> Result<(), Malformed> {
         if let PathPattern::Prefix(prefix) = &route.path
             && paths::climbs(path.get(prefix.len()..).unwrap_or_default())
@@ -137,8 +138,9 @@ impl<R: Described> Routes<R> {
         Ok(())
     }
 
-    /// The routes that take a reading of a path: as it is, without the slash at its end, or with a
-    /// slash for routes that are written with one; each also in lower case.
+    /// The routes that take a reading of a path. The reading is looked up as it is and without the
+    /// slash at its end. The form with a slash is looked up among exact paths only. Each form is
+    /// also looked up in lower case.
     fn takers<'r>(&'r self, host: &'r str, reading: &str) -> impl Iterator<Item = &'r R> {
         let path = paths::spelled(reading);
         let bare = path.trim_end_matches('/');
@@ -157,8 +159,8 @@ impl<R: Described> Routes<R> {
     }
 }
 
-/// Whether a path has only one reading: no server decodes, cuts off or resolves anything of it.
-/// Most paths are so, and need no search.
+/// Whether a path has only one reading, because no server decodes, cuts off or resolves any part of
+/// it. Most paths have one reading and need no search.
 fn has_one_reading(path: &str) -> bool {
     let plain =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"/-_.~".contains(&byte);
@@ -259,8 +261,8 @@ fn target(head: &Parts) -> Result<&PathAndQuery, Refusal> {
     head.uri.path_and_query().ok_or(Refusal::Malformed(Malformed::Target))
 }
 
-/// The host that was asked for. Only an HTTP/1.0 request may name none; a route for every host
-/// serves it.
+/// The host that the request names. Only an HTTP/1.0 request may name none. It is then served as a
+/// request for `localhost`.
 fn host(head: &Parts) -> Authority {
     let named = || Authority::try_from(head.headers.get(header::HOST)?.as_bytes()).ok();
     let host = head.uri.authority().cloned().or_else(named);
@@ -274,7 +276,8 @@ impl<R> Default for Table<R> {
 }
 
 impl<R> Table<R> {
-    /// Exact before the longest prefix.
+    /// The route of a path. An exact path comes before every prefix, and a longer prefix before a
+    /// shorter one.
     fn find(&self, path: &str) -> Option<&R> {
         self.exact.get(path).or_else(|| {
             let ends = |end: &&usize| matches!(path.as_bytes().get(**end), None | Some(b'/'));
@@ -293,8 +296,8 @@ fn allow(methods: &[Method]) -> String {
     all.join(", ")
 }
 
-/// The target for the upstream: the request's own, or the rest of its path after the upstream's
-/// path.
+/// The target for the upstream. If the upstream has a path, that path replaces the part of the
+/// request's path that the route matched. Otherwise the target is the request's own.
 fn rewrite(
     pattern: &PathPattern,
     upstream_path: Option<&str>,
@@ -314,7 +317,7 @@ fn rewrite(
         Some(query) => format!("{path}?{query}"),
         None => path,
     };
-    // `http` would refuse the target, too, but its error does not say why.
+    // `http` would refuse this target, too, but its error does not say why.
     if whole.len() > TARGET_BYTES_MAX {
         return Err(Refusal::Malformed(Malformed::TargetTooLong));
     }

@@ -1,4 +1,4 @@
-//! The proxy as a service: of the listener, and in any tower stack.
+//! The proxy as a service: for the listener, and for any tower stack.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use super::shared::{Dependencies, Shared};
 use crate::provider::signature::SecretError;
 use crate::upstream::{ResponseBody, TrustedProxies, Upstream};
 
-/// The answer to one request, once it is there.
+/// The future of the answer to one request.
 pub type Answering =
     Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>>;
 
@@ -30,7 +30,7 @@ impl Proxy {
     ///
     /// # Errors
     ///
-    /// A secret cannot be one that the route's provider issues.
+    /// A secret has a form that the route's provider does not issue.
     pub fn new(
         routes: Vec<RouteSettings>,
         limits: Limits,
@@ -40,7 +40,7 @@ impl Proxy {
         Ok(Self(Arc::new(Shared::new(routes, limits, trusted, dependencies)?)))
     }
 
-    /// From now on new requests are refused with 503 `draining`.
+    /// Refuses new requests with 503 `draining` from now on.
     pub fn drain(&self) {
         self.0.draining.store(true, Ordering::Release);
     }
@@ -67,9 +67,9 @@ impl Proxy {
         if let Some(route) = &log.route {
             respond::without_body(&mut answer, &route.settings);
         }
-        // The rest of a body that was not read would be taken for the next request, so the
-        // connection must end (RFC 9112, 9.3). A chunked body does not say itself that it has
-        // ended.
+        // The unread rest of a body would be read as the next request, so the connection must close
+        // (RFC 9112, 9.3). A chunked body never reports that it has ended, so `is_received` counts
+        // first.
         let is_read = log.is_received || body.is_end_stream();
         if !is_read && head.version < Version::HTTP_2 {
             let close = HeaderValue::from_static("close");

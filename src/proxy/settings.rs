@@ -56,8 +56,7 @@ pub struct RouteSettings {
     pub in_flight_status: StatusCode,
     /// The status that tells a copy that the outcome is unknown.
     pub uncertain_status: StatusCode,
-    /// The status that replaces a 5xx which the sender takes for final, where the event is not
-    /// done.
+    /// The status that replaces a 5xx which the sender takes for final, if the event is not done.
     pub retry_status: Option<StatusCode>,
     /// The body of its refusals.
     pub refusal_body: RefusalBody,
@@ -73,7 +72,7 @@ impl RouteSettings {
         Rules {
             route: &self.name,
             mode: match self.mode {
-                // Whether an observed request is genuine is known after its signature was checked.
+                // This is set to true once the signature of the request is known to be valid.
                 Mode::Observe => RequestMode::Observe { genuine: false },
                 Mode::Enforce | Mode::Pass => RequestMode::Enforce,
             },
@@ -91,7 +90,7 @@ impl RouteSettings {
     /// The status that the sender gets in place of this one while its event is not done.
     ///
     /// `retry_status` replaces a 5xx that the sender takes for final. Which statuses are final is a
-    /// fact about the sender. Where nothing is known of the sender, every 5xx counts as final.
+    /// fact about the sender. If nothing is known about the sender, every 5xx counts as final.
     pub fn in_place_of(&self, status: StatusCode) -> StatusCode {
         let Some(retry) = self.retry_status.filter(|_| self.mode != Mode::Pass) else {
             return status;
@@ -152,26 +151,30 @@ pub enum RefusalBody {
 pub enum Mode {
     /// Each operation is forwarded once.
     Enforce,
-    /// Everything is forwarded. Requests that would have been refused or replayed are logged.
+    /// Every request that the route takes is forwarded, within the limits. Requests that would have
+    /// been refused or replayed are logged.
     Observe,
-    /// Everything is forwarded, and nothing is checked.
+    /// Every request that the route takes is forwarded, within the limits. Neither signature nor
+    /// key is read.
     Pass,
 }
 
 /// The limits of all routes together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Requests at a time. Above it: 503 `overloaded`.
+    /// The most requests at a time. Further requests get 503 `overloaded`.
     pub requests_in_flight_max: usize,
-    /// Requests at a time whose body has not arrived yet. Above it: 503 `overloaded`.
+    /// The most requests at a time whose body has not arrived yet. Further requests get 503
+    /// `overloaded`.
     pub bodies_pending_max: usize,
-    /// The share of these two that one peer may have.
+    /// The share of the places of these two limits that one peer may have.
     pub per_peer_max: Share,
-    /// Bytes of all requests and answers in memory. Above it: 503 `overloaded`.
+    /// The most bytes of all requests and answers in memory. Further requests get 503 `overloaded`.
     pub buffered_bytes_max: usize,
-    /// How long the whole body of a request may take. Above it: 408 `body-timeout`.
+    /// How long the whole body of a request may take. A slower request gets 408 `body-timeout`.
     pub body_timeout: Duration,
-    /// Bytes per second of a body, on average since it began. Below it: 408 `body-timeout`.
+    /// The least rate of a body in bytes per second, on average since it began. A slower request
+    /// gets 408 `body-timeout`.
     pub body_rate_min: usize,
     /// The greatest head of an upstream's answer.
     pub answer_head: upstream::AnswerHead,

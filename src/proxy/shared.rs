@@ -31,7 +31,7 @@ pub struct Dependencies {
     pub metrics: Arc<Metrics>,
     /// The authorities that may have issued an upstream's certificate.
     pub trust: TrustStore,
-    /// The certificates by which some senders sign.
+    /// The certificates that some senders sign with.
     pub certificates: Certificates,
 }
 
@@ -58,7 +58,7 @@ impl Shared {
     ///
     /// # Errors
     ///
-    /// A secret cannot be one that the route's provider issues.
+    /// A secret has a form that the route's provider does not issue.
     pub(super) fn new(
         routes: Vec<RouteSettings>,
         limits: Limits,
@@ -80,7 +80,7 @@ impl Shared {
             let settings = PlaceSettings { limit, max, per_peer_max: limits.per_peer_max };
             Places::new(settings, Arc::clone(&metrics))
         };
-        // A share of 1 limits nobody. Then the peer of a request need not be found out.
+        // A share of 1 limits nobody, so the peer of a request is not looked up.
         let trusted = Arc::new(trusted);
         let shares_are_limited = limits.per_peer_max != Share::WHOLE;
         let bodies = BodyReader {

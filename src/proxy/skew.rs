@@ -2,9 +2,9 @@
 //! the same time.
 //!
 //! Only valid signatures count, fresh or stale. Somebody without the secret can therefore neither
-//! raise the suspicion nor end it. Somebody who has captured a request can send it again, so that a
-//! stale request counts once, by its body. That does not help where the signature does not cover
-//! the body.
+//! raise the suspicion nor end it. Somebody who has captured a request can send it again, so a
+//! stale request counts only once. It is recognised by its body, which does not help if the
+//! signature does not cover the body.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -19,8 +19,7 @@ const SIGNATURES: usize = 50;
 /// How many of them must be stale for a suspicion to begin.
 const STALE_MIN: usize = 20;
 /// How many of them must be stale by about the suspected offset for a suspicion to stay. It is half
-/// of
-/// [`STALE_MIN`], so that the suspicion does not come and go with every signature.
+/// of [`STALE_MIN`], so that the suspicion does not come and go with every signature.
 const STALE_TO_STAY: usize = 10;
 /// How far each stale signature may be from the common offset, in milliseconds.
 const SPREAD_MILLIS_MAX: u64 = 30_000;
@@ -49,7 +48,8 @@ struct Window {
 pub(super) struct SkewWatch {
     route: Arc<str>,
     window: Mutex<Window>,
-    /// Makes what stands for a request. Nobody outside can know two that stand for the same.
+    /// Hashes the bodies of requests. Its keys are random, so nobody outside can find two bodies
+    /// with the same hash.
     hasher: RandomState,
     shown: ClockSkew,
 }
@@ -61,8 +61,9 @@ impl Default for Window {
 }
 
 impl Window {
-    /// Takes in a signature. Gives by how many seconds our clock seems to be ahead, or behind if
-    /// that is negative; none, and never zero, if it seems to be right.
+    /// Takes in a signature. Returns by how many seconds our clock seems to be ahead. A negative
+    /// number means that it seems to be behind. None, and never zero, means that it seems to be
+    /// right.
     fn push(&mut self, signature: Option<Stale>) -> Option<i64> {
         if !signature.is_some_and(|stale| self.holds(stale.request)) {
             if let Some(oldest) = self.latest.get_mut(self.next) {
@@ -83,14 +84,14 @@ impl Window {
         self.stale().any(|stale| stale.request == request)
     }
 
-    /// The one offset of all stale signatures, if they are enough to suspect it.
+    /// The common offset of all stale signatures, if there are enough of them to suspect the clock.
     fn offset(&self) -> Option<i64> {
         if self.stale().count() < STALE_MIN {
             return None;
         }
         let least = self.stale().map(|stale| stale.ahead_millis).min()?;
         let most = self.stale().map(|stale| stale.ahead_millis).max()?;
-        // A clock that is ahead makes no signature one of the future.
+        // A clock that is ahead never makes a signature seem to come from the future.
         let is_one_side = least.signum() == most.signum();
         let is_close = most.abs_diff(least) <= 2 * SPREAD_MILLIS_MAX;
         (is_one_side && is_close).then(|| i64::midpoint(least, most))
@@ -103,7 +104,7 @@ impl Window {
     }
 }
 
-/// To the nearest second, but not to zero.
+/// Milliseconds, rounded to the nearest second, but never to zero.
 fn seconds(millis: i64) -> i64 {
     let rounded = millis.saturating_add(500 * millis.signum()) / 1000;
     if rounded == 0 { millis.signum() } else { rounded }
@@ -127,13 +128,12 @@ impl SkewWatch {
                 Some(Stale { ahead_millis, request: self.hasher.hash_one(body) })
             }
         };
-        // Metric and log line are written under the lock, so that those of two requests keep the
-        // order of the signatures.
+        // Metric and log line are written under the lock, so they keep the order of the signatures.
         let mut window = self.window.lock();
         let now = window.push(signature).unwrap_or(0);
         let before = self.shown.set(now);
         match (before, now) {
-            // The log is told about changes only: a wrong clock would else fill it.
+            // Only changes are logged. Otherwise a wrong clock would fill the log.
             (0, 0) => {}
             (0, skew_seconds) => self.tell_begin(skew_seconds),
             (_, 0) => tracing::info!(
@@ -155,7 +155,7 @@ impl SkewWatch {
             hint = "compare this machine's clock with NTP (`timedatectl`, `chronyc tracking`); if it is \
                     right, the sender's is wrong, or somebody sends old requests again",
             "clock skew is suspected: this machine's clock seems to be {size} s {relation} the sender's, so \
-             that right signatures are refused as stale"
+             valid signatures are refused as stale"
         );
     }
 }
@@ -180,7 +180,7 @@ mod tests {
         Some(Stale { ahead_millis, request: 0 })
     }
 
-    /// Each of them is of a request of its own.
+    /// Pushes a signature of the request with this number.
     fn push(window: &mut Window, request: u64, signature: Option<Stale>) -> Option<i64> {
         window.push(signature.map(|stale| Stale { request, ..stale }))
     }
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(after(extremes.into_iter().cycle().take(SIGNATURES)), None);
     }
 
-    /// Such as a request that its sender tries again an hour later.
+    /// An example is a request that its sender tries again an hour later.
     #[test]
     fn a_signature_of_another_age_lets_no_suspicion_begin_and_ends_none() {
         let mut window = Window::default();

@@ -1,5 +1,5 @@
-//! Verify: whether a request comes from its sender. Reads the raw bytes, before anything is looked
-//! up or stored.
+//! Verify: checks whether a request comes from its sender. It reads the raw bytes, before anything
+//! is looked up or stored.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct Sender {
     provider: Arc<Provider>,
     /// None if the signature is not checked.
     verifier: Option<Verifier>,
-    /// None if its signatures have no time, or if nobody collects what they say about our clock.
+    /// None if its signatures have no timestamp, or if the sender is not watched for a wrong clock.
     skew: Option<SkewWatch>,
     /// The methods that are deduplicated.
     methods: Vec<Method>,
@@ -32,8 +32,8 @@ pub struct Sender {
     public_url: Option<String>,
 }
 
-/// What is known about who sent a request that may go on. Only this file makes one: from a valid
-/// signature, from an unsigned handshake or probe, or from a route that checks nothing.
+/// What is known about the sender of a request that may be forwarded. Only a valid signature gives
+/// it the name of a provider.
 #[derive(Debug)]
 pub struct Verified {
     provider: Option<HeaderValue>,
@@ -52,13 +52,13 @@ impl Verified {
         self.provider.as_ref()
     }
 
-    /// The name of the handshake that the request is. A handshake tells no event: it is forwarded
-    /// without key and record.
+    /// The name of the handshake, if the request is one. A handshake tells no event. It is
+    /// forwarded without key and record.
     pub fn handshake(&self) -> Option<&str> {
         self.handshake.as_deref()
     }
 
-    /// The values that came with the signature, for keys that are read from there.
+    /// The values that came with the signature. Keys may be read from them.
     pub const fn carried(&self) -> &Carried {
         &self.carried
     }
@@ -69,7 +69,7 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// A secret cannot be one that this provider issues.
+    /// A secret has a form that this provider does not issue.
     pub fn of(
         route: &RouteSettings,
         certificates: &Certificates,
@@ -92,8 +92,8 @@ impl Sender {
         }))
     }
 
-    /// The same sender, whose signatures from now on show in metrics and log whether our clock
-    /// seems to be wrong.
+    /// The same sender, watched for a wrong clock: metrics and log show whether our clock seems to
+    /// be wrong, judged by its signatures.
     pub(super) fn watched(mut self, route: &Arc<str>, metrics: &Metrics) -> Self {
         let signature = self.provider.signature.as_ref().filter(|_| self.verifier.is_some());
         if signature.is_some_and(Settings::has_timestamp) {
@@ -102,11 +102,11 @@ impl Sender {
         self
     }
 
-    /// Checks the signature of a request, and whether it is a handshake.
+    /// Checks the signature of a request, and finds out whether the request is a handshake.
     ///
     /// # Errors
     ///
-    /// The reason why the request is not known to be its sender's.
+    /// The reason why the request cannot be known to come from its sender.
     pub async fn verify(
         &self,
         head: &Parts,
@@ -114,7 +114,8 @@ impl Sender {
         now: Timestamp,
     ) -> Result<Verified, Refused> {
         let is_probe = is_probe(&self.methods, &head.method);
-        // A probe has no body. Some frameworks read one from a GET, and would take it for an event.
+        // A probe has no body. Some frameworks read the body of a GET and would take it for an
+        // event.
         if self.verifier.is_some() && is_probe && !body.is_empty() {
             return Err(Refused::NoEvent);
         }
@@ -139,7 +140,8 @@ impl Sender {
                     carried: self.carried(head, body),
                 });
             }
-            // A probe that no preset describes asks the upstream for no change.
+            // A probe that is no handshake asks the upstream for no change, so it needs no
+            // signature.
             None if is_probe => return Ok(Verified::unchecked()),
             Some(_) | None => {}
         }

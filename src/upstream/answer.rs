@@ -16,9 +16,9 @@ use super::pool::{HttpConnection, Pool};
 use super::reuse::Reuse;
 use crate::budget::{Buffer, Reserved};
 
-/// This much of an answer is read even if the budget has no memory left. Without its body an
-/// acknowledgement would be kept as an empty one for the whole retention. The bytes are counted all
-/// the same, so that other bodies are refused in their place.
+/// This many bytes of an answer are read even if the budget has no memory left. Otherwise a short
+/// acknowledgement would be stored without its body for the whole retention. The bytes are counted,
+/// so other bodies are refused instead.
 const ALWAYS_READ_BYTES: usize = 16 * 1024;
 
 /// The head of an answer, and the stream of its body.
@@ -61,7 +61,7 @@ pub(super) struct Origin {
     pub(super) stays_open: bool,
 }
 
-/// How far a body was read. The memory of the bytes comes with them.
+/// How far a body was read: its bytes, and their memory.
 #[derive(Debug)]
 pub enum BodyRead {
     /// The whole body.
@@ -83,23 +83,24 @@ impl AnswerStream {
         Self(Source::Handler(body))
     }
 
-    /// Reads the body to its end, or until it is longer than `bytes_max` or than there is memory.
+    /// Reads the body to its end. It stops early if the body is longer than `bytes_max`, or if the
+    /// budget has no memory left.
     ///
-    /// Not cancel safe: what was read is lost.
+    /// Not cancel safe: the bytes that were read are lost.
     pub async fn read(
         &mut self,
         bytes_max: usize,
         memory: Reserved,
     ) -> Result<BodyRead, BodyError> {
         let expected = self.size_hint().exact().and_then(|bytes| bytes.try_into().ok());
-        // A `Content-Length` is only a claim: it must not reserve more than the limit.
+        // A `Content-Length` only announces a length, so it must not reserve more than the limit.
         let expected = expected.map(|expected: usize| expected.min(bytes_max));
         let mut buffer = Buffer::counted_in(memory, expected);
         while let Some(chunk) = self.chunk().await? {
             let length = buffer.len().saturating_add(chunk.len());
             if length > bytes_max || buffer.append(&chunk).is_err() {
                 // The chunk is in memory already. It goes to the sender with the rest, so it is
-                // kept even where there was no room for it.
+                // kept even if the budget has no room for it.
                 buffer.append_anyway(&chunk);
                 if length > ALWAYS_READ_BYTES.min(bytes_max) {
                     let (begun, memory) = buffer.finish();
@@ -111,7 +112,7 @@ impl AnswerStream {
         Ok(BodyRead::Whole(body, memory))
     }
 
-    /// The next piece of the body. None at its end; the connection is given back then.
+    /// The next piece of the body. None at the end of the body, where the connection is given back.
     ///
     /// Cancel safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
@@ -163,7 +164,8 @@ impl ConnectionBody {
         Pin::new(&mut self.body).poll_frame(cx).map_err(|error| BodyError::of(&error))
     }
 
-    /// Lets the connection work. One that has ended is dropped: what it had read is in the body.
+    /// Polls the connection. A connection that has ended is dropped, because all that it had read
+    /// is in the body.
     fn drive(&mut self, cx: &mut Context<'_>) {
         if let Some(connection) = &mut self.connection
             && connection.driver.as_mut().poll(cx).is_ready()
@@ -188,11 +190,12 @@ impl ConnectionBody {
                     pool.put(connection);
                 }
             }
-            // It ended together with the answer, although the server had announced otherwise.
+            // The connection ended together with the answer, although the server had announced that
+            // it stays open.
             None if *stays_open => reuse.record_close(pool.now()),
             None => {}
         }
-        // `chunk` may be called again after the end; a close is recorded once.
+        // `chunk` may be called again after the end, but a close is recorded once.
         *stays_open = false;
     }
 }

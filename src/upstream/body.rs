@@ -15,7 +15,7 @@ use crate::operation::Reason;
 /// The most chunks of a streamed body that wait for the sender.
 const CHUNKS_MAX: usize = 4;
 
-/// Why a body has no end.
+/// Why a body did not come to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
     /// The connection ended before the body did.
@@ -41,7 +41,8 @@ impl BodyError {
     /// (its `src/proto/h1/decode.rs`) and has no method that tells them from other body errors.
     pub(super) fn of(error: &hyper::Error) -> Self {
         let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
-        // An `io::Error` that wraps a TLS error has the same kind; there the connection broke.
+        // An `io::Error` that wraps a TLS error has the same kind, but it means that the connection
+        // broke.
         let kind = source
             .filter(|source| source.get_ref().is_none_or(|inner| !inner.is::<rustls::Error>()));
         match kind.map(io::Error::kind) {
@@ -51,11 +52,11 @@ impl BodyError {
     }
 }
 
-/// The body of a response to the sender: it is in memory, or still coming from the upstream.
+/// The body of a response to the sender: it is in memory, or it still comes from the upstream.
 #[derive(Debug)]
 pub struct ResponseBody {
     source: Source,
-    /// For a streamed body: kept until its last chunk was handed on.
+    /// Set for a streamed body only. It is kept until the last chunk was handed on.
     guard: Option<BytesGuard>,
 }
 
@@ -123,8 +124,9 @@ impl http_body::Body for ResponseBody {
                     self.guard = None;
                     Poll::Ready(None)
                 }
-                // Ending the response as if it were complete would have the sender take a part for
-                // the whole; the error makes hyper reset the stream or close the connection.
+                // The body broke off. The error makes hyper reset the stream or close the
+                // connection. Without the error the sender would take a part of the body for the
+                // whole.
                 None => Poll::Ready(Some(Err(BodyError::Incomplete))),
             },
             Source::Ended => Poll::Ready(None),

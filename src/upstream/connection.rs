@@ -32,13 +32,13 @@ impl Connection {
         Self { http, pool, reused: false }
     }
 
-    /// Whether it has carried an exchange before.
+    /// Whether the connection has carried an exchange before.
     #[cfg(test)]
     pub(super) const fn is_reused(&self) -> bool {
         self.reused
     }
 
-    /// What was observed on it.
+    /// What was observed on the connection.
     #[cfg(test)]
     pub(super) fn observations(&self) -> super::observed::Observations {
         self.http.observations.clone()
@@ -46,22 +46,22 @@ impl Connection {
 
     /// Sends a request and waits for the head of the answer.
     ///
-    /// Dropping the future closes the connection; `progress` then says whether a byte was written.
+    /// Dropping the future closes the connection. `progress` then says whether a byte was written.
     pub async fn send(self, request: Request, progress: &Progress) -> SendResult {
         let Self { http, pool, reused } = self;
         let observations = http.observations.clone();
         let reuse = Arc::clone(&http.reuse);
         progress.watch(observations.clone());
-        // hyper consumes the request. Only a reused connection can be found closed, so only then a
-        // copy is kept; its body is shared, not copied.
+        // hyper consumes the request. Only a reused connection can be found closed, so a clone is
+        // kept only for a reused one. The clone shares the body.
         let copy = reused.then(|| request.clone());
         let exchanged = exchange(http, request).await;
         if observations.certificate_refused() {
             return SendResult::NeverSent(Reason::ClientCertificateRefused);
         }
         if !progress.byte_written() {
-            // Bytes may have arrived all the same, such as a 408 that a server sends when it closes
-            // an idle connection. They are no answer to this request.
+            // Bytes may have arrived although none was written, such as a 408 that a server sends
+            // when it closes an idle connection. They are no answer to this request.
             let Some(request) = copy else { return SendResult::NeverSent(Reason::NothingWritten) };
             reuse.record_close(pool.now());
             return SendResult::HandedBack(request);
@@ -72,7 +72,8 @@ impl Connection {
             }
             Err(error) => {
                 let reason = reason(&error);
-                // This is the silent close that an address must prove not to do.
+                // The server closed a connection without announcing it. An address must prove that
+                // its server does not do this.
                 if reused && reason == Reason::ConnectionLost {
                     reuse.record_close(pool.now());
                 }
@@ -96,15 +97,15 @@ fn answered(
         && let Some(http) = &mut http
         && let Some(promised) = head::promised_idle(&head.headers)
     {
-        // Half of the promise. The server's time began when it wrote the answer, before we read it,
-        // and some servers close early.
+        // Half of the promised time counts. The time began when the server wrote the answer, before
+        // we read it, and some servers close early.
         http.idle_max = http.idle_max.min(promised / 2);
         if !http.idle_max.is_zero() {
             origin.reuse.record_promise(origin.pool.now());
         }
     }
-    // With both headers the chunks decide where the body ends, and the length is a lie that must
-    // not be passed on (RFC 9112, 6.3).
+    // If both headers are present, the chunks decide where the body ends. The length is then wrong
+    // and must not be passed on (RFC 9112, 6.3).
     if head.headers.contains_key(header::TRANSFER_ENCODING) {
         head.headers.remove(header::CONTENT_LENGTH);
     }
@@ -113,8 +114,8 @@ fn answered(
     SendResult::Answered(answer)
 }
 
-/// Drives the connection until the head of the answer has arrived. Returns the connection with it,
-/// unless it has ended. On an error the connection is closed.
+/// Drives the connection until the head of the answer has arrived. Returns the connection with the
+/// head, unless the connection has ended. On an error the connection is closed.
 async fn exchange(
     mut http: HttpConnection,
     request: Request,
@@ -124,7 +125,7 @@ async fn exchange(
     *message.uri_mut() = request.target.into();
     *message.headers_mut() = request.headers;
     // `try_send_request` hands a request back that hyper has not begun to write; `send_request`
-    // would drop it, and the two cases would look the same.
+    // would drop such a request, and the two cases would look the same.
     let mut answer = pin!(http.sender.try_send_request(message));
     let mut open = Some(http);
     let answered = poll_fn(|cx| {
@@ -132,8 +133,9 @@ async fn exchange(
         if let Some(http) = &mut open
             && http.driver.as_mut().poll(cx).is_ready()
         {
-            // Its result is not needed, because hyper reports an error to `answer` as well. If it
-            // ended before it took the request, dropping it is what makes `answer` ready.
+            // The driver's result is not needed, because hyper reports an error to `answer` as
+            // well. If the driver ended before it took the request, dropping the driver makes
+            // `answer` ready.
             open = None;
         }
         answer.as_mut().poll(cx)
@@ -141,7 +143,7 @@ async fn exchange(
     match answered.await {
         Ok(response) => Ok((response, open)),
         Err(mut refused) => {
-            // `send` has a copy, and decides by the count of bytes whether it may be used.
+            // `send` has a clone, and decides by the count of bytes whether the clone may be sent.
             drop(refused.take_message());
             Err(refused.into_error())
         }

@@ -1,4 +1,4 @@
-//! Makes connections: resolves, connects, shakes hands. If any of it fails, nothing was sent.
+//! Makes connections: resolves, connects, shakes hands. If one of these fails, nothing was sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,8 @@ use super::socket::Socket;
 use super::trust::TrustStore;
 use crate::operation::Reason;
 
-/// The smallest read buffer that hyper's `max_buf_size` accepts; it panics below.
+/// The smallest read buffer that hyper's `max_buf_size` accepts. It panics if the buffer is
+/// smaller.
 const BUFFER_BYTES_MIN: usize = 8 * 1024;
 
 /// Makes connections to one upstream.
@@ -33,8 +34,8 @@ pub(super) struct Connector {
 impl Connector {
     pub(super) fn new(settings: &Settings, dialing: &DialSettings) -> Self {
         let authority = &settings.target.authority;
-        // A URL has an IPv6 address in brackets (RFC 3986, 3.2.2); the resolver and TLS take it
-        // bare.
+        // A URL has an IPv6 address in brackets (RFC 3986, 3.2.2). The resolver and TLS take the
+        // address without them.
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         let port = authority.port_u16().unwrap_or(settings.target.scheme.default_port());
         let tls = match settings.target.scheme {
@@ -74,7 +75,8 @@ impl Connector {
         };
         let observations = stream.observations();
         let AnswerHead { bytes_max, lines_max } = self.answer_head;
-        // hyper's `handshake` only sets the connection up: HTTP/1.1 has none, and no byte is sent.
+        // HTTP/1.1 has no handshake. hyper's `handshake` only sets the connection up and sends no
+        // byte.
         let handshake = http1::Builder::new()
             .max_header_size(bytes_max)
             .max_headers(lines_max)

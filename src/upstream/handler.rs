@@ -21,7 +21,7 @@ use crate::operation::Reason;
 type HandlerResponse = Response<UnsyncBoxBody<Bytes, HandlerError>>;
 
 /// A handler that takes the place of the upstream for one request. It is an extension of the
-/// request, so that each request reaches the handler behind its own layer.
+/// request, so each request reaches the handler behind its own layer.
 #[derive(Clone)]
 pub struct Handler(BoxCloneSyncService<HttpRequest<Full<Bytes>>, HandlerResponse, HandlerError>);
 
@@ -49,8 +49,8 @@ impl Handler {
 
     /// Calls the handler and waits for the head of its answer.
     ///
-    /// A handler that panics, fails, or is dropped may have done its work, so the result is never
-    /// *never sent*.
+    /// A handler that panics, fails, or is dropped may have done its work. So the result is never
+    /// [`SendResult::NeverSent`].
     pub async fn call(self, request: Request, progress: &Progress) -> SendResult {
         let mut message = HttpRequest::new(Full::new(request.body));
         *message.method_mut() = request.method;

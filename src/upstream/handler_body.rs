@@ -12,10 +12,10 @@ use http_body_util::combinators::UnsyncBoxBody;
 
 use super::body::BodyError;
 
-/// An error of a handler or of its body. What it says is not looked at.
+/// An error of a handler or of its body. Its text is not used.
 pub(super) type HandlerError = Box<dyn Error + Send + Sync>;
 
-/// The body of a handler's answer, whatever its type was.
+/// The body of a handler's answer, of any type.
 pub(super) struct HandlerBody(pub(super) UnsyncBoxBody<Bytes, HandlerError>);
 
 impl HandlerBody {

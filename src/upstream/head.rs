@@ -11,11 +11,11 @@ use crate::operation::Reason;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 
-/// Why the end of an answer cannot be known: it switches protocols, or it has a transfer coding
-/// other than `chunked`.
+/// Why the end of an answer cannot be known. Either the answer switches protocols, or it has a
+/// transfer coding other than `chunked`.
 pub(super) fn flaw(head: &Parts) -> Option<Reason> {
-    // hyper removes `chunked` where it is the last coding, and nothing else (RFC 9112, 6.1). A body
-    // that is still in another coding would be stored and replayed like that.
+    // hyper decodes `chunked` if it is the last coding, and no other coding (RFC 9112, 6.1). A body
+    // in another coding would be stored and replayed in that coding.
     let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
     let chunked = codings.next().is_none_or(|coding| {
         coding.as_bytes().eq_ignore_ascii_case(b"chunked") && codings.next().is_none()
@@ -31,7 +31,7 @@ pub(super) fn flaw(head: &Parts) -> Option<Reason> {
 pub(super) fn stays_open(head: &Parts, body: &Incoming) -> bool {
     let persistent = match head.version {
         Version::HTTP_11 => !lists(&head.headers, "close"),
-        // HTTP/1.0 closes unless it says otherwise.
+        // An HTTP/1.0 server closes the connection unless it says otherwise.
         _ => lists(&head.headers, "keep-alive") && !lists(&head.headers, "close"),
     };
     // A body with neither length nor chunks ends with its connection (RFC 9112, 6.3).
@@ -50,8 +50,7 @@ fn lists(headers: &HeaderMap, option: &str) -> bool {
 }
 
 /// How long the server keeps an idle connection open, if it says so with `Keep-Alive: timeout=5`.
-/// RFC 2068, 19.7.1.1 has the header's syntax; that the number is in seconds is what servers agree
-/// on.
+/// RFC 2068, 19.7.1.1 defines the syntax of the header. By convention the number is in seconds.
 pub(super) fn promised_idle(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(KEEP_ALIVE)?.to_str().ok()?;
     let timeout = value.split(',').find_map(|parameter| {

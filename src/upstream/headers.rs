@@ -24,13 +24,13 @@ impl TrustedProxies {
         if !self.include(peer) {
             return peer;
         }
-        // Each proxy appends at the end, so the list is read backwards: everything before the entry
-        // of the last trusted proxy may be invented by the client.
+        // Each proxy appends at the end, so the list is read backwards. The client may have
+        // invented everything before the entry of the last trusted proxy.
         let lines = headers.get_all(FORWARDED_FOR).iter().rev();
         let named = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
         let addresses = named.map(|name| std::str::from_utf8(name).ok()?.trim().parse().ok());
-        // An entry that is not an address, such as `unknown`, ends the list: whoever wrote the
-        // entries before it cannot be told.
+        // An entry that is not an address, such as `unknown`, ends the list: nobody knows who wrote
+        // the entries before it.
         let mut believed = addresses.map_while(|address: Option<IpAddr>| address);
         let mut client = peer;
         while self.include(client)
@@ -51,7 +51,7 @@ pub struct ForwardingContext<'a> {
     pub trusted: &'a TrustedProxies,
     /// `Host` as it was received.
     pub host: &'a HeaderValue,
-    /// The public URL of the proxy, where senders reach it by another one than it sees.
+    /// The public URL of the proxy, if it differs from the URL that the proxy sees.
     pub public: Option<&'a Uri>,
     /// The HTTP version of the sender's request.
     pub version: Version,
@@ -102,7 +102,7 @@ pub fn may_be_added(name: &HeaderName) -> bool {
 const FIRST_EXCHANGE_ONLY: [HeaderName; 4] =
     [header::SET_COOKIE, header::WWW_AUTHENTICATE, header::DATE, header::AGE];
 
-/// The same by prefix: a proxy's authentication, and counters of rate limits.
+/// Prefixes of further such headers: a proxy's authentication, and counters of rate limits.
 const FIRST_EXCHANGE_ONLY_PREFIXES: [&str; 3] = ["proxy-", "ratelimit", "x-ratelimit"];
 
 /// Headers that describe a body. A replay without the body must not have them: with a
@@ -126,7 +126,8 @@ const FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix
 /// Says that an answer is a replay. Only Onceward can know that.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// The headers of a request as the upstream gets them, except `Host` and those of one attempt.
+/// The headers of a request as the upstream gets them, except `Host` and the headers that differ
+/// from attempt to attempt.
 pub fn request_headers(
     mut headers: HeaderMap,
     method: &Method,
@@ -156,7 +157,7 @@ pub fn request_headers(
 
 /// The headers of an answer as the sender gets them.
 ///
-/// `keep_length`: whether `Content-Length` stays. It does if the body is streamed, and for an
+/// `keep_length`: whether `Content-Length` stays. It stays if the body is streamed, and in an
 /// answer to HEAD. Otherwise hyper counts the body anew.
 pub fn answer_headers(mut headers: HeaderMap, keep_length: bool) -> HeaderMap {
     strip_hop_by_hop(&mut headers);
@@ -168,8 +169,8 @@ pub fn answer_headers(mut headers: HeaderMap, keep_length: bool) -> HeaderMap {
     headers
 }
 
-/// The headers of a stored answer. `headers` are those that the first sender got, `drop` are those
-/// that the operator excludes.
+/// The headers of a stored answer. `headers` are the headers that the first sender got. `drop` are
+/// the headers that the operator excludes.
 pub fn stored_headers(
     headers: &HeaderMap,
     drop: &[HeaderName],
@@ -197,8 +198,8 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
         let named: Vec<HeaderName> = headers
             .get_all(header::CONNECTION)
             .iter()
-            // Split as bytes: one item that is not a header name must not keep the others in the
-            // line from being removed.
+            // The line is split as bytes, so the other items are removed even if one is not a
+            // header name.
             .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
             .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
             .collect();
@@ -216,8 +217,8 @@ fn strip_ours(headers: &mut HeaderMap) {
     strip(headers, |name| reads_as(name, "onceward-", true));
 }
 
-/// Removes all headers whose name is to be removed. Most requests have none, so nothing is
-/// allocated before one is found.
+/// Removes all headers for whose name `is_removed` is true. Most requests have no such header, so
+/// nothing is allocated before one is found.
 fn strip(headers: &mut HeaderMap, is_removed: impl Fn(&str) -> bool) {
     if headers.keys().any(|name| is_removed(name.as_str())) {
         let removed: Vec<HeaderName> =
@@ -282,7 +283,7 @@ fn port(headers: &HeaderMap) -> Option<u16> {
     Some(host.port_u16().unwrap_or(if is_https { 443 } else { 80 }))
 }
 
-/// Sets a header that is absent, to a value that is made only then.
+/// Sets a header if it is absent. The value is made only in that case.
 fn if_absent(
     headers: &mut HeaderMap,
     name: HeaderName,
@@ -296,7 +297,7 @@ fn if_absent(
 }
 
 /// Appends an item to a list header, and joins its lines into one. Some upstreams read only the
-/// first line of a header, and would miss the item.
+/// first line of a header and would miss the item.
 fn append_to_list(headers: &mut HeaderMap, name: HeaderName, item: &str) {
     let items = headers.get_all(&name).iter().map(HeaderValue::as_bytes);
     let line = items.chain([item.as_bytes()]).collect::<Vec<_>>().join(&b", "[..]);

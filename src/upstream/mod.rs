@@ -1,9 +1,9 @@
-//! Sends one request to one upstream, and proves afterwards what is known of it.
+//! Sends one request to one upstream, and proves afterwards whether a byte of it was sent.
 //!
 //! Onceward may send a request again only if no byte of it can have reached the upstream. This
-//! module does not guess that. Each exchange has an HTTP/1.1 connection to itself; the connection
-//! counts every byte that it writes, above TLS; and the count is read after the connection was
-//! closed. An exchange ends in one of four ways, see [`SendResult`].
+//! module does not guess that. Each exchange has an HTTP/1.1 connection to itself. The connection
+//! counts every byte that it writes, above TLS. The count is read after the connection was closed.
+//! An exchange ends in one of four ways, see [`SendResult`].
 //!
 //! Nothing here repeats a request that was begun, and nothing follows a redirect. An idle
 //! connection is used again only if its address has shown that it keeps connections open.
@@ -83,8 +83,8 @@ impl Upstream {
 
     /// A connection for one exchange: an idle one that is still open, or a new one.
     ///
-    /// Every error is a reason that proves that nothing was sent. Dropping the future closes a
-    /// connection that is being made.
+    /// Every error proves that nothing was sent. Dropping the future closes a connection that is
+    /// being made.
     pub async fn connect(&self) -> Result<Connection, Reason> {
         if let Some(idle) = self.pool.take() {
             return Ok(Connection::reused(idle, Arc::clone(&self.pool)));

@@ -24,8 +24,8 @@ pub(super) enum Transport<S = Socket> {
 }
 
 impl<S> Transport<S> {
-    /// How many bytes TLS has sent, as records. Zero without TLS: then a write either takes bytes
-    /// or fails, and nothing has to be divided.
+    /// How many bytes TLS has sent, as records. Zero without TLS, where a write either takes bytes
+    /// or fails.
     fn sent_by_tls(&self) -> u64 {
         match self {
             Self::Plain(_) => 0,
@@ -55,8 +55,8 @@ struct Observed {
 }
 
 impl Observations {
-    /// How many bytes the connection has accepted for writing, above TLS. Of a write that failed it
-    /// counts the bytes that TLS had sent before the failure.
+    /// How many bytes the connection has accepted for writing, above TLS. If a write failed, the
+    /// count includes the bytes that TLS had sent before the failure.
     pub(super) fn bytes_written(&self) -> u64 {
         self.0.bytes_written.load(Ordering::Acquire)
     }
@@ -87,7 +87,7 @@ impl Observations {
 pub(super) struct ObservedStream<S = Socket> {
     transport: Transport<S>,
     observations: Observations,
-    /// The server asked for a client certificate, and has not sent any data since.
+    /// The server asked for a client certificate and has sent no data since then.
     may_refuse_certificate: bool,
     /// An error of reading that is reported after the data that arrived before it.
     deferred_error: Option<io::Error>,
@@ -155,8 +155,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ObservedStream<S> {
             // Once the server has sent data, an alert no longer proves that it took nothing.
             Ok(()) if buf.filled().len() > before => self.may_refuse_certificate = false,
             // The failed write has consumed the socket's error, so the reset reads as a plain end.
-            // An answer whose body ends with its connection (RFC 9112, 6.3) must not pass for
-            // complete then.
+            // An answer whose body ends with its connection (RFC 9112, 6.3) must not count as
+            // complete in this case.
             Ok(()) if self.observations.write_failed() => {
                 return Poll::Ready(Err(ErrorKind::ConnectionReset.into()));
             }
@@ -201,8 +201,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ObservedStream<S> {
                 Poll::Ready(Ok(taken))
             }
             Err(error) => {
-                // TLS sends record by record. Some may have left before the one that failed, and
-                // the server may have read them.
+                // TLS sends record by record. Some records may have left before the record that
+                // failed, and the server may have read them.
                 self.count(self.transport.sent_by_tls() - before);
                 if !is_close(&error) {
                     return Poll::Ready(Err(error));

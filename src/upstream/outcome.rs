@@ -16,7 +16,8 @@ pub struct OutcomeRule {
 impl OutcomeRule {
     /// The outcome that a complete answer with this status means.
     pub fn classify(&self, status: StatusCode) -> Outcome {
-        // *Uncertain* comes first: a route that names 504 there must not lose to `succeeded = ["5xx"]`.
+        // *Uncertain* comes first, so a 504 that `uncertain` names stays uncertain even if
+        // `succeeded` has `5xx`.
         if self.uncertain.iter().any(|range| range.contains(status)) {
             Outcome::Uncertain
         } else if self.succeeded.iter().any(|range| range.contains(status)) {

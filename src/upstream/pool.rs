@@ -22,14 +22,14 @@ use crate::clock::{Clock, Moment};
 
 /// The most idle connections of one upstream. Further ones are closed.
 const IDLE_MAX: usize = 256;
-/// The most addresses of one upstream that are remembered although nothing is connected to them. A
-/// name that moves often, as behind a load balancer, must not make the table grow for ever.
+/// The most addresses of one upstream that are remembered without a connection to them. A name may
+/// move often, as behind a load balancer, and must not make the table grow for ever.
 const ADDRESSES_MAX: usize = 64;
 
 /// An open HTTP/1.1 connection.
 ///
-/// The exchange that uses it drives it; no task of its own does. So dropping it closes it, and
-/// nothing is written after that.
+/// The exchange that uses the connection drives it. The connection has no task of its own, so
+/// dropping it closes it, and nothing is written after that.
 pub(super) struct HttpConnection {
     pub(super) sender: http1::SendRequest<Full<Bytes>>,
     pub(super) driver: Pin<Box<http1::Connection<TokioIo<ObservedStream>, Full<Bytes>>>>,
@@ -49,12 +49,12 @@ impl fmt::Debug for HttpConnection {
 }
 
 impl HttpConnection {
-    /// Whether an idle connection is open, and has received no answer to no request.
+    /// Whether an idle connection is open and has received nothing that nobody asked for.
     fn is_open(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         // Bytes that arrived may be TLS's own, such as a new session ticket (RFC 8446, 4.6.1).
-        // Polling the driver lets rustls consume them; if the socket is quiet afterwards, it was
-        // only that.
+        // Polling the driver lets rustls consume them. If the socket is quiet afterwards, nothing
+        // else had arrived.
         self.socket.is_quiet()
             || (self.driver.as_mut().poll(&mut context).is_pending() && self.socket.is_quiet())
     }
@@ -67,8 +67,8 @@ impl HttpConnection {
     }
 }
 
-/// The idle connections of one upstream, the most recently used last, and what is known about
-/// reuse of its addresses.
+/// The idle connections of one upstream, the most recently used last, and what is known about the
+/// reuse of connections to its addresses.
 #[derive(Debug)]
 pub(super) struct Pool {
     idle: Mutex<Vec<Idle>>,
@@ -114,7 +114,8 @@ impl Pool {
 
     /// The connection that became idle last, if it is young enough and still open.
     ///
-    /// The last one, not the first: it is the least likely to reach the server's idle timeout.
+    /// The last one is taken and not the first, because it is the least likely to reach the
+    /// server's idle timeout.
     pub(super) fn take(&self) -> Option<HttpConnection> {
         let now = self.now();
         loop {
@@ -168,8 +169,8 @@ impl Pool {
     }
 }
 
-/// Watches an idle connection to an address on trial. If it stays open, it is the first one that is
-/// kept for reuse.
+/// Watches an idle connection to an address on trial. If it stays open, it is the first connection
+/// to the address that is kept for reuse.
 async fn watch(pool: Arc<Pool>, mut idle: Idle) {
     let was_closed = timeout(TRIAL, idle.connection.closed()).await.is_ok();
     // On a busy machine the timer may fire before the event of a close was delivered, so the kernel

@@ -1,4 +1,4 @@
-//! What is known of a request that was sent: how the exchange ended, and whether a byte was
+//! What is known about a request that was sent: how the exchange ended, and whether a byte was
 //! written.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,8 +25,8 @@ pub enum SendResult {
     Unanswered(Reason),
 }
 
-/// Whether a byte of a request was written. It outlives the connection: a caller that drops the
-/// future of an exchange asks it afterwards.
+/// Whether a byte of a request was written. A `Progress` outlives the connection: a caller that
+/// drops the future of an exchange reads it afterwards.
 #[derive(Debug, Default)]
 pub struct Progress {
     baseline: Mutex<Option<Baseline>>,

@@ -13,10 +13,10 @@ use tokio::time::timeout;
 /// Attempt Delay" that RFC 8305, section 5 recommends.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
-/// Connects to the address that answers first. Errors with the last failure if none does.
+/// Connects to the address that answers first. Returns the last failure if no address answers.
 ///
-/// An address that drops packets delays the next one by [`ATTEMPT_DELAY`], and an address that
-/// refuses delays it not at all. Connections that lose the race are closed before a byte is sent.
+/// An address that drops packets delays the next one by [`ATTEMPT_DELAY`]. An address that refuses
+/// causes no delay. Connections that lose the race are closed before a byte is sent.
 pub(super) async fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     let mut untried = interleaved(addresses).into_iter();
     let mut attempts = FuturesUnordered::new();
@@ -36,7 +36,7 @@ pub(super) async fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
         match ended {
             Some(Ok(stream)) => return Ok(stream),
             Some(Err(error)) => failure = error,
-            // The delay has passed: the attempts so far go on beside the next one.
+            // The delay has passed. The connections that are being made go on beside the next one.
             None => {}
         }
     }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use async_trait::async_trait;
 use tokio::net::lookup_host;
 
-/// Resolves names. It is asked for every new connection, so that a name which moves is followed.
+/// Resolves names. Every new connection resolves the name again, so a name that moves is followed.
 #[async_trait]
 pub trait Resolver: fmt::Debug + Send + Sync {
     /// The addresses, in the order in which they are to be tried.

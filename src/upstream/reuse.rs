@@ -3,7 +3,8 @@
 //! RFC 9112, 9.5 allows a server to close an idle connection at any time. Some close right after an
 //! answer, without the `Connection: close` that would announce it: uWSGI's HTTP router, uvicorn
 //! with `--timeout-keep-alive 0`, TLS terminators in front of a server that closes. A request that
-//! is written at that moment is lost, and nobody can tell that it is: the event becomes uncertain.
+//! is written at that moment is lost. Nobody can know that it is lost, so the event becomes
+//! uncertain.
 //!
 //! So an address first has to prove that it keeps connections open, by a trial or by a promise in
 //! `Keep-Alive`. It is no longer proven once it is seen to close a connection.
@@ -17,10 +18,10 @@ use crate::clock::Moment;
 
 /// How long a connection has to stay open and idle after an answer to prove its address.
 pub(super) const TRIAL: Duration = Duration::from_millis(250);
-/// For how long nothing is used again after the first close.
+/// For how long no connection is used again after the first close.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause. Each further close doubles the pause; after this time without a close the
-/// next one counts as the first again.
+/// The longest pause. Each further close doubles the pause. After this time without a close, the
+/// next close counts as the first again.
 const PAUSE_MAX: Duration = Duration::from_mins(5);
 
 /// What is known about reuse of connections to one address. All threads share it.
@@ -50,8 +51,8 @@ impl Reuse {
         self.proven.load(Ordering::Acquire)
     }
 
-    /// Whether a connection that has become idle is to be watched. One at a time is, and none
-    /// during a pause.
+    /// Begins a trial, and returns whether it began: whether a connection that has become idle is
+    /// to be watched. One connection is watched at a time, and none during a pause.
     pub(super) fn begin_trial(&self, now: Moment) -> bool {
         let mut history = self.history.lock();
         let begins = !history.on_trial && !history.is_paused(now);
@@ -66,12 +67,13 @@ impl Reuse {
         if !stayed_open {
             history.begin_pause(now);
         }
-        // Another connection may have been closed during the trial: its pause goes on.
+        // Another connection may have been closed during the trial. The pause of that close goes
+        // on.
         self.proven.store(stayed_open && !history.is_paused(now), Ordering::Release);
     }
 
-    /// Records that the server said how long it keeps connections open. Its word counts at once,
-    /// without a trial, unless it was seen to close connections.
+    /// Records that the server said how long it keeps connections open. The promise counts at once,
+    /// without a trial, unless a pause goes on because the server closed connections.
     pub(super) fn record_promise(&self, now: Moment) {
         if !self.is_proven() {
             let history = self.history.lock();
@@ -110,7 +112,7 @@ mod tests {
     use crate::clock::Clock;
     use crate::operation::Timestamp;
 
-    /// Proves an address, closes a connection of it, and says for how long no trial begins.
+    /// Proves an address and closes a connection of it. Returns for how long no trial begins.
     fn pause(reuse: &Reuse, clock: &Clock) -> Duration {
         reuse.record_close(clock.moment());
         assert!(!reuse.is_proven());

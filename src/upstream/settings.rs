@@ -9,23 +9,24 @@ use super::resolver::Resolver;
 use super::trust::TrustStore;
 use crate::clock::Clock;
 
-/// One upstream, and how it is connected to.
+/// One upstream, and how connections to it are made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The address.
     pub target: Target,
     /// The longest time for resolving the name, connecting, and the TLS handshake together.
     pub connect_timeout: Duration,
-    /// How long an idle connection is kept for the next request. Zero: it is not kept.
+    /// How long an idle connection is kept for the next request. Zero means that it is not kept.
     pub keepalive: Duration,
     /// The greatest age of a connection that is used again. It bounds how long requests go to an
     /// old address after the upstream's name has moved.
     pub keepalive_max: Duration,
-    /// Whether the upstream gets the sender's `Host`, or the authority of its own address.
+    /// True if the upstream gets the sender's `Host`. False if it gets the authority of its own
+    /// address.
     pub preserve_host: bool,
 }
 
-/// What connecting to any upstream takes.
+/// What connections to all upstreams need.
 #[derive(Debug, Clone)]
 pub struct DialSettings {
     /// The certificates that upstreams are checked against.

@@ -10,7 +10,8 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A TCP socket. Clones share it: hyper reads and writes through one, the pool inspects another.
+/// A TCP socket. Clones share it: hyper reads and writes through one clone, and the pool inspects
+/// another.
 #[derive(Debug, Clone)]
 pub(super) struct Socket(Arc<TcpStream>);
 
@@ -26,7 +27,8 @@ impl Socket {
     pub(super) fn is_quiet(&self) -> bool {
         let mut byte = [MaybeUninit::uninit()];
         let peeked = SockRef::from(&*self.0).peek(&mut byte);
-        // A close reads as zero bytes, and an answer to no request as some: both are `Ok`.
+        // A closed socket gives zero bytes, and a socket with bytes that nobody asked for gives
+        // some. Both results are `Ok`.
         matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
@@ -49,7 +51,7 @@ impl AsyncRead for Socket {
                     buf.advance(read);
                     return Poll::Ready(Ok(()));
                 }
-                // Readiness may be a false alarm; `try_read` has cleared it.
+                // Readiness may be a false alarm. `try_read` has cleared it.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
@@ -90,7 +92,7 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // `TcpStream::poll_shutdown` needs the stream to itself, which a shared one is not.
+        // `TcpStream::poll_shutdown` needs exclusive access, and this stream is shared.
         Poll::Ready(SockRef::from(&*self.0).shutdown(std::net::Shutdown::Write))
     }
 }

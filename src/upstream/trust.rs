@@ -1,4 +1,5 @@
-//! TLS to an upstream: checks its certificate, and notes whether it asked for one of ours.
+//! TLS to an upstream: checks the server's certificate, and notes whether the server asked for a
+//! client certificate.
 
 use std::cell::Cell;
 use std::io;
@@ -13,14 +14,14 @@ use tokio_rustls::TlsConnector;
 use super::observed::{ObservedStream, Transport};
 use super::socket::{CountingSocket, Socket};
 
-/// The root certificates that upstreams are checked against. Clones share them, and the sessions
-/// that TLS can resume.
+/// The root certificates that upstreams are checked against. Clones share the certificates, and the
+/// sessions that TLS can resume.
 #[derive(Debug, Clone)]
 pub struct TrustStore(Arc<ClientConfig>);
 
 impl TrustStore {
-    /// The machine's root certificates. A bare container image has none: there it is Mozilla's
-    /// list, which is compiled in.
+    /// The machine's root certificates. If there are none, as in a bare container image, it is
+    /// Mozilla's list, which is compiled in.
     pub fn of_this_machine() -> Self {
         let mut roots = RootCertStore::empty();
         // One certificate that does not parse must not take the others away.
@@ -36,13 +37,13 @@ impl TrustStore {
         ClientConfig::clone(&self.0)
     }
 
-    /// These root certificates only.
+    /// A store of these root certificates only.
     pub fn of(roots: RootCertStore) -> Self {
         let mut config = ClientConfig::builder()
             .with_root_certificates(roots)
             .with_client_cert_resolver(Arc::new(NoCertificate));
-        // An exchange has its connection to itself, so HTTP/2 would gain nothing; and a server that
-        // chose it would be spoken to in the wrong protocol.
+        // An exchange has its connection to itself, so HTTP/2 would gain nothing. A server that
+        // chose HTTP/2 would get the wrong protocol.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Self(Arc::new(config))
     }
@@ -62,8 +63,8 @@ impl TrustStore {
         };
         let (tls, requested) = CERTIFICATE_REQUESTED.scope(Cell::new(false), handshake).await?;
         // With TLS 1.2 the server has checked the client's certificate before its `Finished` (RFC
-        // 5246, 7.3), so the handshake that just succeeded settles it. Only with TLS 1.3 can the
-        // refusal still come.
+        // 5246, 7.3), so a handshake that has succeeded rules a refusal out. Only with TLS 1.3 can
+        // a refusal still come.
         let is_tls13 = tls.get_ref().1.protocol_version() == Some(ProtocolVersion::TLSv1_3);
         Ok(ObservedStream::new(Transport::Tls(Box::new(tls)), requested && is_tls13))
     }
@@ -72,8 +73,8 @@ impl TrustStore {
 tokio::task_local! {
     /// Whether the server of the handshake in this task asked for a client certificate.
     ///
-    /// A resolver for each connection could keep this as well, but rustls resumes a session only
-    /// under the same resolver, so every connection would pay for a full handshake.
+    /// A resolver for each connection could keep this note, too. But rustls resumes a session only
+    /// under the same resolver, so every connection would need a full handshake.
     static CERTIFICATE_REQUESTED: Cell<bool>;
 }
 
@@ -83,7 +84,7 @@ struct NoCertificate;
 
 impl ResolvesClientCert for NoCertificate {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
-        // Connections made with `client_config` run outside the scope: nobody asks for the note.
+        // Connections made with `client_config` run outside the scope, where nobody reads the note.
         let _outside_the_scope = CERTIFICATE_REQUESTED.try_with(|requested| requested.set(true));
         None
     }

@@ -5,8 +5,8 @@ use bytes::BytesMut;
 /// The length of a frame's header: length (3 bytes), type and flags (1 byte each), stream (4
 /// bytes).
 pub(super) const HEADER: usize = 9;
-/// The longest payload that h2 accepts. It announces no larger one than the initial value of
-/// `SETTINGS_MAX_FRAME_SIZE` (RFC 9113, 6.5.2).
+/// The longest payload that h2 accepts: the initial value of `SETTINGS_MAX_FRAME_SIZE` (RFC 9113,
+/// 6.5.2). h2 announces no larger one.
 pub(super) const PAYLOAD_MAX: usize = 16 * 1024;
 pub(super) const DATA: u8 = 0x0;
 pub(super) const HEADERS: u8 = 0x1;
@@ -35,12 +35,12 @@ impl FrameHeader {
         Self { length, kind, flags, stream }
     }
 
-    /// Whether the field section that it belongs to ends with it: a head, or trailers.
+    /// Whether the head or the trailers that the frame belongs to end with it.
     pub(super) const fn ends_head(self) -> bool {
         self.flags & END_HEADERS != 0
     }
 
-    /// Whether it is the last frame of its stream in this direction.
+    /// Whether the frame is the last one of its stream in this direction.
     pub(super) const fn ends_stream(self) -> bool {
         (self.kind == DATA || self.kind == HEADERS) && self.flags & END_STREAM != 0
     }

@@ -1,4 +1,4 @@
-//! What the stream of an HTTP/2 connection keeps.
+//! The state that the stream of an HTTP/2 connection keeps.
 
 use std::io;
 
@@ -11,16 +11,16 @@ use crate::listener::refusal::EarlyRefusal;
 pub(super) struct Http2 {
     pub(super) inbound: InboundFrames,
     outbound: OutboundFrames,
-    /// The end of what is read, or the error. h2 does not get it before all complete requests were
-    /// answered.
+    /// The end of the bytes that are read, or the error that ended them. h2 gets it only after all
+    /// complete requests were answered.
     pub(super) end: Option<io::Result<()>>,
     /// h2 was polled once more after the last request, to write the rest of the last answers.
     pub(super) polled_for_last_write: bool,
 }
 
 impl Http2 {
-    /// For a connection of which only the preface was read. `head_bytes_max`: the most bytes of one
-    /// head.
+    /// The state of a connection on which only the preface was read. `head_bytes_max`: the most
+    /// bytes of one head.
     pub(super) fn new(head_bytes_max: usize) -> Self {
         Self {
             inbound: InboundFrames::new(head_bytes_max),
@@ -35,8 +35,7 @@ impl Http2 {
         self.inbound.unfinished_bytes()
     }
 
-    /// Follows the first `length` bytes of what h2 wrote. Reports the requests that it refused
-    /// itself.
+    /// Follows the first `length` bytes that h2 wrote. Reports the requests that h2 refused itself.
     pub(super) fn follow_written<'b>(
         &mut self,
         length: usize,
@@ -50,7 +49,7 @@ impl Http2 {
             left -= written.len();
             outbound.follow(written, |event| match event {
                 OutboundEvent::Reset(stream) => inbound.forget(stream),
-                // This GOAWAY was provoked, and its reason reported before.
+                // `provoke_goaway` provoked this GOAWAY, and its reason was reported before.
                 OutboundEvent::Refused(_)
                     if inbound.stop_reason() == Some(StopReason::HeadTooLong) => {}
                 OutboundEvent::Refused(refusal) => report(refusal),

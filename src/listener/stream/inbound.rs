@@ -4,8 +4,9 @@
 //! peer that goes away in the middle of a frame leaves nothing half done, and the memory of an
 //! unfinished head is known exactly.
 //!
-//! A head may arrive in any number of frames. h2 itself ends a connection on which a head takes
-//! more CONTINUATION frames than full ones would be; so a head is written to h2 in full frames.
+//! A head may arrive in any number of frames. h2 itself ends a connection if a head takes more
+//! CONTINUATION frames than it would take with full frames. So a head is written to h2 in full
+//! frames.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +23,8 @@ use super::frames::{
 pub(super) struct InboundFrames {
     /// The most bytes of one head.
     head_bytes_max: usize,
-    /// Bytes that were read and not sorted yet: mostly a frame whose end has not arrived.
+    /// Bytes that were read and not sorted yet. In most cases they are a frame whose end has not
+    /// arrived.
     unread: BytesMut,
     /// A head whose end has not arrived.
     head: Option<PartialHead>,
@@ -30,8 +32,8 @@ pub(super) struct InboundFrames {
     ready: BytesMut,
     /// h2 got a head, and has not handed its request over yet.
     head_given: bool,
-    /// The streams of requests whose head h2 has, and whose end has not arrived. It is bounded,
-    /// because h2 resets streams beyond its limit.
+    /// The streams of requests whose head h2 has, and whose end has not arrived. The set is
+    /// bounded, because h2 resets streams beyond its limit.
     incomplete: BTreeSet<u32>,
     stopped: Option<StopReason>,
     goaway_provoked: bool,
@@ -53,12 +55,12 @@ pub(super) enum StopReason {
 #[derive(Debug)]
 struct PartialHead {
     header: FrameHeader,
-    /// Its HEADERS frame as it arrived.
+    /// The HEADERS frame of the head, as it arrived.
     first: BytesMut,
     /// The payloads of its CONTINUATION frames.
     rest: BytesMut,
-    /// How much of it has arrived. An empty frame counts as one byte: without that a peer could
-    /// send empty frames for ever.
+    /// How many bytes of the head have arrived. An empty frame counts as one byte. Otherwise a peer
+    /// could send empty frames for ever.
     length: usize,
 }
 
@@ -67,7 +69,7 @@ impl PartialHead {
         Self { header, first, rest: BytesMut::new(), length: header.length }
     }
 
-    /// Writes it in as few frames as possible.
+    /// Writes the head in as few frames as possible.
     fn write(mut self, frames: &mut BytesMut) {
         frames.extend_from_slice(&self.first);
         loop {
@@ -85,7 +87,7 @@ impl PartialHead {
 }
 
 impl InboundFrames {
-    /// For a connection of which only the preface was read.
+    /// The frames of a connection on which only the preface was read.
     pub(super) fn new(head_bytes_max: usize) -> Self {
         Self {
             head_bytes_max,
@@ -130,13 +132,13 @@ impl InboundFrames {
         std::mem::replace(&mut self.head_given, false)
     }
 
-    /// Why no more frames are taken. None as long as they are.
+    /// Why no more frames are taken. None while frames are taken.
     pub(super) const fn stop_reason(&self) -> Option<StopReason> {
         self.stopped
     }
 
-    /// Whether a frame or a head has begun and not ended. While a peer stays there, all its other
-    /// streams wait, so it is timed.
+    /// Whether a frame or a head has begun and not ended. All other streams of the peer wait until
+    /// it ends, so its time is limited.
     pub(super) fn is_mid_frame(&self) -> bool {
         !self.unread.is_empty() || self.head.is_some()
     }
@@ -152,8 +154,8 @@ impl InboundFrames {
         self.incomplete.remove(&stream);
     }
 
-    /// Tells h2 that the peer has cancelled all incomplete requests: nothing more will arrive, and
-    /// their handlers must not wait for it. Returns whether there were any.
+    /// Tells h2 that the peer has cancelled all incomplete requests: nothing more will arrive for
+    /// them, and their handlers must not wait. Returns whether there were such requests.
     pub(super) fn cancel_incomplete(&mut self) -> bool {
         self.head = None;
         self.unread = BytesMut::new();
@@ -165,10 +167,10 @@ impl InboundFrames {
         !std::mem::take(&mut self.incomplete).is_empty()
     }
 
-    /// Makes h2 send GOAWAY with an error if the peer made one. Returns whether there is something
-    /// for h2 to read, which is so once.
+    /// Makes h2 send GOAWAY with an error if the peer made an error. Returns true once, when there
+    /// is something for h2 to read.
     ///
-    /// hyper has no call for that. So h2 gets a frame that is too large, which it refuses.
+    /// hyper has no call for that. So h2 gets a frame that is too large, and refuses it.
     pub(super) fn provoke_goaway(&mut self) -> bool {
         let is_error = matches!(self.stopped, Some(StopReason::HeadTooLong | StopReason::NotHttp2));
         let provokes = is_error && !self.goaway_provoked;
@@ -184,7 +186,7 @@ impl InboundFrames {
     /// The header of the next frame, if all of the frame has arrived.
     fn next_frame(&mut self) -> Option<FrameHeader> {
         let header = FrameHeader::of(*self.unread.first_chunk()?);
-        // Refused by its header, before memory is spent on it.
+        // The frame is refused by its header, before memory is spent on it.
         if header.length > PAYLOAD_MAX {
             self.stopped = Some(StopReason::NotHttp2);
             return None;
@@ -228,10 +230,10 @@ impl InboundFrames {
             HEADERS => self.note_head(header),
             DATA if header.ends_stream() => self.forget(header.stream),
             RST_STREAM => self.forget(header.stream),
-            // It continues a head, and none has begun.
+            // The frame continues a head, but no head has begun.
             CONTINUATION => self.stopped = Some(StopReason::NotHttp2),
             GOAWAY if has_error(frame) => self.stopped = Some(StopReason::PeerGoaway),
-            // h2 knows the other kinds, and ignores those that it does not know (RFC 9113, 4.1).
+            // h2 reads the other kinds, and ignores kinds that it does not know (RFC 9113, 4.1).
             _ => {}
         }
         if self.stopped.is_none() {
@@ -250,7 +252,8 @@ impl InboundFrames {
     }
 }
 
-/// Whether a GOAWAY frame has an error code, which comes after the last stream (RFC 9113, 6.8).
+/// Whether a GOAWAY frame has an error code. The code comes after the number of the last stream
+/// (RFC 9113, 6.8).
 fn has_error(frame: &[u8]) -> bool {
     let code = frame.get(HEADER + 4..HEADER + 8);
     code.is_some_and(|code| code != [0; 4])
@@ -269,7 +272,7 @@ mod tests {
         [&bytes, payload].concat()
     }
 
-    /// What h2 gets until it has to hand a head over.
+    /// The bytes that h2 gets until it has to hand a head over.
     fn given(inbound: &mut InboundFrames) -> Vec<u8> {
         let mut all = Vec::new();
         let mut space = [0; 1000];

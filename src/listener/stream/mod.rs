@@ -1,7 +1,7 @@
 //! The stream between hyper and the socket of one connection.
 //!
-//! It notes for the timer when bytes flow, counts the memory of a head that is still arriving, and
-//! closes a connection without cutting off its last answer.
+//! The stream tells the timer when bytes flow, counts the memory of a head that is still arriving,
+//! and closes a connection without cutting off its last answer.
 //!
 //! It also sees the requests that hyper and h2 refuse themselves. On HTTP/1 it replaces their
 //! answer, which has no body. On HTTP/2 it counts and logs what h2 refused.
@@ -37,7 +37,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for PeerStream<I> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        // The bytes that told the protocol belong to the first head.
+        // The bytes that showed the protocol belong to the first head.
         if this.read_ahead.has_remaining() {
             let length = this.read_ahead.len().min(buffer.remaining());
             buffer.put_slice(&this.read_ahead.split_to(length));

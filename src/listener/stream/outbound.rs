@@ -1,23 +1,23 @@
-//! The frames that h2 writes. It finds the streams that h2 resets, and the requests that h2 refuses
-//! itself, which nobody else hears of.
+//! The frames that h2 writes. They show which streams h2 resets, and which requests h2 refuses
+//! itself. Nothing else reports these.
 
 use super::frames::{CANCEL, FrameHeader, GOAWAY, HEADER, HEADERS, RST_STREAM};
 use crate::listener::refusal::EarlyRefusal;
 use crate::telemetry::Limit;
 
-/// How much of a payload is kept: an error code, and in GOAWAY a stream before it and a text after
-/// it.
+/// How many bytes of a payload are kept. They hold an error code. In GOAWAY a stream comes before
+/// the code and a text after it.
 const BEGINNING: usize = 40;
-/// Error codes (RFC 9113, 7). The first two are not about an error of the peer.
+/// Error codes (RFC 9113, 7). The first two do not mean an error of the peer.
 const NO_ERROR: u32 = 0x0;
 const INTERNAL_ERROR: u32 = 0x2;
 const PROTOCOL_ERROR: u32 = 0x1;
 const REFUSED_STREAM: u32 = 0x7;
-/// h2 has one reason for it: a field that does not end, so that the head is too large.
+/// h2 uses this code for one reason only: a field does not end, so the head is too large.
 const COMPRESSION_ERROR: u32 = 0x9;
 const ENHANCE_YOUR_CALM: u32 = 0xb;
-/// h2's texts in GOAWAY for a head that it does not read to its end. It uses the same code, with
-/// other texts, for connections that reset too many streams.
+/// h2's texts in GOAWAY for a head that it does not read to its end. h2 uses the same code with
+/// other texts for connections that reset too many streams.
 const HEAD_TOO_LARGE: [&[u8]; 2] = [b"header_list_way_too_large", b"too_many_continuations"];
 
 /// The position in the sequence of frames that h2 writes.
@@ -35,9 +35,9 @@ pub(super) struct OutboundFrames {
 /// What h2 did, as far as its frames show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OutboundEvent {
-    /// It reset this stream.
+    /// h2 reset this stream.
     Reset(u32),
-    /// It refused a request, or with GOAWAY all further ones.
+    /// h2 refused a request, or with GOAWAY all further requests.
     Refused(EarlyRefusal),
 }
 
@@ -120,7 +120,7 @@ fn number(bytes: &[u8], from: usize) -> u32 {
 }
 
 /// The refusal that a reset of a stream means. `answered`: whether h2 has just answered the stream
-/// with a head only. It does that with 431, and only for a head that is too large.
+/// with a head only. h2 answers like that with 431, and only for a head that is too large.
 const fn refusal_of_reset(code: u32, answered: bool) -> Option<EarlyRefusal> {
     match code {
         NO_ERROR | INTERNAL_ERROR | CANCEL => None,
@@ -146,7 +146,7 @@ mod tests {
 
     const TOO_LARGE: EarlyRefusal = EarlyRefusal::HeadTooLarge(Limit::HeaderBytes);
 
-    /// However the bytes are cut.
+    /// The events in these bytes. They are the same however the bytes are cut.
     fn events(bytes: &[u8]) -> Vec<OutboundEvent> {
         let followed = |pieces: usize| {
             let mut written = OutboundFrames::new();
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(refused(&goodbye(11, b"too_many_resets")), [EarlyRefusal::Malformed]);
         for words in HEAD_TOO_LARGE {
             assert_eq!(refused(&goodbye(11, words)), [TOO_LARGE]);
-            // What an earlier frame said is forgotten.
+            // The text of an earlier frame is forgotten.
             let twice = [goodbye(11, words), goodbye(11, b"")].concat();
             assert_eq!(refused(&twice), [TOO_LARGE, EarlyRefusal::Malformed]);
         }

@@ -12,7 +12,7 @@ use crate::listener::refusal::EarlyRefusal;
 use crate::telemetry::Limit;
 
 /// The most bytes of one read on HTTP/1. hyper doubles its read buffer when a read fills it, from 8
-/// KiB on; this is one byte too few to make it grow beyond 16 KiB.
+/// KiB on. This number is one byte too small to make the buffer grow beyond 16 KiB.
 const READ_BYTES_MAX: usize = 16 * 1024 - 1;
 
 impl<I: AsyncRead + AsyncWrite + Unpin> PeerStream<I> {
@@ -91,9 +91,9 @@ impl<I: AsyncRead + AsyncWrite + Unpin> PeerStream<I> {
         Poll::Ready(Ok(()))
     }
 
-    /// Gives h2 the end. When h2 learns of it, it forgets the requests that are being served. Those
-    /// are complete and are to be answered all the same, so this waits for them. None if h2 has to
-    /// read something before.
+    /// Gives h2 the end. When h2 learns of the end, it forgets the requests that are being served.
+    /// Those requests are complete and must be answered, so this waits for them. None if h2 has to
+    /// read something first.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<()>>> {
         let Some(http2) = &mut self.http2 else { return Poll::Ready(Some(Ok(()))) };
         if http2.inbound.cancel_incomplete() {
@@ -115,7 +115,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> PeerStream<I> {
         Poll::Ready(Some(http2.end.replace(Ok(())).unwrap_or(Ok(()))))
     }
 
-    /// Reads bytes, or the end, and keeps them from h2 until they were sorted.
+    /// Reads bytes or the end. h2 does not get the bytes before they are sorted.
     fn poll_take(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<()> {
         if let Some(http2) = &self.http2 {
             if http2.inbound.is_mid_frame() {

@@ -49,13 +49,13 @@ pub(in crate::listener) struct PeerStream<I> {
 pub(super) struct HeadProgress {
     /// On HTTP/1: how many bytes were read since the last head ended.
     pub(super) bytes: usize,
-    /// On HTTP/1: how many heads had ended when bytes were last read.
+    /// On HTTP/1: how many heads had ended when the memory was last counted.
     requests: usize,
     pub(super) content_length: ContentLengthScan,
     pub(super) memory: Option<Reserved>,
 }
 
-/// What was written.
+/// The state of the writing side.
 #[derive(Debug, Default)]
 pub(super) struct WriteState {
     /// Bytes were written since the last flush.
@@ -99,7 +99,8 @@ impl<I: AsyncRead + AsyncWrite + Unpin> PeerStream<I> {
 
     /// Reads until the protocol is known. It reads no further than that, and hyper gets every byte.
     ///
-    /// hyper-util's `auto` builder detects it as well, but no timer of hyper's runs meanwhile.
+    /// hyper-util's `auto` builder detects the protocol, too, but no timer of hyper's runs while it
+    /// does so.
     pub(in crate::listener) async fn detect(&mut self) -> io::Result<Protocol> {
         while self.read_ahead.len() < PREFACE.len() {
             let missing = PREFACE.len() - self.read_ahead.len();
@@ -114,20 +115,20 @@ impl<I: AsyncRead + AsyncWrite + Unpin> PeerStream<I> {
         Ok(Protocol::Http2)
     }
 
-    /// Counts the memory of a head that has not ended. It is called before more is read, so a head
-    /// cannot outgrow the budget unseen.
+    /// Counts the memory of a head that has not ended. It is called before each read, so a head
+    /// cannot outgrow the budget unnoticed.
     pub(super) fn count_partial_head(&mut self) -> io::Result<()> {
         let requests = self.timer.requests();
         let bytes = match &self.http2 {
             Some(http2) => http2.unfinished_bytes(),
-            // The head has ended: the request carries its own reservation from here on.
+            // The head has ended. The request carries its own reservation from here on.
             None if requests != self.head.requests || self.timer.is_serving() => {
                 self.head.requests = requests;
                 self.head.bytes = 0;
                 self.head.content_length = ContentLengthScan::default();
                 0
             }
-            // A few bytes are not worth a reservation; an idle connection has none.
+            // A few bytes are not worth a reservation. An idle connection has none.
             None if self.head.bytes <= PREFACE.len() => 0,
             None => self.head.bytes,
         };

@@ -43,8 +43,9 @@ impl<I: AsyncRead + AsyncWrite + Unpin> PeerStream<I> {
 
     /// The result of a write as h2 gets it: a failed write counts as a successful one.
     ///
-    /// An error would end the connection at once, with requests that were read and not served yet.
-    /// A peer that takes nothing more is noticed by reading, which comes to its end.
+    /// An error would end the connection at once, together with requests that were read and not
+    /// served yet. A peer that takes no more bytes is noticed by the reading side, which then comes
+    /// to its end.
     pub(super) fn without_write_error(
         &self,
         written: Poll<io::Result<usize>>,
@@ -57,12 +58,12 @@ impl<I: AsyncRead + AsyncWrite + Unpin> PeerStream<I> {
     }
 
     /// Whether hyper is writing an answer of its own, to a request that it cannot read. Such an
-    /// answer has no body, and hyper closes the connection after it. It is discarded, and ours is
-    /// written in its place.
+    /// answer has no body, and hyper closes the connection after it. It is discarded, and
+    /// Onceward's answer is written in its place.
     ///
-    /// hyper reads a head only when the request before was answered and all of that answer flushed.
-    /// So what it writes while a request is served, or while the end of an answer waits in its
-    /// buffer, is a part of that answer, whatever it looks like.
+    /// hyper reads a head only after the previous request was answered and the whole answer was
+    /// flushed. So all that hyper writes while a request is served, or while the end of an answer
+    /// waits in its buffer, is a part of that answer.
     pub(super) fn replaces(&mut self, bytes: &[u8]) -> bool {
         let is_own = self.http2.is_none()
             && !self.timer.is_serving()
@@ -99,8 +100,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> PeerStream<I> {
         if !matches!(self.close, CloseState::Lingering { .. }) {
             ready!(self.poll_replacement(context))?;
             ready!(Pin::new(&mut self.io).poll_shutdown(context))?;
-            // The peer sends nothing more, or it waits for no answer: there is nothing to linger
-            // for.
+            // If the peer sends nothing more or waits for no answer, there is no reason to linger.
             if matches!(self.close, CloseState::PeerClosed) || self.timer.closed_idle() {
                 return Poll::Ready(Ok(()));
             }

@@ -1,4 +1,4 @@
-//! What is closed, and exactly when.
+//! Tests of which connections are closed, and exactly when.
 
 use super::*;
 
@@ -81,7 +81,7 @@ async fn a_reader_that_stalls_is_closed_at_write_timeout() {
     let server = Server::default();
     let mut io = server.open(large(100_000), 1024);
     io.write_all(GET).await.unwrap();
-    // As long as it takes something in time, it may be slow.
+    // A reader may be slow, as long as it takes something in time.
     for _ in 0..10 {
         sleep(29 * SECOND).await;
         io.read_exact(&mut [0; 600]).await.unwrap();
@@ -99,7 +99,7 @@ async fn an_http2_reader_that_gives_no_room_is_closed_at_write_timeout() {
     let server = Server::default();
     let mut client = server.open_http2(large(100_000)).await;
     let stalled = client.send_request(get()).await.unwrap();
-    // Neither its pings nor what it reads elsewhere hide that it does not read this.
+    // Neither pings nor other answers that the peer reads hide that it does not read this answer.
     tokio::spawn(async move {
         while let Ok(other) = client.send_request(get()).await {
             other.collect().await.ok();

@@ -1,4 +1,4 @@
-//! Connections as their peers see them.
+//! Tests of connections as their peers see them.
 
 mod limits;
 mod sockets;
@@ -64,7 +64,7 @@ impl Server {
         here
     }
 
-    /// Opens a connection and speaks HTTP/2 on it, without taking more of an answer than is read.
+    /// Opens an HTTP/2 connection. It takes no more of an answer than the test reads.
     async fn open_http2<S: Service>(&self, service: S) -> SendRequest<Full<Bytes>> {
         let io = TokioIo::new(self.open(service, 1 << 20));
         let (sender, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
@@ -85,7 +85,7 @@ impl Server {
     }
 }
 
-/// Waits until this holds, up to the millisecond; says how long that took.
+/// Waits until the condition holds, to the millisecond. Returns how long that took.
 async fn until(mut holds: impl AsyncFnMut() -> bool) -> Duration {
     let start = Instant::now();
     while !holds().await {
@@ -99,7 +99,7 @@ fn text(text: &'static str) -> Response<Full<Bytes>> {
     Response::new(Full::from(text))
 }
 
-/// Answers at once.
+/// A service that answers at once.
 fn quick() -> impl Service {
     service_fn(|request: Request<Incoming>| async move {
         request.into_body().collect().await.ok();
@@ -107,7 +107,7 @@ fn quick() -> impl Service {
     })
 }
 
-/// Answers after this time.
+/// A service that answers after this time.
 fn slow(after: Duration) -> impl Service {
     service_fn(move |_: Request<Incoming>| async move {
         sleep(after).await;
@@ -115,7 +115,7 @@ fn slow(after: Duration) -> impl Service {
     })
 }
 
-/// Answers with this many bytes.
+/// A service that answers with this many bytes.
 fn large(length: usize) -> impl Service {
     service_fn(move |_: Request<Incoming>| async move {
         Ok::<_, Infallible>(Response::new(Full::from(vec![b'x'; length])))
@@ -126,7 +126,7 @@ fn get() -> Request<Full<Bytes>> {
     Request::get("http://h/").body(Full::default()).unwrap()
 }
 
-/// Reads until the answer that ends with this text.
+/// Reads until an answer ends with this text.
 async fn read_answer(io: &mut DuplexStream, end: &str) -> String {
     let mut read = Vec::new();
     while !read.ends_with(end.as_bytes()) {
@@ -136,14 +136,14 @@ async fn read_answer(io: &mut DuplexStream, end: &str) -> String {
     String::from_utf8(read).unwrap()
 }
 
-/// Reads until the connection is closed; says how long that took.
+/// Reads until the connection is closed. Returns how long that took.
 async fn closed_after(io: &mut DuplexStream) -> Duration {
     let start = Instant::now();
     io.read_to_end(&mut Vec::new()).await.unwrap();
     start.elapsed()
 }
 
-/// The timer's steps are a millisecond.
+/// The timer has steps of a millisecond.
 fn assert_close(actual: Duration, expected: Duration) {
     let late = actual.checked_sub(expected);
     assert!(late.is_some_and(|late| late < Duration::from_millis(3)), "{actual:?}, {expected:?}");

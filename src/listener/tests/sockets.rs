@@ -1,4 +1,5 @@
-//! What takes real sockets to see: the kernel's queue, and resets. The time limits are short here.
+//! Tests that need real sockets, because they are about the kernel's queue and about resets. Their
+//! time limits are short.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +12,7 @@ use tokio::time::timeout;
 use super::*;
 use crate::listener::Listener;
 
-/// No test waits longer; reached only when something is broken.
+/// The longest wait of a test. It is reached only if something is broken.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Running {
@@ -35,7 +36,7 @@ impl Running {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a connection of its own.
     async fn ask(&self) -> String {
         let mut stream = self.connect().await;
         stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
@@ -45,7 +46,7 @@ impl Running {
     }
 }
 
-/// Refuses without a look at the body.
+/// A service that refuses requests without reading the body.
 fn refusing() -> impl Service {
     service_fn(|_: Request<Incoming>| async move {
         let mut response = text("too large");

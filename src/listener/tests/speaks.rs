@@ -1,4 +1,4 @@
-//! What is spoken, and how a listener says goodbye.
+//! Tests of the protocols, and of how a listener ends its connections.
 
 use super::*;
 use crate::listener::Peer;
@@ -93,7 +93,7 @@ async fn while_draining_the_answer_in_flight_is_given_and_is_the_last() {
     server.shutdown.drain();
     let mut late = server.open(quick(), 1024);
     sleep(SECOND).await;
-    // A request on its way when the drain began, and one on a new connection.
+    // One request was on its way when the drain began, and another one comes on a new connection.
     for io in [&mut idle, &mut late] {
         io.write_all(GET).await.unwrap();
         let answer = read_answer(io, "ok").await;
@@ -133,7 +133,8 @@ async fn stopping_closes_what_is_idle_at_once() {
     server.shutdown.stop(SECOND);
     assert_close(closed_after(&mut silent).await, Duration::ZERO);
     assert_close(closed_after(&mut idle).await, Duration::ZERO);
-    // Closed in both directions: what is sent now is not taken and thrown away.
+    // The connection is closed in both directions. The listener does not read and discard what is
+    // sent now.
     let gone = until(async || idle.write_all(b"G").await.is_err()).await;
     assert_close(gone, Duration::ZERO);
     assert!(read_answer(&mut busy, "at last").await.contains("connection: close"));

@@ -10,9 +10,9 @@ use crate::proxy::selector::{InvalidReason, Place, Selector, Unread};
 pub struct IdentifyError {
     /// The selector that was read, as it is written in the configuration.
     pub at: Option<String>,
-    /// The places whose values differ, where the selector does not name them itself.
+    /// The places whose values differ, if the selector does not name these places itself.
     pub places: Vec<String>,
-    /// Why nothing usable was read there.
+    /// Why the selector read nothing usable.
     pub why: Unread,
 }
 

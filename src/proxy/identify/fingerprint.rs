@@ -10,8 +10,9 @@ use crate::proxy::selector::{RequestView, Selector, Unread};
 
 /// The fingerprint of a request whose key was found in `from`.
 ///
-/// The digest covers the rule that applies, not the setting it came from: `auto` is then the same
-/// as `body` or as nothing, and a route can change from one to the other without refusing copies.
+/// The digest covers the rule that applies, and not the setting from which the rule came. `auto`
+/// gives the same digest as `body`, or as a fingerprint over nothing. So a route can change from
+/// one setting to the other without refusing copies.
 ///
 /// # Errors
 ///
@@ -33,7 +34,7 @@ fn over_nothing() -> Fingerprint {
 }
 
 /// The fingerprint over the bytes of the body. If members are ignored, it is over the JSON text
-/// without them and without whitespace; the order of members counts. A body that is not JSON is
+/// without them and without whitespace. The order of members counts. A body that is not JSON is
 /// taken as it is.
 fn over_body(ignore: &[Pointer], body: &[u8]) -> Fingerprint {
     if ignore.is_empty() {

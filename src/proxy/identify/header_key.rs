@@ -10,8 +10,7 @@ use crate::proxy::selector::InvalidReason;
 /// forwarded in a header.
 const KEY_BYTES_MAX: usize = 255;
 
-/// The key in these headers, which must be the same in all their lines. A blank line counts as
-/// absent.
+/// The key in these headers. It must be the same in all their lines. A blank line counts as absent.
 pub(super) fn find<'a>(
     headers: &'a HeaderMap,
     names: &[HeaderName],
@@ -49,8 +48,9 @@ fn read(line: &[u8]) -> Result<Option<Cow<'_, str>>, InvalidReason> {
     Ok(Some(key))
 }
 
-/// The key of a line without quotes. A proxy may join two lines into `K,K` (RFC 9110, 5.3), which
-/// must not become a third key. Other commas may be a part of a key.
+/// The key of a line without quotes. A proxy may join two lines into `K,K` (RFC 9110, 5.3). Such a
+/// line is refused, because `K,K` is not the key that the sender chose. Other commas may be a part
+/// of a key.
 fn bare(line: &[u8]) -> Result<Cow<'_, str>, InvalidReason> {
     let text = std::str::from_utf8(line).map_err(|_| InvalidReason::KeyNotVisible)?;
     let mut members = text.split(',').map(str::trim_ascii);
@@ -96,7 +96,7 @@ mod tests {
         Ok(Some(key.to_owned()))
     }
 
-    /// With `/` and `:` inside, in quotes, with parameters, with whitespace around it.
+    /// A key may have `/` and `:` inside, quotes, parameters, and whitespace around it.
     #[test]
     fn one_key_can_be_written_in_several_ways() {
         for (value, expected) in [
@@ -190,7 +190,8 @@ mod tests {
             }
         }
 
-        /// Only the whitespace around a key and its quotes are not part of it.
+        /// The whitespace around a key and the quotes around it are not part of the key. All else
+        /// is.
         #[test]
         fn bare_and_quoted_keys_are_compared_byte_for_byte(a in "[!-~]{1,20}", b in "[!-~]{1,20}") {
             let quoted = |key: &str| {

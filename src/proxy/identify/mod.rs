@@ -20,7 +20,7 @@ use super::paths;
 use super::selector::{InvalidReason, MissingReason, RequestView, Selector, Unread};
 use crate::operation::{Key, KeyKind, KeyPart, OperationId, OperationIdParts, OperationRequest};
 
-/// Where a key was found. It decides what the fingerprint is over.
+/// Where a key was found. The place decides what the fingerprint is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeySource {
     /// In a key header.
@@ -46,7 +46,7 @@ impl From<KeySource> for KeyKind {
 /// What a request is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identity {
-    /// One operation, which is to be done once.
+    /// One operation that is to be done once.
     Keyed(Identified),
     /// Nothing that is deduplicated. The request has no key and gets no record.
     Passed(Passing),
@@ -58,16 +58,16 @@ pub enum Passing {
     /// The route deduplicates nothing.
     #[error("the route's `mode` is `pass`")]
     Mode,
-    /// It is a handshake: the sender asks whether the URL is ours, and tells no event.
+    /// The request is a handshake: the sender asks whether the URL is ours, and tells no event.
     #[error("it is the handshake `{0}` of the route's provider")]
     Handshake(String),
-    /// Its method asks the upstream for no change.
+    /// The method of the request asks the upstream for no change.
     #[error("its method is not among the route's `methods`")]
     Method,
-    /// It has no key, and the route forwards such requests.
+    /// The request has no key, and the route forwards such requests.
     #[error("{0}")]
     KeyMissing(IdentifyError),
-    /// It would be refused, and the route only observes.
+    /// The route would refuse the request, but it only observes.
     #[error("it would be refused, and the route only observes")]
     Observed,
 }
@@ -89,12 +89,12 @@ pub struct Identified {
     pub asked: Arc<OperationRequest>,
     /// Where the key was found.
     pub from: KeySource,
-    /// The key as one text, as the sender and the upstream know it. Empty for a batch, whose ids
-    /// together are no text that the upstream would know.
+    /// The key as one text, as the sender and the upstream know it. Empty for a batch: the upstream
+    /// would know no single text for its ids.
     pub key: String,
-    /// The key for an upstream that deduplicates, too: the value of the key header without its
-    /// quotes where that alone tells the operations of the route apart, else the operation id. It
-    /// is always one word of visible ASCII.
+    /// The key for an upstream that deduplicates, too. It is the value of the key header without
+    /// its quotes, if that value alone tells the operations of the route apart. Otherwise it is the
+    /// operation id. It is always one word of visible ASCII.
     pub forward_key: String,
 }
 
@@ -103,8 +103,8 @@ pub struct Identified {
 /// # Errors
 ///
 /// [`Unread::Missing`] if there is no key and the route refuses such requests. [`Unread::Invalid`]
-/// if there is a key that cannot be used; every route refuses that, because a copy of the request
-/// would not be recognised.
+/// if there is a key that cannot be used. Every route that enforces refuses such a request, because
+/// a copy of it would not be recognised.
 pub fn identify(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identity, IdentifyError> {
     if is_probe(rules.methods, request.method) {
         return Ok(Identity::Passed(Passing::Method));
@@ -117,7 +117,7 @@ pub fn identify(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identity
     }
 }
 
-/// The scope parts of a request's identity, each with its selector, to be shown to people.
+/// The scope parts of a request's identity, each with its selector. They are shown to people.
 ///
 /// # Errors
 ///
@@ -159,14 +159,14 @@ fn keyed(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identified, Ide
     identified(rules, request, &found, forwarded)
 }
 
-/// The error of the key headers together: it names all of them.
+/// The error of all key headers together. It names each of them.
 fn of_headers(rules: &Rules<'_>, reason: InvalidReason) -> IdentifyError {
     let names: Vec<_> = rules.key.headers.iter().map(|name| format!("header:{name}")).collect();
     IdentifyError { at: Some(names.join("|")), places: Vec::new(), why: reason.into() }
 }
 
-/// The parts that a selector reads. Under `hash-body` the digest of the body stands in for parts
-/// that are absent though they are not optional.
+/// The parts that a selector reads. Under `hash-body` the digest of the body takes the place of a
+/// part that is absent and not optional.
 fn needed<'a>(
     selector: &Selector,
     rules: &Rules<'_>,
@@ -189,7 +189,8 @@ fn hashed(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identified, Id
     identified(rules, request, &found, &digest)
 }
 
-/// The SHA-256 of the body. All empty bodies have the same digest, so that an empty one is no key.
+/// The SHA-256 of the body. All empty bodies have the same digest, so the digest of an empty body
+/// is no key.
 fn digest(body: &[u8]) -> Result<String, Unread> {
     if body.is_empty() {
         return Err(MissingReason::EmptyBody.into());

@@ -16,7 +16,8 @@ pub struct Rules<'a> {
     pub route: &'a Arc<str>,
     /// Whether the route enforces or only observes.
     pub mode: RequestMode,
-    /// The prefix of a prefix route. There the path of a request is a part of its identity.
+    /// The prefix of a prefix route. On such a route the path of a request is a part of its
+    /// identity.
     pub prefix: Option<&'a str>,
     /// The methods that are deduplicated.
     pub methods: &'a [Method],
@@ -62,10 +63,10 @@ pub struct FingerprintRule {
 /// What a fingerprint is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FingerprintOver {
-    /// The body where the key came from a header; nothing where it came from the event or the body.
+    /// The body if the key came from a header. Nothing if the key came from the event or the body.
     Auto {
-        /// Whether the body of an event without a type is compared too. Where nothing is known of a
-        /// sender, two of its events about one thing may have one id.
+        /// Whether the body of an event without a type is compared too. If nothing is known about a
+        /// sender, two of its events about one thing may have the same id.
         untyped_events: bool,
     },
     /// The body.
@@ -89,7 +90,7 @@ pub enum Compared<'r> {
 }
 
 impl FingerprintRule {
-    /// What is compared for a key that was found there.
+    /// What is compared for a key that was found in `from`.
     pub fn compared(&self, from: KeySource) -> Compared<'_> {
         match (&self.over, from) {
             (FingerprintOver::Body, _)

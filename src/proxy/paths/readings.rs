@@ -7,8 +7,8 @@ use percent_encoding::percent_decode_str;
 
 use super::shape::{with_single_slashes, with_slashes, without_dot_segments, without_parameters};
 
-/// The greatest number of readings that are looked for. Paths of honest senders have a few; a path
-/// with more was made to confuse.
+/// The greatest number of readings that are looked for. The paths of honest senders have a few
+/// readings. A path with more was made to confuse.
 const READINGS_MAX: usize = 64;
 
 /// How often a path may be decoded: once by a proxy, and once by the server behind it.
@@ -24,7 +24,7 @@ fn is_plain(path: &str) -> bool {
 }
 
 /// The path as it is written, and every other reading of it. The caller compares without regard to
-/// case and a trailing slash. Each reading is found once, so that [`READINGS_MAX`] bounds the work.
+/// case and a trailing slash. Each reading is found once, so [`READINGS_MAX`] bounds the work.
 pub(in crate::proxy) fn readings(path: &str) -> Result<Vec<String>, TooMany> {
     const SHAPES: [fn(&str) -> String; 4] =
         [with_slashes, without_parameters, with_single_slashes, without_dot_segments];
@@ -66,7 +66,7 @@ impl Readings {
     }
 }
 
-/// The path decoded once. Bytes that are not UTF-8 are replaced; no route has such a path.
+/// The path decoded once. Bytes that are not UTF-8 are replaced, because no route has such a path.
 fn decoded(path: &str) -> String {
     percent_decode_str(path).decode_utf8_lossy().into_owned()
 }
@@ -82,7 +82,7 @@ fn decoded_but_slashes(path: &str) -> String {
 /// Whether some server would resolve dot segments to something above the start of `path`. A path
 /// with too many readings counts as one that climbs, because that cannot be ruled out.
 pub(in crate::proxy) fn climbs(path: &str) -> bool {
-    // No server decodes more than twice, so that dot segments are visible after two decodings.
+    // No server decodes more than twice, so dot segments are visible after two decodings.
     let may_climb = !is_plain(path) && decoded(&decoded(path)).contains("..");
     may_climb && readings(path).map_or(true, |all| all.iter().any(|it| goes_below_zero(it)))
 }
@@ -167,8 +167,8 @@ mod tests {
         }
     }
 
-    /// What receivers make of a path, without a bound to their number: every order of all that they
-    /// do, with up to two decodings in which an encoded slash is decoded or not.
+    /// All readings of a path, without a bound on their number. They are made by every order of the
+    /// changes, with up to two decodings. A decoding decodes encoded slashes or leaves them.
     fn all_readings(path: &str) -> HashSet<String> {
         let decoders: [fn(&str) -> String; 2] = [decoded, decoded_but_slashes];
         let mut found = HashSet::new();
@@ -180,7 +180,7 @@ mod tests {
             let decoded = decoders.map(|decode| (decode(&path), decodings + 1));
             let next = shaped.into_iter().chain(decoded).filter(|(_, decodings)| *decodings <= 2);
             open.extend(next.filter(|one| seen.insert(one.clone())));
-            // Once resolved it may be decoded and resolved again.
+            // A resolved path may be decoded and resolved again.
             let resolved = (without_dot_segments(&path), decodings);
             if seen.insert(resolved.clone()) {
                 open.push(resolved);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever reads it, what is forwarded stays below the path that replaced the route's.
+        /// Every reading of a forwarded path stays below the path that replaced the route's path.
         #[test]
         fn no_reading_of_what_is_forwarded_leaves_the_base(rest in "/([ab.;/]|\\.\\.|%2[eEfF]|%25|%5[cC]|\\\\|/|5c|2f){0,9}") {
             let forwarded = format!("/internal/hooks{rest}");

@@ -11,7 +11,7 @@ use super::shape::{with_single_slashes, with_slashes, without_dot_segments, with
 /// prefix route it makes all spellings of a path one operation. A path in normal form does not
 /// change.
 pub(in crate::proxy) fn normal(path: &str) -> Cow<'_, str> {
-    // Most paths are in normal form already, and are borrowed.
+    // Most paths are in normal form already. They are borrowed.
     if !path.contains('%') && !path.contains("//") && !path.contains("/.") {
         return Cow::Borrowed(path);
     }
@@ -48,8 +48,8 @@ pub(in crate::proxy) fn spelled(path: &str) -> String {
 /// in a request. A path in this form has one reading, apart from its case and a slash at its end.
 /// None if its escapes are not UTF-8, because servers differ in how they read those.
 pub(in crate::proxy) fn plainest(path: &str) -> Option<String> {
-    // Each round makes the path shorter, so that the loop ends. Bytes beyond ASCII stay escapes, so
-    // that the path stays text.
+    // Each round makes the path shorter, so the loop ends. Bytes beyond ASCII stay escapes, so the
+    // path stays text.
     let mut decoded = path.to_owned();
     loop {
         let next = with_escapes_of(&decoded, |byte| !byte.is_ascii());
@@ -63,8 +63,8 @@ pub(in crate::proxy) fn plainest(path: &str) -> Option<String> {
     Some(spelled(&without_dot_segments(&with_single_slashes(&bare))))
 }
 
-/// The path with its escapes decoded, except for those of bytes that `is_kept` names: these become
-/// escapes in upper case. A `%` that begins no escape stays as it is.
+/// The path with its escapes decoded, except for the escapes of bytes that `is_kept` names. These
+/// become escapes in upper case. A `%` that begins no escape stays as it is.
 fn with_escapes_of(path: &str, is_kept: impl Fn(u8) -> bool) -> String {
     let mut pieces = path.split('%');
     let mut written = pieces.next().unwrap_or_default().to_owned();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     proptest! {
-        /// What stands for all spellings stays as it is, and nobody reads it in another way.
+        /// A plainest form is its own plainest form, and it has one reading.
         #[test]
         fn a_form_that_stands_for_others_has_no_other(path in "/[a/.;%\\\\25eEfF\u{e9} ]{0,24}") {
             let normal = normal(&path);

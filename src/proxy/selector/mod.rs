@@ -15,11 +15,11 @@ use http::HeaderName;
 use crate::json::{Pointer, PointerError};
 
 /// A selector: `header:NAME`, `json:/pointer`, `form:FIELD`, `query:NAME`, `signature:NAME` or
-/// `body`. Several can be written with `|` between them; the first one that is present counts. A
-/// `?` at the end allows it to be absent.
+/// `body`. Several can be written with `|` between them. The first one that is present counts. A
+/// `?` at the end allows the value to be absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector {
-    /// The places to look, in this order.
+    /// The places that are read, in this order.
     pub places: Vec<Place>,
     /// Whether the value may be absent.
     pub optional: bool,

@@ -1,5 +1,5 @@
-//! Why a selector read nothing that can be used. No sentence here repeats anything of the request;
-//! each continues from the name of a selector.
+//! Why a selector read nothing that can be used. No sentence here repeats anything of the request.
+//! Each sentence continues after the name of a selector.
 
 /// Why a part of an identity could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum MissingReason {
     /// The value is null, empty, or only whitespace.
     #[error("is null, empty or blank")]
     Blank,
-    /// Some items of the array have the value and others do not. A key made of those that have it
+    /// Some items of the array have the value and others do not. A key made of the present values
     /// could be the key of another event.
     #[error("is absent in some of the items")]
     AbsentInSomeItems,
@@ -39,7 +39,7 @@ pub enum MissingReason {
 /// Why a value that is present cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum InvalidReason {
-    /// The value is an object or an array, and one value is needed.
+    /// The value is an object or an array, but one value is needed.
     #[error("is an object or an array")]
     NotAValue,
     /// The value of a key header is too long, counted without its quotes and escapes.

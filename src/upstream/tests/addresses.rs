@@ -1,11 +1,11 @@
-//! A name with several addresses, and a name that moves.
+//! Tests of a name with several addresses, and of a name that moves.
 
 use tokio::time::timeout;
 
 use super::*;
 
-/// An address that takes no more connections and refuses none: its queue is full, and the machine
-/// swallows what asks to be in it.
+/// An address that neither takes nor refuses connections: its queue is full, and the machine drops
+/// all packets that ask for a further connection.
 async fn swallows() -> (socket2::Socket, Vec<TcpStream>) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
@@ -27,7 +27,7 @@ async fn an_address_that_swallows_packets_does_not_keep_an_event_from_the_next_o
     let clock = Clock::system();
     for addresses in [vec![silent, address], vec![silent, silent, address], vec![address, silent]] {
         let upstream = upstream(&FixedResolver::of(addresses), &clock);
-        // The connection would be given up after 20 s.
+        // Connecting would be given up after 20 s.
         timeout(Duration::from_secs(10), exchanges(&upstream)).await.unwrap();
     }
     assert_eq!(*made.lock().unwrap(), 3);
@@ -40,7 +40,7 @@ async fn where_no_address_can_be_connected_to_nothing_was_sent() {
     assert_eq!(upstream.connect().await.unwrap_err(), Reason::ConnectFailed);
 }
 
-/// Under load a connection is never idle for long enough to be closed for that.
+/// Under load a connection is never idle for so long that it is closed.
 #[tokio::test]
 async fn a_name_that_moves_is_followed_within_the_greatest_age_of_a_connection() {
     let (old, old_made) = server().await;

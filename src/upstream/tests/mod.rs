@@ -71,14 +71,14 @@ fn request() -> Request {
     }
 }
 
-/// Reads one request and answers it. `head` are further header lines.
+/// Reads one request and answers it. `head` holds further header lines.
 async fn answers(stream: &mut TcpStream, head: &str) {
     let _request = stream.read(&mut [0; 1024]).await.unwrap();
     let answer = format!("HTTP/1.1 200 OK\r\n{head}content-length: 0\r\n\r\n");
     stream.write_all(answer.as_bytes()).await.unwrap();
 }
 
-/// Makes an exchange to its end.
+/// Makes an exchange and reads the answer to its end.
 async fn exchanges(upstream: &Upstream) {
     let connection = upstream.connect().await.unwrap();
     let sent = connection.send(request(), &Progress::default()).await;
@@ -86,8 +86,8 @@ async fn exchanges(upstream: &Upstream) {
     assert!(matches!(answer.stream.chunk().await, Ok(None)));
 }
 
-/// A server that keeps connections open and says so; gives the address, and how many connections
-/// were made.
+/// A server that keeps connections open and says so. Returns its address, and the number of
+/// connections that were made to it.
 async fn server() -> (SocketAddr, Arc<Mutex<usize>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

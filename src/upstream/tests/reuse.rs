@@ -1,10 +1,10 @@
-//! Which connections are used again.
+//! Tests of which connections are used again.
 
 use tokio::time::timeout;
 
 use super::*;
 
-/// Makes an exchange, and gives the upstream's side of its connection.
+/// Makes an exchange, and returns the upstream's side of its connection.
 async fn exchanged(upstream: &Upstream, listener: &TcpListener, head: &str) -> TcpStream {
     let answered = async {
         let (mut stream, _) = listener.accept().await.unwrap();
@@ -21,13 +21,13 @@ fn upstream_at(listener: &TcpListener) -> Upstream {
     upstream(&FixedResolver::of([listener.local_addr().unwrap()]), &clock)
 }
 
-/// Whether the next exchange leaves a connection that is used again.
+/// Whether the connection of the next exchange is kept for reuse.
 async fn reuses(upstream: &Upstream, listener: &TcpListener) -> bool {
     let _open = exchanged(upstream, listener, PROMISE).await;
     upstream.connect().await.unwrap().is_reused()
 }
 
-/// Between the look at an idle connection and its use there is time for a close.
+/// A server may close an idle connection between the check of the connection and its use.
 #[tokio::test]
 async fn a_connection_that_is_closed_after_it_was_taken_hands_the_request_back_at_once() {
     for resets in [false, true] {
@@ -40,7 +40,8 @@ async fn a_connection_that_is_closed_after_it_was_taken_hands_the_request_back_a
             stream.set_zero_linger().unwrap();
         }
         drop(stream);
-        // The runtime learns of it; else the request would be written into the void.
+        // The runtime learns of the close here. Otherwise the request would be written to a closed
+        // connection.
         tokio::task::yield_now().await;
         let sending = tokio::spawn(async move {
             let progress = Progress::default();
@@ -71,7 +72,7 @@ async fn an_address_that_closes_instead_of_an_answer_is_not_used_again_for_a_whi
     assert!(!reuses(&upstream, &listener).await);
 }
 
-/// It promised to keep the connection open, and its close came with the answer.
+/// The server promised to keep the connection open, but closed it together with the answer.
 #[tokio::test]
 async fn an_address_that_closes_behind_an_answer_is_not_used_again_for_a_while() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -110,7 +111,7 @@ async fn an_address_that_says_nothing_is_used_again_once_a_connection_has_stayed
     timeout(Duration::from_secs(20), reused).await.expect("it proves itself");
 }
 
-/// Nothing is on its way then, so each close is seen before anything is written.
+/// Nothing is on its way at that time, so each close is seen before anything is written.
 #[tokio::test]
 async fn an_address_that_was_seen_to_close_is_not_used_again_for_a_while() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -118,7 +119,7 @@ async fn an_address_that_was_seen_to_close_is_not_used_again_for_a_while() {
     let upstream = upstream(&FixedResolver::of([listener.local_addr().unwrap()]), &clock);
     for pause in [1, 2, 4] {
         drop(exchanged(&upstream, &listener, PROMISE).await);
-        // It was idle, and is found closed.
+        // The connection was idle, and is found closed.
         let instead = upstream.connect().await.unwrap();
         assert!(!instead.is_reused());
         drop((instead, listener.accept().await.unwrap()));
@@ -134,7 +135,7 @@ async fn an_address_that_was_seen_to_close_is_not_used_again_for_a_while() {
     }
 }
 
-/// The next answer says nothing of how long its connection stays open.
+/// The next answer does not say how long its connection stays open.
 #[tokio::test]
 async fn a_server_that_keeps_nothing_open_promises_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -156,7 +157,7 @@ async fn a_connection_is_used_for_half_the_time_that_the_server_promised() {
     }
 }
 
-/// hyper takes the request for written, and the connection for one that goes on.
+/// hyper believes that the request was written, and that the connection goes on.
 #[tokio::test]
 async fn a_connection_on_which_a_write_failed_is_not_used_again() {
     for fails in [false, true] {
@@ -166,7 +167,7 @@ async fn a_connection_on_which_a_write_failed_is_not_used_again() {
         let observations = connection.observations();
         let answered = async {
             let (mut stream, _) = listener.accept().await.unwrap();
-            // The request is here.
+            // The request has arrived.
             stream.peek(&mut [0]).await.unwrap();
             if fails {
                 observations.record_write_failure();

@@ -1,4 +1,4 @@
-//! What is known of a stream above TLS, whatever happens below.
+//! Tests of what is known about a stream above TLS.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,7 +13,7 @@ use super::super::observed::{ObservedStream, Transport};
 use super::super::socket::{CountingSocket, Socket};
 use super::*;
 
-/// A socket that takes so many bytes more, one write at a time, and then is closed.
+/// A socket that takes a number of further bytes, one write at a time, and is closed after them.
 #[derive(Debug)]
 struct Closing {
     stream: DuplexStream,
@@ -72,7 +72,7 @@ fn trusting(certificate: &CertificateDer<'static>) -> RootCertStore {
     roots
 }
 
-/// Shakes hands with a server, over a socket that is closed after `takes` bytes more.
+/// Shakes hands with a server, over a socket that is closed after `takes` further bytes.
 async fn shaken_over_one_that_takes(takes: usize) -> ObservedStream<Closing> {
     let Made { certificate, key } = made();
     let client = rustls::ClientConfig::builder()
@@ -91,11 +91,11 @@ async fn shaken_over_one_that_takes(takes: usize) -> ObservedStream<Closing> {
     let both =
         tokio::join!(acceptor.accept(there), connector.connect(name, CountingSocket::new(socket)));
     *limit.lock().unwrap() = Some(takes);
-    // The server's side is needed no more.
+    // The server's side is no longer needed.
     ObservedStream::new(Transport::Tls(Box::new(both.1.unwrap())), false)
 }
 
-/// A record that left may have been read, whatever became of the write that it was part of.
+/// A record that was sent may have been read, even if the write that it was part of failed.
 #[tokio::test]
 async fn what_tls_sent_of_a_write_that_failed_counts_as_written() {
     for (takes, written) in [(0, false), (1, true), (1000, true), (17_000, true)] {
@@ -107,7 +107,7 @@ async fn what_tls_sent_of_a_write_that_failed_counts_as_written() {
     }
 }
 
-/// The end of an answer that ends with its connection would not be known from its loss.
+/// If an answer ends with its connection, its end and its loss would look the same.
 #[tokio::test]
 async fn an_end_behind_a_write_that_failed_is_a_reset() {
     let (here, there) = duplex(1024);
@@ -121,8 +121,8 @@ async fn an_end_behind_a_write_that_failed_is_a_reset() {
     assert_eq!(ended.kind(), io::ErrorKind::ConnectionReset);
 }
 
-/// With TLS 1.2 the server has looked at the certificate before the handshake ended
-/// (RFC 5246, section 7.3): an alert that comes later says nothing of it.
+/// With TLS 1.2 the server has looked at the certificate before the handshake ended (RFC 5246,
+/// section 7.3): an alert that comes later says nothing about the certificate.
 #[tokio::test]
 async fn only_a_server_with_tls_1_3_that_asked_for_a_certificate_may_still_refuse_it() {
     for (version, asks) in [(&TLS13, true), (&TLS13, false), (&TLS12, true), (&TLS12, false)] {
@@ -149,7 +149,7 @@ async fn only_a_server_with_tls_1_3_that_asked_for_a_certificate_may_still_refus
     }
 }
 
-/// Reads this, then an alert.
+/// A stream that reads these bytes and then an alert.
 #[derive(Debug)]
 struct Alerts {
     before: &'static [u8],

@@ -1,4 +1,4 @@
-//! Which requests may stand under one key.
+//! Tests of which requests may have the same key.
 
 use super::*;
 
@@ -71,7 +71,8 @@ fn selected_parts_are_compared_and_an_absent_one_counts() {
     assert_eq!(object, invalid(InvalidReason::NotAValue));
 }
 
-/// A changed rule is another rule; one that comes to the same is the same.
+/// A changed rule gives another fingerprint. Two settings that mean the same rule give the same
+/// fingerprint.
 #[test]
 fn fingerprints_of_different_rules_are_not_compared() {
     let [one, other] = ["1", "2"].map(|body| post(body).key("k1"));
@@ -98,7 +99,7 @@ fn selected_parts_are_compared_each_with_its_own() {
     assert!(route.compares_equal(&a, &post(r#"{"a":"x","b":null}"#).key("k1")));
 }
 
-/// Of a sender that nobody knows, two events about one thing may have one id.
+/// If nothing is known about a sender, two of its events about one thing may have the same id.
 #[test]
 fn an_event_without_a_type_is_compared_by_its_body_where_no_preset_knows_its_sender() {
     let [created, paid] =

@@ -1,11 +1,11 @@
-//! Which requests are about one operation.
+//! Tests of which requests are about the same operation.
 
 use http::HeaderValue;
 use proptest::prelude::*;
 
 use super::*;
 
-/// The whole of what is known, and the ids that stores are full of.
+/// Pins the whole identity, and the operation ids that stores already hold.
 #[test]
 fn what_a_request_is_about_is_pinned() {
     let orders = route("orders");
@@ -150,7 +150,7 @@ fn keys_are_compared_byte_for_byte() {
     assert_eq!(route("r").ids(&events).len(), ids.len());
 }
 
-/// The same text is another key where it was found elsewhere.
+/// The same text from another place is another key.
 #[test]
 fn a_header_an_event_and_a_digest_are_never_the_same_key() {
     let hashing = route("r").without_key(WhenKeyMissing::HashBody);
@@ -170,7 +170,7 @@ fn one_key_on_two_routes_methods_or_paths_is_two_operations() {
         post("x").key("k1").to(Method::POST, "/orders/"),
         post("x").key("k1").to(Method::POST, "/%6frders"),
     ];
-    // The last one is the first one, written otherwise.
+    // The last key is the first key, written in another way.
     assert_eq!(route("r").prefix().ids(&all).len(), 4);
     assert_eq!(route("r").ids(&all).len(), 2);
     assert_ne!(route("r").asked(&all[0]).id, route("s").asked(&all[0]).id);
@@ -217,7 +217,7 @@ fn under_hash_body_a_digest_takes_the_place_of_each_absent_part() {
     let keyed_again = post("y").key("k1");
     assert_eq!(hashing().ids([&keyed, &keyed_again]).len(), 2);
     assert_eq!(hashing().identifies(&post("").key("k1")), missing(MissingReason::EmptyBody));
-    // No tenant can have the name of a digest.
+    // A tenant's name that equals a digest does not count as one.
     let digest = hex::encode(Sha256::digest(EVENT));
     let named = post(EVENT).header("x-tenant", &digest);
     assert_ne!(hashing().asked(&post(EVENT)).id, hashing().asked(&named).id);
@@ -304,7 +304,7 @@ fn methods_that_ask_for_nothing_pass_unless_they_are_named() {
     assert!(matches!(route("r").identifies(&other), Ok(Identity::Keyed(_))));
 }
 
-/// Case `key-hop-by-hop`: the head is looked at before anything is stripped from it.
+/// Case `key-hop-by-hop`: the key is read before any header is removed from the head.
 #[test]
 fn a_key_that_connection_names_is_a_key() {
     let plain = route("r").asked(&post("x").key("k1"));
@@ -312,7 +312,7 @@ fn a_key_that_connection_names_is_a_key() {
     assert_eq!(route("r").asked(&named), plain);
 }
 
-/// Only what was configured counts.
+/// Only configured headers count.
 #[test]
 fn other_headers_and_the_content_type_do_not_count() {
     let plain = route("r").asked(&post("x").key("k1"));
@@ -320,7 +320,8 @@ fn other_headers_and_the_content_type_do_not_count() {
     assert_eq!(route("r").asked(&more), plain);
 }
 
-/// An upstream that deduplicates by what is forwarded drops the second of two that are the same.
+/// An upstream that deduplicates by the forwarded key drops the second of two requests with the
+/// same key.
 #[test]
 fn what_is_forwarded_tells_operations_apart() {
     let by_key = |route: &Route, sent: Sent| route.keys(&sent).forward_key;
@@ -340,7 +341,7 @@ fn what_is_forwarded_tells_operations_apart() {
     assert!(apart(methods.map(|sent| by_key(&route("r"), sent))));
 }
 
-/// An upstream must never see a header that an event wrote.
+/// No part of an event may become a header for the upstream.
 #[test]
 fn what_an_event_wrote_is_forwarded_as_the_operation_id() {
     for id in [r"a\r\nb: c", "a b", "é", r"\u0000"] {

@@ -12,7 +12,8 @@ use super::*;
 use crate::operation::RequestMode;
 use crate::provider::signature::Carried;
 
-/// A route as it is built in: `x-idempotency-key` or `idempotency-key`, else `/id` and `/type?`.
+/// A route with the built-in rules: the key is in `x-idempotency-key` or `idempotency-key`,
+/// otherwise in `/id` and `/type?`.
 struct Route {
     name: Arc<str>,
     prefix: bool,
@@ -81,7 +82,7 @@ impl Route {
         self
     }
 
-    /// Of a sender that nobody knows.
+    /// The sender is not known.
     fn of_nobody(self) -> Self {
         self.over(FingerprintOver::Auto { untyped_events: true })
     }

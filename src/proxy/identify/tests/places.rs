@@ -1,4 +1,4 @@
-//! What is said of a value that stands in two places.
+//! Tests of the errors for a value that stands in two places.
 
 use http::HeaderMap;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::operation::{RequestMode, Timestamp};
 use crate::provider::signature::{SignatureTable, SignedRequest};
 
-/// The sender's header is signed, and what reads the body behind us takes the other one.
+/// The sender signs its header, and an upstream that reads the body takes the other value.
 #[test]
 fn two_ids_of_one_event_are_refused_with_both_places() {
     let table = r#"

@@ -16,7 +16,7 @@ pub(super) fn parts<'a>(pairs: &'a [u8], name: &str) -> Parts<'a> {
         return Err(InvalidReason::PartsDiffer.into());
     }
     // The decoder has replaced each byte that is not UTF-8 by this character. Two different values
-    // would become one key.
+    // could become one key.
     if first.contains(char::REPLACEMENT_CHARACTER) {
         return Err(InvalidReason::NotText.into());
     }

@@ -18,8 +18,8 @@ pub(super) fn parts<'a>(body: &'a [u8], pointer: &Pointer) -> Parts<'a> {
     }
 }
 
-/// The parts of all items. Either every item has its part or none has: a key made of some of the
-/// items could be another event's.
+/// The parts of all items. Either every item has its part or no item has one, because a key made of
+/// some of the items could be the key of another event.
 fn values<'a>(texts: &[&'a str]) -> Parts<'a> {
     let mut parts = Vec::with_capacity(texts.len());
     for text in texts {

@@ -13,7 +13,7 @@ use crate::provider::signature::{Carried, CarriedValue, Unusable};
 use crate::proxy::selector::{InvalidReason, MissingReason, RequestView, Unread};
 
 /// The longest part, in bytes of its decoded text. Event Grid topics, links and SNS ARNs are parts
-/// too, and are longer than 255 bytes.
+/// too, and they may be longer than 255 bytes.
 const PART_BYTES_MAX: usize = 4 * 1024;
 
 /// The parts at one place.
@@ -23,16 +23,17 @@ impl Selector {
     /// The parts in their order: one part, or one for each item of `*`. The first place that has a
     /// value counts.
     ///
-    /// Texts are not trimmed. Only the value of a header comes without the whitespace around it,
-    /// which is no part of it (RFC 9110, 5.5). JSON numbers and booleans are [`KeyPart::Literal`],
-    /// so that `1` and `"1"` are two keys; everything else is text.
+    /// Texts are not trimmed. Only a header is read without the whitespace around its value,
+    /// because that whitespace is no part of the value (RFC 9110, 5.5). JSON numbers and booleans
+    /// are [`KeyPart::Literal`], so that `1` and `"1"` are two keys; everything else is text.
     ///
     /// # Errors
     ///
     /// [`Unread::Missing`] if the value is absent, null, empty or blank, or if the body is not of
-    /// the kind that the selector reads; an optional selector then gives no parts. If only some
-    /// items of `*` have the value, even an optional one fails: a key made of those items could be
-    /// another event's. [`Unread::Invalid`] if the value is present and cannot be used.
+    /// the kind that the selector reads. An optional selector then gives no parts instead. If only
+    /// some items of `*` have the value, even an optional selector fails, because a key made of
+    /// those items could be the key of another event. [`Unread::Invalid`] if the value is present
+    /// and cannot be used.
     pub(in crate::proxy) fn read<'a>(&self, request: &RequestView<'a>) -> Parts<'a> {
         let mut missing = None;
         for place in &self.places {
@@ -66,7 +67,8 @@ impl Place {
     }
 }
 
-/// The SHA-256 of the body. All empty bodies have the same digest, so that an empty one is no part.
+/// The SHA-256 of the body. All empty bodies have the same digest, so the digest of an empty body
+/// is no part.
 fn digest<'a>(body: &[u8]) -> Parts<'a> {
     if body.is_empty() {
         return Err(MissingReason::EmptyBody.into());
@@ -86,7 +88,7 @@ fn carried<'a>(carried: &'a Carried, name: &str) -> Parts<'a> {
     Ok(vec![checked(part)?])
 }
 
-/// The part, unless it is blank or too long. A blank part would make one key of many events.
+/// The part, unless it is blank or too long. A blank part would give many events the same key.
 fn checked(part: KeyPart<'_>) -> Result<KeyPart<'_>, Unread> {
     let text = part.as_str();
     if text.trim().is_empty() {

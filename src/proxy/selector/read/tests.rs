@@ -1,4 +1,4 @@
-//! What selectors read, and what they refuse.
+//! Tests of what selectors read and what they refuse.
 
 use std::sync::LazyLock;
 
@@ -185,7 +185,7 @@ fn the_first_place_that_has_something_counts() {
     assert_eq!(Sent::query("Sid=2").read(sid), text("2"));
 }
 
-/// The examples are those of the binding.
+/// The examples come from the binding.
 #[test]
 fn an_attribute_of_a_cloud_event_is_unquoted_and_percent_decoded() {
     for (value, id) in [
@@ -217,7 +217,7 @@ fn a_byte_order_mark_is_read_over() {
     assert_ne!(Sent::body(marked("{}")).read("body"), Sent::body("{}").read("body"));
 }
 
-/// The order of other parameters does not matter, the value's encoding does not either.
+/// Neither the order of other parameters nor the encoding of the value matters.
 #[test]
 fn fields_and_parameters_are_decoded() {
     for (pairs, expected) in [
@@ -256,7 +256,8 @@ fn a_body_is_a_form_only_where_the_request_says_so() {
     );
 }
 
-/// Receivers take the first or the last of two, so that nobody knows which one reads the form.
+/// Some receivers take the first of two kinds and others the last, so nobody knows whether the body
+/// is read as a form.
 #[test]
 fn two_kinds_of_body_leave_no_form_to_read() {
     let sent = |kinds: &[&str]| {
