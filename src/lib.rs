@@ -7,11 +7,12 @@
 //! # The path of a request
 //!
 //! ```text
-//!           +------------------- proxy -------------------+ +-------------- idempotency ---------------+ + proxy +
-//! sender -> select -> receive -> verify   ->   identify  ->  claim ---> forward --> classify --> record -> respond -> sender
-//! gives     Selected  Received   Verified      Identity      Claim      Exchange    Ending       Disposition  Answer
-//! may stop  404 405   400 408    401 503       400           replay 409 502 504
-//!                     413 503                                422 503
+//!           +------------------ proxy -----------------+
+//! sender -> select ---> receive ---> verify ---> identify ->
+//! gives     Selected    Received     Verified    Identity
+//!           +--------------- idempotency --------------+     + proxy -+
+//!        -> claim ----> forward ---> classify -> record ---> respond -> sender
+//! gives     Claim       Exchange     Ending      Settled     Answer
 //! ```
 //!
 //! A step that stops early goes straight to `respond`, the only place that names a status code.
@@ -20,23 +21,25 @@
 //! # The states of an operation
 //!
 //! ```text
-//! (none) ----claim----> in_flight ----succeeded----> succeeded      replayed until the retention has passed
-//!                        ^  |  \-----failed--------> failed         the next copy claims attempt n+1
-//!                        |  \--uncertain / lease ran out--> uncertain
-//!                        |                                   |  held until resolved; looked up; retried
-//!                        +------ forgotten <-----------------+
+//! (none) --claim--> in_flight --+--> succeeded   copies get the stored answer
+//!                       ^       +--> failed      the next copy claims attempt n+1
+//!                       |       +--> uncertain   or the lease ran out; held, looked up or retried
+//!                       +--claim-- failed, forgotten, uncertain (looked up or retried)
 //! ```
+//!
+//! An operator resolves what is uncertain or failed, as succeeded or failed, and forgets what is
+//! not in flight. What is not in flight is removed when its retention, or its hold, has passed.
 //!
 //! # Words, each with one meaning
 //!
 //! | word | meaning |
 //! | --- | --- |
 //! | sender | a system that sends webhooks, such as a payment gateway |
-//! | provider, preset | a kind of sender: how its events are told apart and signed; a preset is a built-in one |
+//! | provider, preset | a kind of sender: how it names and signs its events; a built-in one |
+//! | handshake | a request by which a sender tries an address, and which is no event |
 //! | route | a public entry (host, path, methods) with its upstream and settings |
 //! | upstream | the HTTP server behind a route, or behind one of its steps |
-//! | receiver | an upstream together with the rules for its answers |
-//! | step | one of several upstreams that each event of a route goes to |
+//! | receiver, step | an upstream with the rules for its answers; one of several on a route |
 //! | event | what a sender tells with a request |
 //! | operation | one event on one route: the thing to be done once |
 //! | idempotency key | what identifies an operation on its route |
@@ -47,26 +50,24 @@
 //! | claim | taking an operation atomically; its random claim id is what later writes name |
 //! | grant | the store's answer to the one request whose claim succeeds |
 //! | lease, heartbeat | the time-limited right to finish an attempt; what renews it |
-//! | waiter, settle | a copy that waits for the attempt in flight; to write how an attempt ended |
+//! | holder, waiter | the process that has the lease; a copy that waits for the attempt in flight |
 //! | outcome | how an attempt ended: `succeeded`, `failed` or `uncertain` |
-//! | hold | to keep an uncertain operation from being sent again |
-//! | look-up | asking the upstream whether an operation was done |
-//! | decision | what an operator or a look-up said about an operation |
-//! | retention | how long an operation is remembered |
+//! | hold, retention | to keep an uncertain operation back; how long an outcome is remembered |
+//! | look-up, decision | asking the upstream: was it done?; what that, a person or a policy said |
 //! | record, revision | what a store keeps of an operation; the number of one version of it |
-//! | rule | a change of a record: claim, settle, resolve and so on |
+//! | rule, settle | a change of a record, such as a claim; to write how an attempt ended |
 //! | answer, replay | the response of the upstream; a stored answer that is given to a copy |
-//! | disposition | what happened to a request: `executed`, `replayed`, `in-flight`, `uncertain`, `mismatched`, `passed` or `refused` |
+//! | disposition | what happened to a request, such as `executed`, `replayed` or `refused` |
 //! | refusal, problem | why a request got no operation; the document that tells the sender so |
 //! | selector | where in a request a value is found, such as `header:NAME` or `json:/id` |
-//! | limit, place, budget | a named bound; the right to be one of so many; the bytes that may be in memory |
+//! | limit, place, budget | a named bound; the right to be one of so many; the bytes in memory |
 //! | concern | why a process may not be ready, or why a store may lose what it acknowledged |
 //!
 //! # Where to read
 //!
 //! In this order: `operation::state` (all that can happen to an operation), `idempotency` (what
-//! "once" means), `proxy` (the path of a request), `store` (what a store must do). Modules are
-//! declared from the bottom up. Each uses only those above it here.
+//! "once" means), `proxy` (the path of a request), `store` (what a store must do). Below, modules
+//! are declared lowest first. Each uses only those of the groups above its own.
 #![doc = include_str!("../docs/guarantees.md")]
 
 #[doc(hidden)]

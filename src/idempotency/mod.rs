@@ -1,19 +1,34 @@
 //! What "once" means: an operation is claimed, attempted and recorded, and copies get its answer.
 //!
-//! [`Executor::execute`] takes a [`KeyedRequest`] and gives a [`Disposition`]. The table shows
-//! the path between the two, with the values and the file of each stage:
+//! [`Executor::execute`] takes a [`KeyedRequest`] and gives a [`Disposition`]. This is the path
+//! between the two; each step names its values and its file. The proxy calls recall before it makes
+//! the `KeyedRequest`, and waiters call it again:
 //!
 //! ```text
-//! recall    KeyedRequest -> Disposition         a success that is in memory         executor.rs
-//! claim     KeyedRequest -> ClaimResult         one atomic call of the store        claim_call.rs
-//! wait      KeyedRequest -> ClaimResult         while another attempt is in flight  wait.rs
-//! look up   KeyedRequest -> LookUpResult        asks the receiver: was it done?     look_up.rs
-//! attempt   Claim, KeyedRequest                 at one receiver, or at its steps    attempt.rs, steps/
-//! forward   Request -> Exchange                 sends once, before the lease ends   forward.rs
-//! classify  ExchangeEnd -> Ending, Forwarded    for the record, for the sender      classify.rs
-//! record    Claim, Ending -> Settled            tries until the store has answered  record.rs
-//! answer    Disposition                         through the pending reply           pending_reply.rs
+//! recall   OperationRequest -> Disposition   a success that is in memory        executor.rs
+//! claim    KeyedRequest -> ClaimResult       one atomic call of the store       claim_call.rs
+//! wait     KeyedRequest -> ClaimResult       while another attempt is in flight wait.rs
+//! look up  KeyedRequest -> LookUpResult      asks the receiver: was it done?    look_up.rs
+//! attempt  Claim, KeyedRequest               at one receiver, or at its steps   attempt.rs, steps/
+//! forward  Request -> Exchange               sends once, before the lease ends  forward.rs
+//! classify ExchangeEnd -> Ending, Forwarded  for the record, for the sender     classify.rs
+//! record   Claim, Ending -> Settled          tries until the store has answered record.rs
+//! answer   Disposition                       to a sender that still waits       pending_reply.rs
 //! ```
+//!
+//! A sender that has waited for `answer_within` is told to come back. The work goes on.
+//!
+//! # Where a copy is answered
+//!
+//! | its operation | the copy | file |
+//! | --- | --- | --- |
+//! | in flight | waits, or is told to come back | `wait.rs`, `disposition.rs` |
+//! | succeeded | gets the stored answer | `executor.rs` from memory, else `disposition.rs` |
+//! | failed, forgotten, gone | makes the next attempt | `attempt.rs` |
+//! | uncertain, held | is told so | `disposition.rs` |
+//! | uncertain, retried | makes the next attempt | `attempt.rs` |
+//! | uncertain, looked up | asks the receiver, and gets what follows from that | `look_up.rs` |
+//! | of another fingerprint | is told so, except after a failure | `disposition.rs` |
 //!
 //! # Promises
 //!
@@ -22,25 +37,24 @@
 //!
 //! 1. *One at a time.* An attempt needs a `Claim`, which only a grant of the store makes:
 //!    `claim_call.rs`. Its heartbeat keeps the lease while the attempt is in flight: `lease.rs`.
-//! 2. *Never again after success.* If the operation has succeeded, the store answers a claim with
-//!    the stored answer. `disposition.rs` makes a replay of that answer.
-//! 3. *Unknown is not failed.* An attempt is uncertain from its first written byte until a complete
-//!    answer has come: `forward.rs`, `classify.rs`. A route's look-up asks the receiver:
-//!    `look_up.rs`.
+//! 2. *Never again after success.* The store answers a claim on a success with the stored answer:
+//!    `disposition.rs` makes a replay of it.
+//! 3. *Unknown is not failed.* An attempt is uncertain as soon as a byte was written and until a
+//!    complete answer has come, or if the status of the answer says so: `forward.rs`,
+//!    `classify.rs`. A route's look-up asks the receiver: `look_up.rs`.
 //! 4. *Failed is free.* A failure is recorded as such, and one waiter makes the next attempt at
 //!    once: `wait.rs`.
-//! 5. *The sender's connection does not own the work.* The work runs in a task of its own. A
-//!    sender that hangs up does not interrupt it: `execute.rs`.
-//! 6. *Recorded before answered.* The sender has its whole answer only after the outcome is
-//!    recorded, unless the store fails until the lease ends: `record.rs`. `long.rs` does this for
-//!    answers that are too long to keep, and `steps/run.rs` for steps.
-//! 7. *A superseded holder changes nothing.* Every write names the claim: `claim.rs`. Half of
-//!    the lease must be left just before the first byte is sent: `forward.rs`.
-//! 8. *Bytes are sacred.* The stored answer has the status and the body of the upstream's answer:
-//!    `classify.rs`. The module `proxy` makes the requests for the upstream.
-//! 9. *Closed by default.* Nothing is forwarded without a claim, unless the route allows it:
-//!    `execute.rs`. A claim whose reply was lost counts as not granted and is withdrawn:
-//!    `withdraw.rs`.
+//! 5. *The sender's connection does not own the work.* The work runs in a task of its own, which no
+//!    sender that hangs up interrupts: `execute.rs`.
+//! 6. *Recorded before answered.* `record.rs`, for answers too long to keep `long.rs`, for steps
+//!    `steps/run.rs`.
+//! 7. *A superseded holder changes nothing.* Every write names the claim: `claim.rs`. Just before
+//!    the first byte, half of the lease must be left, or the lease is renewed: `forward.rs`.
+//! 8. *Bytes are sacred.* The stored answer has the status and the body of the first one:
+//!    `classify.rs`. Requests are made in `proxy`.
+//! 9. *Closed by default.* Without a claim nothing is forwarded, unless the route says so
+//!    (`when_store_fails`) and the error hides no attempt: `execute.rs`. A claim whose reply was lost
+//!    is no grant, and is withdrawn: `withdraw.rs`.
 //!
 //! Two kinds of requests take other paths: those that are not deduplicated (`pass.rs`), and those
 //! of a route that only observes (`observe.rs`).

@@ -7,11 +7,13 @@
 //! | receive | `receive` | reads the whole body within the limits | 400, 408, 413, 503 |
 //! | verify | `examine`, `verify` | checks the signature over the raw bytes | 401, 503 |
 //! | identify | `examine`, `identify`, `selector` | finds key, operation id and fingerprint | 400 |
-//! | execute | `execute`, `outgoing` | hands the request to the executor (`idempotency`) | all dispositions |
-//! | respond | `respond`, `problem` | names the status and writes the answer | |
+//! | execute | `execute`, `outgoing` | hands the request to the executor (`idempotency`) | 503 |
+//! | respond | `respond`, `problem` | names the status and writes the answer | 503 |
 //!
-//! A step that stops early returns a `Refusal`, which `respond` turns into a problem document.
-//! Settings are in `settings` and `path_pattern`; `log` writes one line for each request.
+//! A step that stops early returns a `Refusal`, which `respond` turns into a problem document. 503
+//! says that the process ends (select), that a place or memory is missing, or that a certificate
+//! cannot be fetched (verify). A disposition gets the status of an answer, or 409, 422, 502, 503 or
+//! 504. Settings are in `settings` and `path_pattern`; `log` writes one line for each request.
 
 mod answer;
 mod examine;

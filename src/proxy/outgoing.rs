@@ -50,7 +50,9 @@ pub(super) fn request(
     };
     let mut headers = upstream::request_headers(headers, &head.method, body.len(), forwarding);
     // Some signatures cover the host, and many applications choose a site by it.
-    let host = if upstream.preserve_host {
+    // A handler of this process stands for no other host.
+    let is_handled_here = head.extensions.get::<Handler>().is_some();
+    let host = if upstream.preserve_host || is_handled_here {
         Some(host)
     } else {
         HeaderValue::from_str(upstream.target.authority.as_str()).ok()

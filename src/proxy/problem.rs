@@ -18,7 +18,7 @@ const OPERATION: HeaderName = HeaderName::from_static("onceward-operation");
 /// Codes that are counted from zero for requests without a route. The listener makes and counts the
 /// last one.
 pub(super) const CODES_WITHOUT_ROUTE: &[&str] =
-    &["draining", "malformed", "method-not-allowed", "no-route", "head-too-large"];
+    &["draining", "malformed", "no-route", "head-too-large"];
 
 /// The counters of requests that no route took.
 pub(super) const COUNTED_WITHOUT_ROUTE: ExpectedCounters =
@@ -28,7 +28,9 @@ pub(super) const COUNTED_WITHOUT_ROUTE: ExpectedCounters =
 pub(super) const CODES_OF_ROUTES: &[&str] = &[
     "body-too-large",
     "body-timeout",
+    "draining",
     "malformed",
+    "method-not-allowed",
     "signature-missing",
     "signature-invalid",
     "signature-stale",

@@ -332,12 +332,13 @@ mod tests {
         let stale = Refused::Stale { by: Duration::ZERO, distance: Duration::ZERO, ahead: false };
         let without_route = [
             Refusal::NoRoute,
-            Refusal::MethodNotAllowed("POST".to_owned()),
             Refusal::Malformed(Malformed::Target),
             Refusal::Expectation,
             Refusal::Draining,
         ];
         let of_routes = [
+            Refusal::MethodNotAllowed("POST".to_owned()),
+            Refusal::Draining,
             Refusal::Malformed(Malformed::Body),
             Refusal::BodyTooLarge { bytes_max: 1 },
             Refusal::BodyTimeout,

@@ -7,15 +7,15 @@
 //!   call sees or changes the record in between, whichever process makes it.
 //! * **On the store's clock.** The rule is given the time of the store, not of the caller, so that
 //!   machines whose clocks differ agree on the end of a lease.
-//! * **As durable as its `Change` says.** `Durable`: it returns once the record has survived what
-//!   the store promises to survive. `Lazy`: it may return before. `None`: nothing is written, and
-//!   the answer rests only on records that are durable.
+//! * **As durable as the rule's `Change` says** (`transition.rs`). `Durable`: it returns once the
+//!   record would survive what the store promises to survive. `Lazy`: it may return before.
+//!   `None`: nothing is written, and the answer rests only on records that are durable.
 //! * **Repeatable.** A call that is sent twice with one claim id takes effect once.
 //! * **Bounded.** It ends within a time limit. Contention is a normal answer, not an error.
 //!
-//! And every store promises: a lease that ran out is seen as uncertain by the next reader, without
-//! a background job. Nothing past its retention is ever seen. Expiry never removes an operation in
-//! flight, nor an uncertain one whose hold goes on. Every version of a record stays readable.
+//! And every store promises: an operation whose lease ran out is uncertain for the next reader,
+//! without a background job. Nothing past its retention is seen. Expiry never removes an operation
+//! in flight, or one that is held. What older versions of Onceward wrote stays readable.
 //!
 //! # What may fail
 //!
@@ -27,21 +27,21 @@
 //! | `Failed` | the connection, the server or the disk failed | perhaps |
 //! | `Unreadable` | the record is damaged; it is never taken for a free key | no |
 //! | `Emptied` | the server lost its records; see [`WhenEmptied`] | no |
-//! | `AttemptExists` | a claim failed after it saw an attempt in flight or uncertain | as its cause |
+//! | `AttemptExists` | a claim saw an attempt in flight or uncertain, then failed | as its cause |
 //!
-//! A claim that failed is no grant: nothing is sent upstream, and the caller withdraws it.
+//! A claim that failed is no grant. The caller withdraws it if it may have taken effect.
 //!
 //! # The stores
 //!
 //! | store | for | keeps a record as | the atomic step |
 //! | --- | --- | --- | --- |
 //! | [`memory`] | tests and trials | an entry of a map | `memory.rs`, under one lock |
-//! | [`embedded`] | one machine | a row of a database on disk | `embedded/writer.rs`, on one thread |
+//! | [`embedded`] | one machine | a row of a database on disk | `embedded/writer.rs`, one thread |
 //! | [`redis`] | several machines | a hash on the server | `redis/swap.lua`, in one script |
 //! | [`postgres`] | several machines | a row of a table | `postgres/0002_swap.sql`, one function |
 //!
-//! The last two share `shared/`, which applies the rules in this process and swaps whole records on
-//! the server. One suite, `tests/it/store_contract/`, holds all four to the contract.
+//! Redis and PostgreSQL share `shared/`, which applies the rules in this process and swaps whole
+//! records on the server. One suite, `tests/it/store_contract/`, holds all four to the contract.
 
 mod call;
 mod codec;

@@ -49,9 +49,16 @@ impl Handler {
 
     /// Calls the handler and waits for the head of its answer.
     ///
-    /// A handler that panics, fails, or is dropped may have done its work. So the result is never
-    /// [`SendResult::NeverSent`].
+    /// A handler that panics, fails, or is dropped after it was given the request may have done its
+    /// work: the result is not [`SendResult::NeverSent`]. It is that only if the handler was never
+    /// ready.
     pub async fn call(self, request: Request, progress: &Progress) -> SendResult {
+        let mut service = self.0;
+        // A handler that sheds load or waits for its turn has not been given the request.
+        match AssertUnwindSafe(service.ready()).catch_unwind().await {
+            Ok(Ok(_)) => {}
+            Ok(Err(_)) | Err(_) => return SendResult::NeverSent(Reason::NothingWritten),
+        }
         let mut message = HttpRequest::new(Full::new(request.body));
         *message.method_mut() = request.method;
         *message.uri_mut() = request.target.into();
@@ -59,10 +66,14 @@ impl Handler {
         *message.extensions_mut() = request.extensions;
         progress.hand_over();
         // A panic ends this attempt and not the task, which has to record the outcome.
-        let called = AssertUnwindSafe(self.0.oneshot(message)).catch_unwind();
+        let called = AssertUnwindSafe(async move { service.call(message).await }).catch_unwind();
         match called.await {
             Ok(Ok(response)) => {
                 let (head, body) = response.into_parts();
+                // An interim response (RFC 9110, 15.2) is no answer: hyper sends none for a handler.
+                if head.status.is_informational() {
+                    return SendResult::Unanswered(Reason::HandlerFailed);
+                }
                 let stream = AnswerStream::of_handler(HandlerBody(body));
                 SendResult::Answered(UpstreamAnswer {
                     status: head.status,

@@ -20,7 +20,8 @@ pub(super) struct HandlerBody(pub(super) UnsyncBoxBody<Bytes, HandlerError>);
 
 impl HandlerBody {
     pub(super) fn size_hint(&self) -> SizeHint {
-        self.0.size_hint()
+        // The hint is only that. A body that panics here panics again when it is read.
+        catch_unwind(AssertUnwindSafe(|| self.0.size_hint())).unwrap_or_default()
     }
 
     /// The next frame. A body that fails or panics is incomplete.

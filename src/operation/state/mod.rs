@@ -3,24 +3,36 @@
 //! Every change is a [`Rule`]: a request that is applied to the record that a store has found (or
 //! to none) at a time on the store's clock. It gives the record to keep and the answer to the
 //! caller. A store applies a rule in one atomic step, so of two requests that arrive at the same
-//! moment the second one sees the changes of the first one. The table shows the new state for each
-//! rule and each state of the record that was found:
+//! moment the second one sees what the first one changed. This is the state that each rule makes of
+//! each state:
 //!
-//! | found | claim | settle | conclude | withdraw | resolve | forget | time |
-//! | --- | --- | --- | --- | --- | --- | --- | --- |
-//! | none | in flight | its outcome | - | - | - | - | - |
-//! | in flight | - | its outcome | - | failed | - | - | uncertain |
-//! | uncertain | in flight | its outcome | succeeded, in flight | failed | succeeded, failed | forgotten | none |
-//! | succeeded | - | - | - | - | - | forgotten | none |
-//! | failed | in flight | - | - | - | succeeded, failed | forgotten | none |
-//! | forgotten | in flight | - | - | - | - | forgotten | none |
+//! | rule | none | in flight | uncertain | succeeded | failed | forgotten |
+//! | --- | --- | --- | --- | --- | --- | --- |
+//! | claim | in flight | - | in flight, - | - | in flight | in flight |
+//! | settle | its outcome | its outcome | its outcome | - | - | - |
+//! | conclude | - | - | succeeded, in flight, - | - | - | - |
+//! | withdraw | - | failed | failed | - | - | - |
+//! | resolve | - | - | succeeded, failed | - | succeeded, failed | - |
+//! | forget | - | - | forgotten | forgotten | forgotten | forgotten |
+//! | time | - | uncertain | none | none | none | none |
 //!
-//! `-`: the state stays as it is, and the answer says which one it is. Settle and withdraw change
-//! the state for the current claim only. So a process changes nothing if it was paused and another
-//! one has claimed its operation meanwhile. Under [`Remember::InFlight`] a claim also makes a
-//! succeeded operation in flight, because successes are shared only with waiters there. An
-//! uncertain operation is claimed only under the route's policy, and never before its last attempt
-//! must have ended.
+//! `-`: the state stays as it is, and the answer says which one it is. Renew changes no state.
+//!
+//! * Settle and withdraw change the state for the current claim only: that of the attempt in
+//!   flight, or of the last attempt of an uncertain operation. So a process that was paused, and
+//!   wakes up after another one has claimed its operation, changes nothing but the attempt log. A
+//!   settle that finds no record writes a new one, because the store has lost the record.
+//! * A claim of an uncertain operation is refused, unless the route's policy lets a copy make the
+//!   next attempt or a look-up. The next attempt begins only after the time limit of the last one.
+//!   A look-up leaves the operation uncertain, and conclude reports its end. A copy that is refused
+//!   makes the hold longer.
+//! * A claim of a success is granted if the route remembers outcomes for waiters only
+//!   ([`Remember::InFlight`]). A claim of what a route only observed is granted, in every state, if
+//!   the route enforces now, except after a success whose sender was verified.
+//! * A claim with another fingerprint changes no state while an attempt is in flight, uncertain or
+//!   succeeded.
+//! * The end of a process acts as time does on what it had in flight, where the store knows of that
+//!   end ([`abandon`]).
 //!
 //! Each rule has a request and a file:
 //!
