@@ -1,7 +1,8 @@
 //! Carries a rule to a store, and its answer back to the caller.
 //!
 //! A [`Store`] is used as a trait object, so it cannot have a method that is generic over the type
-//! of the answer. It applies a [`RuleCall`], which keeps the answer until the caller takes it out.
+//! of the answer. Instead it applies a [`RuleCall`], which keeps the answer until the caller takes
+//! the answer out.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,14 +18,14 @@ pub trait RuleCall: fmt::Debug + Send + Sync {
     /// The rule's name.
     fn kind(&self) -> Call;
 
-    /// The operation that it changes.
+    /// The operation that the rule changes.
     fn operation(&self) -> OperationId;
 
     /// Whether the caller will wait for the end of the attempt if one is in flight.
     fn waits(&self) -> bool;
 
-    /// Applies the rule, and keeps its answer. A store may apply it several times, to one record
-    /// after another that it finds: only the last answer counts.
+    /// Applies the rule, and keeps its answer. A store may apply the rule several times, because
+    /// the record may have changed in between. Only the last answer counts.
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<IfUnwritten>;
 }
 
@@ -33,7 +34,7 @@ pub trait RuleCall: fmt::Debug + Send + Sync {
 pub enum IfUnwritten {
     /// The call fails.
     Fails,
-    /// The answer is given all the same, because it only turns the caller away.
+    /// The caller gets the answer all the same, because the answer only turns it away.
     Stands,
 }
 
@@ -44,9 +45,9 @@ pub(super) struct TypedCall<R: Rule> {
     answer: Mutex<Option<R::Answer>>,
 }
 
-/// A store reported success without having applied the rule.
+/// A store reported success, but had not applied the rule.
 #[derive(Debug, thiserror::Error)]
-#[error("it did nothing")]
+#[error("it reported success without applying the rule")]
 struct NotApplied;
 
 impl<R: Rule> TypedCall<R> {
@@ -54,7 +55,7 @@ impl<R: Rule> TypedCall<R> {
         Self { rule, answer: Mutex::new(None) }
     }
 
-    /// The answer of the latest application.
+    /// Takes out the answer of the latest application.
     pub(super) fn answer(&self) -> Result<R::Answer, Error> {
         self.answer.lock().take().ok_or_else(|| Error::Failed(Box::new(NotApplied)))
     }
@@ -75,8 +76,8 @@ impl<R: Rule> RuleCall for TypedCall<R> {
 
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<IfUnwritten> {
         let Transition { operation, change, hold_ended, result } = self.rule.apply(found, now);
-        // The store decides what to do about a failed write, and does not know the type of the
-        // answer.
+        // The store decides what to do about a failed write, but does not know the type of the
+        // answer. This value tells the store all that it needs.
         let stands = R::is_valid_unwritten(&result);
         *self.answer.lock() = Some(result);
         let result = if stands { IfUnwritten::Stands } else { IfUnwritten::Fails };

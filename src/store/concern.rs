@@ -1,12 +1,12 @@
-//! A reason why a store is not as safe as the guarantees assume.
+//! A reason why a store is less safe than the guarantees assume.
 
 /// Something about a store's set-up that an operator should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Concern {
-    /// A stable word for it, for metrics and programs.
+    /// A word that names the concern in metrics and to programs. It never changes.
     pub code: &'static str,
     /// The problem, in one sentence.
     pub text: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: String,
 }

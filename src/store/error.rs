@@ -1,4 +1,4 @@
-//! Why a store could not do what it was asked for.
+//! The errors of a store.
 
 use std::time::Duration;
 
@@ -8,31 +8,33 @@ use crate::operation::OperationId;
 /// A call to a store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The call was turned away before it took effect.
+    /// The store turned the call away before it took effect.
     #[error("the store is unavailable: {0}")]
     Unavailable(&'static str),
     /// No reply came in time. The call may have taken effect, or may still do so.
     #[error("the store did not answer within {0:?}")]
     NoReply(Duration),
-    /// The change is made, but too few replicas confirmed it: a failover may lose it.
-    #[error("{had} of the {wanted} replicas that must have it have said so in time")]
+    /// The change was made, but too few replicas confirmed it in time. A failover may lose the
+    /// change.
+    #[error("{had} of the {wanted} replicas that must confirm the change did so in time")]
     TooFewReplicas {
-        /// Replicas that must confirm a change, by the settings.
+        /// The number of replicas that must confirm a change, by the settings.
         wanted: usize,
-        /// Replicas that confirmed this one.
+        /// The number of replicas that confirmed this change.
         had: usize,
     },
     /// The connection, the server or the disk failed. The call may have taken effect.
     #[error("the store failed")]
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The record of this operation cannot be read. It is not taken for a free key.
+    /// The record of this operation cannot be read. A store never takes such a record for a free
+    /// key.
     #[error("the record of `{0}` is unreadable")]
     Unreadable(OperationId, #[source] Corrupt),
-    /// The server lost its records, and nobody has acknowledged it.
+    /// The server lost its records, and nobody has acknowledged the loss.
     #[error("the store came back empty: see `onceward store acknowledge`")]
     Emptied,
     /// A claim saw an attempt in flight or uncertain, and failed afterwards.
-    #[error("an attempt at the operation was met before the call failed")]
+    #[error("the call failed after it had found an attempt at the operation")]
     AttemptExists(#[source] Box<Self>),
 }
 
@@ -49,7 +51,8 @@ impl Error {
     /// Whether the error says nothing about the operation.
     ///
     /// Only after such an error may `when_store_fails = "forward"` send the request on without a
-    /// claim. In the other cases an attempt is known to exist, or may be hidden by what was lost.
+    /// claim. After any other error, an attempt is known to exist, or may have existed in a record
+    /// that is lost or damaged.
     pub const fn leaves_state_unknown(&self) -> bool {
         match self {
             Self::Unavailable(_)

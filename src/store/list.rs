@@ -7,20 +7,20 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::probe;
 use crate::operation::{Key, Operation, OperationId, StateName, Timestamp};
 
-/// Records that are read for one page at most, so that no list takes long. A page may therefore
-/// hold fewer operations than its limit, or none, and still have a next one.
+/// The most records that a store reads for one page, so that no list takes long. A page may
+/// therefore hold fewer operations than its limit, or none, and another page may still follow.
 pub(super) const SCANNED_MAX: usize = 10_000;
 
 /// Which operations to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListQuery {
-    /// Only those of this route.
+    /// Only the operations of this route.
     pub route: Option<Arc<str>>,
-    /// Only those in this state.
+    /// Only the operations in this state.
     pub state: Option<StateName>,
-    /// Only those with this key or event id, see [`Key::searched`].
+    /// Only the operations with this key or event id, see [`Key::searched`].
     pub key: Option<Arc<str>>,
-    /// Only those behind this position: the `next` of the page before.
+    /// Only the operations behind this position, which is the `next` of the page before.
     pub after: Option<ListPosition>,
     /// The most operations on one page.
     pub limit: usize,
@@ -30,9 +30,9 @@ pub struct ListQuery {
 /// by their ids, the highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListPosition {
-    /// When the operation at this position was created.
+    /// The time at which the operation was created.
     pub created_at: Timestamp,
-    /// Its id.
+    /// The operation's id.
     pub id: OperationId,
 }
 
@@ -41,13 +41,13 @@ pub struct ListPosition {
 pub struct ListPage {
     /// The operations as they are now, newest first.
     pub operations: Vec<Operation>,
-    /// Where the next page begins; none on the last one.
+    /// The position behind which the next page begins. The last page has none.
     pub next: Option<ListPosition>,
 }
 
 impl ListQuery {
-    /// Whether the query asks for an operation, given as it is now. Throw-away operations of probes
-    /// are never listed: no client sent them.
+    /// Whether the query asks for this operation. The operation must be given as it is now. A list
+    /// never shows the throw-away operations of probes, because no sender sent them.
     pub fn matches(&self, operation: &Operation) -> bool {
         !probe::is_throw_away(operation)
             && self.route.as_ref().is_none_or(|route| *route == operation.asked.route)
@@ -63,8 +63,8 @@ impl ListQuery {
     }
 }
 
-/// Stores index operations by this digest of their key. Two keys may have the same digest: only the
-/// record says which key an operation has.
+/// A digest of an operation's key, by which stores index the operation. Two keys may have the same
+/// digest, so only the record says which key an operation has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KeyDigest(pub(super) u64);
 
@@ -74,17 +74,17 @@ impl KeyDigest {
         Self::of_text(&key.searched().unwrap_or_default())
     }
 
-    /// Stores keep the digest, so this function must never change.
+    /// The digest of a key as text. Stores keep digests, so this function must never change.
     fn of_text(text: &str) -> Self {
         Self(xxh3_64(text.as_bytes()))
     }
 }
 
 impl ListPosition {
-    /// Behind every operation.
+    /// A position behind every operation.
     pub(super) const OLDEST: Self =
         Self { created_at: Timestamp(0), id: OperationId::from_bytes([0; 16]) };
-    /// Before every operation.
+    /// A position before every operation.
     pub(super) const NEWEST: Self =
         Self { created_at: Timestamp(u64::MAX), id: OperationId::from_bytes([0xff; 16]) };
 
@@ -98,7 +98,8 @@ impl ListPosition {
 mod tests {
     use super::*;
 
-    /// Stores hold digests: with another function nothing would be found any more.
+    /// Stores keep digests. If the function changed, they would no longer find any operation by its
+    /// key.
     #[test]
     fn the_digest_of_a_key_is_what_it_was() {
         assert_eq!(KeyDigest::of_text(""), KeyDigest(0x2d06_8005_38d3_94c2));

@@ -41,8 +41,8 @@ impl Store for Measured {
     fn recall(&self, request: &OperationRequest) -> Option<OperationState> {
         let start = self.clock.moment();
         let known = self.store.recall(request)?;
-        // It took the place of a claim. One that knows nothing is followed by a real claim, which
-        // is counted then.
+        // This answer takes the place of a claim, so it counts as one. If nothing is known, a real
+        // claim follows, and that claim is counted.
         self.metrics.store_call(StoreCall::Claim, start.until(self.clock.moment()));
         Some(known)
     }
@@ -51,7 +51,7 @@ impl Store for Measured {
         self.timed(StoreCall::Get, self.store.get(id)).await
     }
 
-    // Not a call that asks the server, so its time says nothing.
+    // A watch asks no server, so its time would say nothing.
     async fn watch(&self, id: OperationId) -> Result<Watch, Error> {
         self.store.watch(id).await
     }

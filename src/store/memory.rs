@@ -1,4 +1,4 @@
-//! A store in the memory of the process: the simplest one, for tests and trials.
+//! A store in the memory of the process. It is the simplest one, for tests and trials.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::clock::{AnchoredClock, Clock};
 use crate::operation::state::{self, Change, Expiry};
 use crate::operation::{Operation, OperationId, State, Timestamp};
 
-/// A store that is gone with the process.
+/// A store that ends with the process.
 #[derive(Debug)]
 pub struct Memory {
     clock: AnchoredClock,
@@ -28,18 +28,18 @@ pub struct Memory {
 #[derive(Debug, Default)]
 struct Records {
     operations: HashMap<OperationId, Operation>,
-    /// By the time at which a record changes by itself.
+    /// The operations, by the time at which each one changes by itself.
     due: BTreeSet<(Timestamp, OperationId)>,
-    /// By the time of creation.
+    /// The operations, by the time of creation.
     created: BTreeSet<ListPosition>,
-    /// By the digest of the key.
+    /// The operations, by the digest of the key.
     keys: BTreeSet<(KeyDigest, ListPosition)>,
     /// The number of records that are written as uncertain.
     uncertain: u64,
 }
 
 impl Memory {
-    /// An empty store on this clock.
+    /// Makes an empty store on this clock.
     pub fn new(clock: Clock) -> Self {
         Self {
             clock: AnchoredClock::start(clock, Timestamp::default()),
@@ -49,19 +49,20 @@ impl Memory {
         }
     }
 
-    /// One atomic step on one record.
+    /// Applies a rule to its record in one atomic step.
     fn apply(&self, call: &dyn RuleCall) {
         let id = call.operation();
         let mut records = self.records.lock();
-        // The time is read under the lock: a step that is applied later must not have an earlier
-        // time, or a lease could be renewed after another claim saw it run out.
+        // The time is read under the lock, because a later step must not have an earlier time.
+        // Otherwise a holder could renew its lease after a claim had seen the lease run out.
         let now = self.clock.now();
         let done = call.apply(records.take(id), now);
         let state = done.operation.as_ref().map(|found| &found.state);
-        // A durable change that does not leave an attempt in flight has ended one, or a look-up.
+        // If no attempt is in flight after a durable change, the change has ended an attempt or a
+        // look-up.
         let ended = done.change == Change::Durable && !matches!(state, Some(State::InFlight(_)));
         records.put(id, done.operation);
-        // Waiters ask the store as soon as they wake.
+        // The lock is released first, because waiters ask the store as soon as they wake.
         drop(records);
         if done.hold_ended {
             self.holds_ended.note(id);
@@ -93,7 +94,7 @@ impl Records {
         self.operations.insert(id, operation);
     }
 
-    /// One page, newest first, as of `now`.
+    /// Returns one page as it is at `now`, newest first.
     fn page(&self, query: &ListQuery, now: Timestamp) -> ListPage {
         let mut operations = Vec::new();
         let mut next = None;
@@ -109,7 +110,7 @@ impl Records {
         ListPage { operations, next: None }
     }
 
-    /// The positions that a query has to look at, newest first.
+    /// The positions that a query must look at, newest first.
     fn positions(&self, query: &ListQuery) -> Box<dyn Iterator<Item = ListPosition> + '_> {
         let oldest = ListPosition::OLDEST;
         let newest = query.after.unwrap_or(ListPosition::NEWEST);
@@ -122,7 +123,7 @@ impl Records {
         }
     }
 
-    /// The operations that have changed by themselves until `now`.
+    /// The operations that have changed by themselves by `now`.
     fn due(&self, now: Timestamp) -> impl Iterator<Item = OperationId> {
         self.due.iter().take_while(move |(at, _)| *at <= now).map(|(_, id)| *id)
     }
@@ -146,7 +147,8 @@ impl Store for Memory {
 
     async fn uncertain(&self) -> Result<u64, Error> {
         let records = self.records.lock();
-        // A lease that ran out makes its operation uncertain before anybody has written it.
+        // An operation becomes uncertain when its lease runs out, before anybody writes the new
+        // state.
         let leases_that_ran_out = records.due(self.clock.now()).filter(|id| {
             let found = records.operations.get(id).map(|found| &found.state);
             matches!(found, Some(State::InFlight(_)))

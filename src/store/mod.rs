@@ -1,17 +1,17 @@
-//! Where operations are remembered: the contract that every store keeps.
+//! Stores remember operations. This is the contract that every store keeps.
 //!
-//! A store has one record for each operation, and changes it only by the rules of
-//! [`crate::operation::state`]. [`Store::call`] applies one rule to one record. A call is:
+//! A store has one record for each operation. Only the rules of [`crate::operation::state`] change
+//! it. [`Store::call`] applies one rule to one record. A call is:
 //!
 //! * **Atomic.** It finds the record, applies the rule and writes the result in one step. No other
 //!   call sees or changes the record in between, whichever process makes it.
-//! * **On the store's clock.** The rule is given the time of the store, not of the caller, so that
+//! * **On the store's clock.** The rule gets the time of the store, not that of the caller, so
 //!   machines whose clocks differ agree on the end of a lease.
 //! * **As durable as the rule's `Change` says** (`transition.rs`). `Durable`: it returns once the
 //!   record would survive what the store promises to survive. `Lazy`: it may return before.
 //!   `None`: nothing is written, and the answer rests only on records that are durable.
 //! * **Repeatable.** A call that is sent twice with one claim id takes effect once.
-//! * **Bounded.** It ends within a time limit. Contention is a normal answer, not an error.
+//! * **Bounded.** A call ends within a time limit. Contention is a normal answer, not an error.
 //!
 //! And every store promises: an operation whose lease ran out is uncertain for the next reader,
 //! without a background job. Nothing past its retention is seen. Expiry never removes an operation
@@ -23,9 +23,9 @@
 //! | --- | --- | --- |
 //! | `Unavailable` | the store turned the call away | no |
 //! | `NoReply` | no reply came within the time limit | perhaps |
-//! | `TooFewReplicas` | it is written, but a failover may lose it | yes |
+//! | `TooFewReplicas` | the change is made, but a failover may lose it | yes |
 //! | `Failed` | the connection, the server or the disk failed | perhaps |
-//! | `Unreadable` | the record is damaged; it is never taken for a free key | no |
+//! | `Unreadable` | the record is damaged; a store never takes it for a free key | no |
 //! | `Emptied` | the server lost its records; see [`WhenEmptied`] | no |
 //! | `AttemptExists` | a claim saw an attempt in flight or uncertain, then failed | as its cause |
 //!
@@ -76,13 +76,14 @@ use async_trait::async_trait;
 
 use crate::operation::{Operation, OperationId, OperationRequest, state::OperationState};
 
-/// The operations that are remembered.
+/// A store of operations.
 #[async_trait]
 pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     /// Applies a rule to its operation. Callers use [`StoreExt::apply`], which returns the answer.
     async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error>;
 
-    /// What a claim would answer about a success, if this process can tell without waiting.
+    /// Returns what a claim would answer if the operation has succeeded and this process can tell
+    /// without waiting.
     fn recall(&self, _request: &OperationRequest) -> Option<OperationState> {
         None
     }
@@ -90,13 +91,13 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     /// Reads an operation as it is now. Writes nothing.
     async fn get(&self, id: OperationId) -> Result<Option<Operation>, Error>;
 
-    /// Waits for the end of an operation's attempt, from this call on.
+    /// Returns a watch that notices every end of an attempt of this operation from now on.
     async fn watch(&self, id: OperationId) -> Result<Watch, Error>;
 
-    /// The number of uncertain operations, those whose lease ran out included.
+    /// Counts the uncertain operations. Those whose lease ran out are among them.
     async fn uncertain(&self) -> Result<u64, Error>;
 
-    /// One page of the operations that are remembered, newest first. Writes nothing.
+    /// Returns one page of the remembered operations, newest first. Writes nothing.
     async fn list(&self, query: &ListQuery) -> Result<ListPage, Error>;
 
     /// Expires at most `limit` records that are due.
@@ -105,16 +106,17 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     /// Claims, renews, settles and forgets a throw-away operation.
     async fn probe(&self) -> Result<(), Error>;
 
-    /// What makes the store unsafe, as it is set up now.
+    /// Returns the reasons why the store, as it is set up now, may lose operations.
     async fn concerns(&self) -> Result<Vec<Concern>, Error> {
         Ok(Vec::new())
     }
 
-    /// A person knows of a loss of records: claims are granted again. False if there was no loss.
+    /// Notes that a person knows of a loss of records, so that claims are granted again. Returns
+    /// false if there was no loss.
     async fn acknowledge(&self) -> Result<bool, Error> {
         Ok(false)
     }
 
-    /// Waits until everything that was answered is on disk, and closes the store.
+    /// Closes the store, once everything that it answered is as durable as promised.
     async fn close(&self);
 }

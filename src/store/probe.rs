@@ -1,4 +1,4 @@
-//! Tries a store by taking a throw-away operation through its life.
+//! Tests a store with a throw-away operation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,8 @@ use crate::operation::{
 /// The route of throw-away operations. The name of a real route has no colon.
 const ROUTE: &str = "onceward:probe";
 
-/// Durations of a throw-away operation: short, so that it is gone soon if a probe stops half-way.
+/// The durations of a throw-away operation. They are short, so that the operation expires soon if a
+/// probe stops half-way.
 const DURATIONS: Durations = Durations {
     lease: Duration::from_secs(10),
     attempt_timeout: Duration::from_secs(10),
@@ -24,9 +25,9 @@ const DURATIONS: Durations = Durations {
     hold_for: Duration::ZERO,
 };
 
-/// The store answered a call of the probe, but not as it promises.
+/// The store answered a call of the probe otherwise than the contract says.
 #[derive(Debug, thiserror::Error)]
-#[error("a probe's {0} was not answered as the store promises")]
+#[error("the store did not answer the {0} of a probe as it promises")]
 struct Unsound(&'static str);
 
 /// Claims, renews, settles and forgets a throw-away operation.
@@ -34,7 +35,7 @@ pub(super) async fn probe(store: &dyn Store) -> Result<(), Error> {
     probe_as(store, random()?).await
 }
 
-/// As [`probe`], with the operation of this id.
+/// Does the same as [`probe`], with an operation of this id.
 pub(super) async fn probe_as(store: &dyn Store, id: [u8; 16]) -> Result<(), Error> {
     let asked = Arc::new(throw_away(id));
     let claim_id = ClaimId::from_random(random()?);
@@ -48,7 +49,7 @@ pub(super) async fn probe_as(store: &dyn Store, id: [u8; 16]) -> Result<(), Erro
     if store.apply(renewal).await? != Renewed::Renewed {
         return Err(unsound("renewal"));
     }
-    // The only ending that is true: nothing was sent to an upstream.
+    // This is the only true ending, because nothing was sent to an upstream.
     let ending = Ending::NeverSent { reason: Reason::NothingWritten };
     let settlement = Settlement { asked, claim_id, attempt, holder, durations: DURATIONS, ending };
     if !matches!(store.apply(settlement).await?, Settled::Recorded { .. }) {
@@ -62,12 +63,12 @@ pub(super) async fn probe_as(store: &dyn Store, id: [u8; 16]) -> Result<(), Erro
     }
 }
 
-/// Whether an operation was made by a probe.
+/// Whether a probe made this operation.
 pub(super) fn is_throw_away(operation: &Operation) -> bool {
     &*operation.asked.route == ROUTE
 }
 
-/// A request that no client sends.
+/// A request that no sender sends.
 fn throw_away(bits: [u8; 16]) -> OperationRequest {
     let id = OperationId::from_bytes(bits);
     let key = Key { from: KeyKind::Header, parts: vec![hex::encode(bits)] };
@@ -85,7 +86,7 @@ fn throw_away(bits: [u8; 16]) -> OperationRequest {
     }
 }
 
-/// The bytes of an id that nobody else has.
+/// Random bytes for an id that nobody else has.
 pub(super) fn random() -> Result<[u8; 16], Error> {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).map_err(|error| Error::Failed(Box::new(error)))?;

@@ -1,17 +1,17 @@
-//! Which store is used.
+//! The choice of a store.
 
 use super::{embedded, postgres, redis, shared};
 
-/// The store to use, with its settings.
+/// A kind of store, with its settings.
 #[derive(Debug, Clone)]
 pub enum Settings {
-    /// On disk, for one machine.
+    /// A store on disk, for one machine.
     Embedded(embedded::Settings),
-    /// On a Redis or Valkey server, for several machines.
+    /// A store on a Redis or Valkey server, for several machines.
     Redis(redis::Settings),
-    /// In a PostgreSQL database, for several machines.
+    /// A store in a PostgreSQL database, for several machines.
     Postgres(postgres::Settings),
-    /// In the memory of the process, for tests and trials.
+    /// A store in the memory of the process, for tests and trials.
     Memory,
 }
 

@@ -1,17 +1,17 @@
-//! What expiry has done.
+//! Reports what expiry has done.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::operation::OperationId;
 
-/// What one pass of expiry did.
+/// The result of one pass of expiry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SweepReport {
-    /// Records that were removed.
+    /// The number of records that were removed.
     pub removed: usize,
-    /// Uncertain operations whose hold has ended since the last pass. A claim may have ended a hold
-    /// before the pass came to it.
+    /// The number of uncertain operations whose hold has ended since the last pass. A claim may
+    /// have ended a hold before the pass did.
     pub holds_ended: usize,
     /// Whether more records are due.
     pub more: bool,
@@ -22,7 +22,8 @@ pub struct SweepReport {
 pub(super) struct HoldsEnded(Arc<AtomicUsize>);
 
 impl HoldsEnded {
-    /// Counts one, and logs it: from then on a copy runs again, so a person should know.
+    /// Counts and logs the end of a hold. A person should know of it, because from now on a copy of
+    /// the operation runs again.
     pub(super) fn note(&self, id: OperationId) {
         self.0.fetch_add(1, Ordering::Relaxed);
         tracing::error!(
@@ -32,7 +33,7 @@ impl HoldsEnded {
         );
     }
 
-    /// The number since the last call.
+    /// Returns the number since the last call.
     pub(super) fn take(&self) -> usize {
         self.0.swap(0, Ordering::Relaxed)
     }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::operation::OperationId;
 
-/// The waiters of all operations. Only operations that somebody waits for take space.
+/// The waiters of all operations. An operation takes space only while somebody waits for it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Watchers(Arc<Mutex<HashMap<OperationId, Watched>>>);
 
@@ -22,8 +22,8 @@ struct Watched {
 
 /// Waits for the end of an operation's attempt.
 ///
-/// A lease that runs out is not announced, because nobody writes it then: a waiter claims again
-/// when the lease that it was told of has passed.
+/// Nothing announces the end of a lease, because nobody writes anything at that moment. A waiter
+/// therefore claims again when the lease that its own claim reported has passed.
 #[derive(Debug)]
 pub struct Watch {
     id: OperationId,
@@ -32,7 +32,7 @@ pub struct Watch {
 }
 
 impl Watchers {
-    /// A watch that notices every end from now on.
+    /// Returns a watch that notices every end of an attempt from now on.
     pub(super) fn watch(&self, id: OperationId) -> Watch {
         let mut operations = self.0.lock();
         let watched = operations
@@ -49,8 +49,8 @@ impl Watchers {
         }
     }
 
-    /// Wakes the waiters of all operations, where an end may have been missed. Each claims again
-    /// and learns the state that way.
+    /// Wakes the waiters of all operations, because this process may have missed an end. Each
+    /// waiter claims again and so learns the state.
     pub(super) fn announce_all(&self) {
         for watched in self.0.lock().values() {
             watched.ended.send_replace(());
@@ -59,11 +59,12 @@ impl Watchers {
 }
 
 impl Watch {
-    /// Returns once an attempt has ended since the last call, or since the watch began.
+    /// Returns once an attempt has ended. It counts every end since the last call, or since the
+    /// watch began if there was none.
     ///
-    /// Cancel safe: an end is not lost if the future is dropped.
+    /// Cancel safe: no end is lost if the future is dropped.
     pub async fn ended(&mut self) {
-        // This fails only without a sender, and the sender stays in the map as long as this watch.
+        // This fails only if the sender is gone. The sender stays in the map as long as this watch.
         let _never_fails = self.ended.changed().await;
     }
 }

@@ -3,11 +3,11 @@
 //! ```text
 //! byte 0      version of the content
 //! bytes 1..5  CRC-32 of bytes 5.., big-endian
-//! bytes 5..   content; version 3: `Operation` in postcard, versions 1 and 2: what it was then
+//! bytes 5..   content: an `Operation` in postcard, in the shape that the version had
 //! ```
 //!
-//! Every version that was ever written stays readable: an operation may be remembered for months,
-//! and a program that cannot read it would have to refuse the event.
+//! Every version that was ever written stays readable. A store may remember an operation for
+//! months, and a program that could not read the record would have to refuse the event.
 
 mod v1;
 mod v2;
@@ -16,9 +16,9 @@ use serde::de::DeserializeOwned;
 
 use crate::operation::Operation;
 
-/// The version that this program writes.
+/// The version of the records that this program writes.
 const VERSION: u8 = 3;
-/// Bytes before the content: the version and the checksum.
+/// The number of bytes before the content. They hold the version and the checksum.
 const HEAD: usize = 5;
 
 /// Why a record cannot be read.
@@ -27,14 +27,14 @@ pub enum Corrupt {
     /// The record is shorter than its head.
     #[error("the record is cut off")]
     CutOff,
-    /// A newer version of this program wrote the record.
+    /// A newer version of this program wrote the record, or the record's first byte is damaged.
     #[error("the record has version {0}, which this program does not know")]
     UnknownVersion(u8),
-    /// The bytes are not those that were written.
+    /// The bytes have changed since they were written.
     #[error("the record's checksum does not match")]
     Checksum,
-    /// Something else is stored in the place of the record.
-    #[error("what stands in the record's place is not a record")]
+    /// The place of the record holds something else, such as the record of another operation.
+    #[error("the place of the record holds something else")]
     Foreign,
     /// The checksum is right, but the content is not an operation.
     #[error("the record's content does not parse")]
@@ -64,14 +64,14 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Operation, Corrupt> {
         VERSION => parse::<Operation>,
         unknown => return Err(Corrupt::UnknownVersion(unknown)),
     };
-    // The version is looked at first: another version might have another checksum.
+    // The version is checked first, because another version might have another checksum.
     if *checksum != crc32fast::hash(record).to_be_bytes() {
         return Err(Corrupt::Checksum);
     }
     read(record).map_err(Corrupt::Content)
 }
 
-/// Parses the whole content. Bytes that are left over mean that this program did not write it.
+/// Parses the whole content. If bytes are left over, this program did not write the content.
 fn parse<T: DeserializeOwned>(record: &[u8]) -> Result<T, postcard::Error> {
     match postcard::take_from_bytes(record)? {
         (parsed, []) => Ok(parsed),
@@ -146,7 +146,8 @@ mod tests {
         forgetting.apply(Some(succeeded), Timestamp(3_000)).operation.unwrap()
     }
 
-    /// Every version ever written stays readable: lines may be added here, never changed.
+    /// Every version that was ever written stays readable. Lines may be added here, but none may
+    /// change.
     fn version_1() -> [(Operation, &'static str); 5] {
         [
             (
@@ -188,7 +189,7 @@ mod tests {
         ]
     }
 
-    /// An operation that has everything that version 2 has and version 1 has not.
+    /// An operation with everything that version 2 added to version 1.
     fn looked_up() -> Operation {
         let mut operation = settled(Outcome::Uncertain);
         let line = operation.attempts.of(ClaimId::from_random([2; 16]), None).unwrap();
@@ -242,7 +243,7 @@ mod tests {
         ]
     }
 
-    /// What version 3 has beside version 2: attempts that were dropped are counted.
+    /// An operation with dropped attempts, which version 3 counts and version 2 did not.
     fn tried_often() -> Operation {
         let mut operation = settled(Outcome::Failed);
         let line = operation.attempts.kept().next().unwrap().clone();
@@ -253,7 +254,7 @@ mod tests {
         operation
     }
 
-    /// A success that was only observed.
+    /// A success on a route that only observes.
     fn observed() -> Operation {
         let mut operation = succeeded();
         Arc::make_mut(&mut operation.asked).mode = RequestMode::Observe { genuine: true };

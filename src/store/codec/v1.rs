@@ -1,7 +1,7 @@
-//! Records of version 1, which had no steps, look-ups and references.
+//! Reads records of version 1, which had no steps, look-ups or references.
 //!
-//! The types are copies of those that version 1 wrote. postcard writes no names of fields, only
-//! their values in order, so nothing here may change.
+//! These types are copies of those that version 1 wrote. The format, postcard, holds only the
+//! values of the fields in their order, without names. So nothing here may change.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

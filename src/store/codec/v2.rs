@@ -1,8 +1,8 @@
-//! Records of version 2, which did not count dropped attempts by outcome and did not say whether
-//! the route enforced or only observed.
+//! Reads records of version 2. They did not count dropped attempts by outcome, and did not say
+//! whether the route enforced or only observed.
 //!
-//! The types are copies of those that version 2 wrote. postcard writes no names of fields, only
-//! their values in order, so nothing here may change.
+//! These types are copies of those that version 2 wrote. The format, postcard, holds only the
+//! values of the fields in their order, without names. So nothing here may change.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Changes of the tables that are written together, as one group of the journal.
+//! Changes of the tables that are written together. They are one group of the journal.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +15,15 @@ use crate::store::codec::{self, Corrupt};
 pub(super) struct Batch<'a> {
     tables: &'a Tables,
     rows: Vec<Row<'a>>,
-    /// The number of records that it changes.
+    /// The number of records that the batch changes.
     changes: u32,
-    /// Rows of `due`. One that is both added and removed will be there.
+    /// The rows of `due` that are added and removed. A row that is in both sets will be in the
+    /// table.
     added: BTreeSet<TimeKey>,
     removed: BTreeSet<TimeKey>,
 }
 
-/// A row of a table as it will be. Without a value it is removed.
+/// A row of a table, as it will be. A row without a value is removed.
 struct Row<'a> {
     table: &'a Keyspace,
     key: Slice,
@@ -44,7 +45,7 @@ impl<'a> Batch<'a> {
         self.rows.push(Row { table, key: key.into(), value: None });
     }
 
-    /// The time of the earliest row that it adds to `due`.
+    /// Returns the time of the earliest row that the batch adds to `due`.
     pub(super) fn earliest_due(&self) -> Option<Timestamp> {
         self.added.first().map(|row| row.at)
     }
@@ -53,7 +54,8 @@ impl<'a> Batch<'a> {
         self.rows.is_empty() && self.added.is_empty() && self.removed.is_empty()
     }
 
-    /// Writes a record and its rows in the other tables, given those that it has on disk.
+    /// Writes a record and its rows in the other tables. `before` are the rows that the record has
+    /// on disk.
     pub(super) fn write(
         &mut self,
         id: OperationId,
@@ -85,7 +87,8 @@ impl<'a> Batch<'a> {
                 self.insert(&tables.keys, &row.keyed(key), "");
             }
         }
-        // A later end needs no row: the earlier row leads to the record, which has the end.
+        // An end that moves to later needs no new row. The earlier row leads to the record, and the
+        // record has its end.
         let has_row = match (before.due(), after.due()) {
             (Some(before), Some(after)) => before <= after,
             (_, None) => true,
@@ -99,7 +102,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Notes how an operation is not settled, or that it is.
+    /// Notes whether an operation is in flight, uncertain or settled.
     pub(super) fn set_unsettled(&mut self, id: OperationId, unsettled: Option<Unsettled>) {
         let key = id.as_bytes();
         let table = &self.tables.unsettled;
@@ -119,8 +122,8 @@ impl<'a> Batch<'a> {
     }
 
     /// Writes all changes, with the current time. Returns once they are as durable as the settings
-    /// ask. The next group is written only then, so a loss of power leaves at most one group
-    /// unsynced.
+    /// ask. Only then is the next group written. So with `durability = "sync"`, a loss of power
+    /// leaves at most one group unsynced.
     pub(super) fn commit(self, now: Timestamp) -> Result<(), fjall::Error> {
         let Self { tables, rows, changes, added, removed } = self;
         let mode = match tables.durability {
@@ -134,7 +137,7 @@ impl<'a> Batch<'a> {
             is_synced: tables.durability == Durability::Sync,
         };
         let mut writes = tables.database.batch().durability(Some(mode));
-        // The label is the first row, where a reader of a damaged journal can still find it.
+        // The label is the first row, where a reader can find it even in a damaged journal.
         writes.insert(&tables.meta, LABEL_KEY, label.to_bytes());
         for Row { table, key, value } in rows {
             match value {
@@ -142,8 +145,8 @@ impl<'a> Batch<'a> {
                 None => writes.remove(table, key),
             }
         }
-        // A batch has one sequence number, so a removal and an addition of one row have no order in
-        // it.
+        // All rows of a batch have one sequence number, so a removal and an addition of the same
+        // row would have no order.
         for row in removed.difference(&added) {
             writes.remove(&tables.due, row.to_bytes());
         }

@@ -1,8 +1,9 @@
-//! Caches the successes that were read lately, so that copies are answered without the writer.
+//! Caches the latest successes, so that copies are answered without the writer.
 //!
-//! Only the writer changes the cache, and only to what is durable: a success is put in after its
-//! sync, and taken out after the sync of its end but before that is answered. So nobody who has
-//! been told that a success was forgotten will see it again.
+//! Only the writer changes the cache, and the cache holds only durable records. The writer puts a
+//! success in after it has synced the record. If a change ends the success, the writer syncs the
+//! change, takes the success out, and only then replies. So nobody sees a success again after a
+//! reply that it was forgotten.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,10 +13,11 @@ use quick_cache::sync::Cache;
 
 use crate::operation::{Operation, OperationId, State};
 
-/// Bytes that the cache may take, about.
+/// The approximate number of bytes that the cache may take.
 const BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Bytes that most operations take at least: for a first guess at their number.
+/// The bytes that most operations take at least. This gives a first guess at how many operations
+/// fit.
 const WEIGHT_MIN: u64 = 1024;
 
 pub(super) struct SuccessCache(Cache<OperationId, Arc<Operation>, Weight>);
@@ -30,7 +32,7 @@ impl SuccessCache {
         self.0.get(&id)
     }
 
-    /// Makes the cache agree with a record that is durable.
+    /// Makes the cache agree with a durable record.
     pub(super) fn update(&self, id: OperationId, operation: Option<&Operation>) {
         match operation {
             Some(operation) if matches!(operation.state, State::Succeeded(_)) => {

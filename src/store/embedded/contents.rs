@@ -1,26 +1,27 @@
-//! Lists what a database must contain: the file `contents` in its directory.
+//! Lists what a database must contain. The list is the file `contents` in the database's directory.
 //!
-//! The database makes anew whatever is missing, a journal or a table, and deletes tables whose
-//! names it cannot find. Without a list of our own, a store that lost a part would open as an empty
-//! one, and forward again what it had recorded.
+//! If a journal or a table is missing, the database makes an empty one in its place. It also
+//! deletes tables whose names it cannot find. Without a list of our own, a store that lost a part
+//! would open as an empty one, and would forward again what it had recorded.
 //!
 //! The database begins and removes journals by itself (`src/worker_pool.rs` and
-//! `src/journal/manager.rs` of fjall-rs/fjall):
+//! `src/journal/manager.rs` of fjall-rs/fjall). This has two consequences:
 //!
-//! * A crash may leave a new journal that is not listed yet. The newest journal that is listed
-//!   exists, and holds a group that was synced, unless it is listed as empty.
+//! * A crash may leave a new journal that is not listed yet. The newest listed journal must exist.
+//!   It must hold a synced group, unless it is listed as empty.
 //! * The database removes the oldest journal when the tables have everything that it held. After a
-//!   crash at that moment, nobody could tell this from a journal that a person removed while it was
-//!   needed. So a full journal gets a second name, `N.full`, until the list says that the database
-//!   has removed it. A start that finds only the second name puts the journal back: reading it once
-//!   more changes nothing. A start that finds neither name has lost the journal.
+//!   crash at that moment, the journal looks like one that a person removed while it was needed. So
+//!   a full journal has a second name, `N.full`, until the list says that the database has removed
+//!   the journal. If a start finds only the second name, it puts the journal back, because to read
+//!   a journal once more changes nothing. If a start finds neither name, the journal is lost.
 //!
-//! A new journal is listed with the first group that is written after it was begun. If the process
-//! is killed before that, the removal of the journal before it is not noticed. It would take a full
-//! journal, no further group, a kill, and a person who removes the file, in this order. On a file
-//! system without hard links a missing full journal is not noticed either.
+//! A missing journal stays unnoticed in two cases. The first is rare: a journal becomes full, the
+//! process is killed before it writes another group, and then a person removes the full journal.
+//! The new journal is listed only with the first group after its beginning, so the full one has no
+//! second name yet. The second case is a full journal on a file system without hard links.
 //!
-//! A store of an older version has no list until it is opened, or one without the later fields.
+//! A store of an older version has no list, or a list without the later fields, until this version
+//! opens it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -39,32 +40,34 @@ pub(super) const FIRST_JOURNAL: u64 = 0;
 
 /// The folder of the tables.
 const TABLES: &str = "keyspaces";
-/// A file that every table has in its own folder.
+/// The name of a file that every table has in its own folder.
 const CURRENT: &str = "current";
 
-/// The file by which the database knows that there is one.
+/// The file by which the database recognises an existing database.
 const VERSION: &str = "version";
 
-/// The tables that the oldest version made, and the one in which the database keeps their names.
+/// The numbers of the tables that the oldest version made, and of the table in which the database
+/// keeps their names.
 const OLDEST_TABLES: std::ops::RangeInclusive<u64> = 0..=4;
 
-/// What a database contains.
+/// The contents of a database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Contents {
     tables: BTreeSet<u64>,
     newest_journal: u64,
-    /// Journals that held no group when the list was written.
+    /// The journals that held no group when the list was written.
     empty_journals: BTreeSet<u64>,
-    /// Journals that have a second name, with the sequence number of a group that each one reaches.
+    /// The journals that have a second name. Each has the sequence number of a group that the
+    /// journal must reach.
     #[serde(default)]
     full_journals: BTreeMap<u64, u64>,
-    /// Whether the file `synced` exists, which says how far the journals were synced.
+    /// Whether the file `synced` exists. That file says how far the journals were synced.
     #[serde(default)]
     notes_synced: bool,
 }
 
 impl Contents {
-    /// Reads the list; none if there is no list.
+    /// Reads the list. Returns none if there is no list.
     pub(super) fn read(records: &Path) -> io::Result<Option<Self>> {
         let path = records.join(NAME);
         match fs::read(&path) {
@@ -80,13 +83,14 @@ impl Contents {
         }
     }
 
-    /// Whether a folder has a list. It is the last file that is written when a database is made.
+    /// Whether a folder has a list. The list is the last file that is written when a database is
+    /// made.
     pub(super) fn exists(records: &Path) -> io::Result<bool> {
         records.join(NAME).try_exists()
     }
 
-    /// Lists what there is. `used` are the journals that hold a group, with the sequence number of
-    /// its last one. A journal that was begun since then holds none.
+    /// Lists the present contents. `used` are the journals that hold a group, each with the
+    /// sequence number of its last group. A journal that was begun since then holds no group.
     pub(super) fn of(records: &Path, used: &BTreeMap<u64, u64>) -> io::Result<Self> {
         let folder = records.join(TABLES);
         let mut tables = BTreeSet::new();
@@ -120,14 +124,14 @@ impl Contents {
         file.sync_all()?;
         fs::rename(&unfinished, records.join(NAME))?;
         sync_directory(records)?;
-        // The second names that the list no longer needs.
+        // Second names that the list no longer needs are removed.
         second_names(records)?
             .into_iter()
             .filter(|number| !self.full_journals.contains_key(number))
             .try_for_each(|number| fs::remove_file(second_name(records, number)))
     }
 
-    /// A file or folder that is missing, without which the database would begin anew or lose a
+    /// Returns a missing file or folder without which the database would begin anew or lose a
     /// table.
     pub(super) fn missing(contents: Option<&Self>, records: &Path) -> io::Result<Option<PathBuf>> {
         let folder = records.join(TABLES);
@@ -159,17 +163,17 @@ impl Contents {
         self.empty_journals.contains(&journal)
     }
 
-    /// The sequence number that a full journal reaches.
+    /// Returns the sequence number that a full journal must reach.
     pub(super) fn reaches(&self, journal: u64) -> Option<u64> {
         self.full_journals.get(&journal).copied()
     }
 
-    /// The oldest journal that must exist.
+    /// Returns the number of the oldest journal that must exist.
     pub(super) fn oldest_full_journal(&self) -> Option<u64> {
         self.full_journals.first_key_value().map(|(number, _)| *number)
     }
 
-    /// Restores the full journals of which only the second name is left.
+    /// Restores each full journal that has only its second name left.
     pub(super) fn put_back(&self, records: &Path) -> io::Result<()> {
         for number in self.full_journals.keys() {
             let journal = files::path(records, *number);
@@ -214,12 +218,12 @@ impl Contents {
         Ok(is_new)
     }
 
-    /// Gives a full journal its second name, if the database has not removed it meanwhile.
+    /// Gives a full journal its second name, unless the database has removed the journal meanwhile.
     fn note_full(&mut self, records: &Path, number: u64, reaches: u64) {
         let journal = files::path(records, number);
         let is_kept = match fs::hard_link(journal, second_name(records, number)) {
             Ok(()) => true,
-            // It got its second name when the store was opened.
+            // The journal got its second name when the store was opened.
             Err(error) => error.kind() == io::ErrorKind::AlreadyExists,
         };
         if is_kept {
@@ -228,7 +232,7 @@ impl Contents {
     }
 }
 
-/// The second name of a full journal.
+/// Returns the second name of a full journal.
 fn second_name(records: &Path, number: u64) -> PathBuf {
     files::path(records, number).with_extension(SECOND)
 }
@@ -236,18 +240,20 @@ fn second_name(records: &Path, number: u64) -> PathBuf {
 /// The extension of second names.
 const SECOND: &str = "full";
 
-/// The journals that have a second name.
+/// Returns the numbers of the journals that have a second name.
 fn second_names(records: &Path) -> io::Result<Vec<u64>> {
     files::numbers_of(records, SECOND)
 }
 
-/// Gives these full journals their second names anew: mending a journal replaced its file.
+/// Gives these full journals their second names anew, because the mending of a journal replaces its
+/// file.
 pub(super) fn name_again(records: &Path, full: impl Iterator<Item = u64>) -> io::Result<()> {
     for number in second_names(records)? {
         fs::remove_file(second_name(records, number))?;
     }
     for number in full {
-        // On a file system without hard links this fails, and a missing journal is not noticed.
+        // On a file system without hard links this fails, and a missing full journal stays
+        // unnoticed.
         let _second = fs::hard_link(files::path(records, number), second_name(records, number));
     }
     sync_directory(records)

@@ -1,21 +1,22 @@
-//! Opens the database that holds the tables: fjall, a log-structured merge tree.
+//! Opens the database that holds the tables. The database is fjall, a log-structured merge tree.
 
 use std::path::Path;
 
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
-/// Bytes of the files that are cached in memory.
+/// The number of bytes of the files that are cached in memory.
 const BLOCK_CACHE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// The most bytes of journals. All of them are read when the store is opened.
+/// The most bytes that the journals may have together. All of them are read when the store is
+/// opened.
 const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Bytes of a table that are collected in memory before they are sorted into a file. A table may
-/// have a few such collections at a time.
+/// The number of bytes of a table that are collected in memory before they are sorted into a file.
+/// A table may have a few such collections at a time.
 const OPERATIONS_MEMORY_BYTES: u64 = 16 * 1024 * 1024;
 const INDEX_MEMORY_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Threads that sort and merge files.
+/// The number of threads that sort and merge files.
 const WORKERS: usize = 2;
 
 /// The most files that are kept open.
@@ -33,10 +34,10 @@ pub(super) fn open(path: &Path) -> Result<(Database, [Keyspace; 6]), fjall::Erro
     let database = Database::builder(path)
         .cache_size(BLOCK_CACHE_BYTES)
         .max_journaling_size(JOURNALS_BYTES_MAX)
-        // Each group says itself whether it is to be synced.
+        // Each group itself says whether it must be synced.
         .manual_journal_persist(true)
-        // Compression could turn the bytes of a body into a mark of the journal, which `stuffing`
-        // keeps out of them.
+        // Compression could turn the bytes of a body into a mark of the journal, and `stuffing`
+        // works before compression.
         .journal_compression(CompressionType::None)
         .worker_threads(WORKERS)
         .max_cached_files(Some(FILES_MAX))
@@ -44,8 +45,8 @@ pub(super) fn open(path: &Path) -> Result<(Database, [Keyspace; 6]), fjall::Erro
     let table = |name, memory| {
         database.keyspace(name, || KeyspaceCreateOptions::default().max_memtable_size(memory))
     };
-    // In this order: the database numbers tables as they are made, and older stores have these
-    // numbers.
+    // The order must stay: the database numbers tables as they are made, and existing stores have
+    // these numbers.
     let tables = [
         table("operations", OPERATIONS_MEMORY_BYTES)?,
         table("unsettled", INDEX_MEMORY_BYTES)?,

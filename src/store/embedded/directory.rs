@@ -1,4 +1,5 @@
-//! The directory of an embedded store: which process has it, and in which format it is.
+//! The directory of an embedded store. One process at a time uses it, and a file in it names its
+//! format.
 //!
 //! ```text
 //! lock              locked by the process that has the store open
@@ -8,10 +9,11 @@
 //! N.jnl.damaged     a journal as it was before its damage was accepted
 //! ```
 //!
-//! A second one that is kept is called `.damaged.2`, and so on: nothing is overwritten.
+//! If something is kept a second time, its name ends in `.damaged.2`, and so on. Nothing is
+//! overwritten.
 //!
-//! `records/` is made under another name and renamed when it is complete. A crash in between leaves
-//! nothing that could be taken for a store.
+//! `records/` is made under another name, and renamed when it is complete. So a crash in between
+//! leaves nothing that could be taken for a store.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -29,7 +31,7 @@ use super::synced::SyncedNote;
 /// The whole content of `format`.
 const FORMAT: &str = "onceward embedded store, format 1\n";
 
-/// The files that a crash may leave in a directory before its first store was complete.
+/// The files that a crash may leave in a directory before its first store is complete.
 const UNFINISHED: [&str; 3] = ["lock", "format.new", "records.new"];
 
 /// The directory of a store. No other process uses it while this value lives.
@@ -40,9 +42,9 @@ pub(super) struct Directory {
 }
 
 impl Drop for Directory {
-    /// Unlocks the directory. Closing the file is not enough: a child process that was forked at
-    /// this moment has a copy of the file until it executes its program, and with it the lock
-    /// (flock(2)).
+    /// Unlocks the directory. It is not enough to close the file: a child process that was just
+    /// forked has a copy of the open file until it executes its program, and that copy keeps the
+    /// lock (`flock(2)` in the Linux manual).
     fn drop(&mut self) {
         if let Err(error) = self.lock.unlock() {
             tracing::warn!(%error, "the store stays locked until this process ends");
@@ -51,12 +53,13 @@ impl Drop for Directory {
 }
 
 impl Directory {
-    /// Locks the directory. Makes it, with an empty database in it, if it does not exist.
+    /// Locks the directory. If it does not exist, makes it with an empty database in it.
     pub(super) fn take(path: &Path, if_damaged: IfDamaged) -> Result<Self, OpenError> {
         let io = |source| OpenError::Io { path: path.to_owned(), source };
         fs::create_dir_all(path).map_err(io)?;
         if !path.join("format").try_exists().map_err(io)? && !is_unfinished(path).map_err(io)? {
-            // Somebody else's files: a mistyped path must not fill another program's directory.
+            // These files belong to somebody else. A mistyped path must not fill another program's
+            // directory.
             return Err(OpenError::NotOurs { path: path.to_owned() });
         }
         // The operating system releases the lock when the process ends, however it ends.
@@ -84,7 +87,7 @@ impl Directory {
             if !path.join("format").try_exists().map_err(io)? {
                 taken.make_records()?;
             } else if Contents::exists(&taken.unfinished()).map_err(io)? {
-                // A crash came between making them and giving them their name.
+                // A crash came after the records were complete and before they got their name.
                 taken.publish_records().map_err(io)?;
             } else if if_damaged == IfDamaged::Accept {
                 taken.begin_anew(&taken.records())?;
@@ -92,16 +95,16 @@ impl Directory {
                 return Err(OpenError::RecordsGone { path: path.to_owned() });
             }
         } else if taken.unfinished().try_exists().map_err(io)? {
-            // They were made to replace damaged records, and then not needed. If they stayed, they
-            // would be taken for the store in case its records were lost later.
+            // These records were made to replace damaged ones, but were not needed. If they stayed
+            // and the store lost its records later, they would be taken for the store.
             fs::remove_dir_all(taken.unfinished()).map_err(io)?;
         }
         Ok(taken)
     }
 
-    /// What the database must contain, if there is a list of that. A database that lacks a table is
-    /// an error, or is kept aside: the database would delete the files that it could no longer
-    /// assign.
+    /// Returns the list of what the database must contain, if there is one. A database that lacks a
+    /// part is an error, or is kept aside and replaced. If it were opened, it would delete the
+    /// files that it can no longer assign to a table.
     pub(super) fn contents(&self, if_damaged: IfDamaged) -> Result<Option<Contents>, OpenError> {
         let io = |source| OpenError::Io { path: self.path.clone(), source };
         let records = self.records();
@@ -110,7 +113,7 @@ impl Directory {
                 if error.kind() == io::ErrorKind::InvalidData
                     && if_damaged == IfDamaged::Accept =>
             {
-                tracing::error!(%error, "the list of what the store contains is left out");
+                tracing::error!(%error, "the list of the store's contents is damaged and ignored");
                 None
             }
             read => read.map_err(io)?,
@@ -125,7 +128,7 @@ impl Directory {
         Contents::read(&self.records()).map_err(io)
     }
 
-    /// Replaces the database by an empty one, and keeps it aside if there is one.
+    /// Replaces the database by an empty one. An existing database is kept aside.
     fn begin_anew(&self, missing: &Path) -> Result<(), OpenError> {
         let io = |source| OpenError::Io { path: self.path.clone(), source };
         self.make_unfinished()?;
@@ -143,23 +146,24 @@ impl Directory {
         Ok(())
     }
 
-    /// The folder of the database.
+    /// Returns the folder of the database.
     pub(super) fn records(&self) -> PathBuf {
         self.path.join("records")
     }
 
-    /// The folder of a database until it is complete.
+    /// Returns the folder of a database that is not complete yet.
     fn unfinished(&self) -> PathBuf {
         self.path.join("records.new")
     }
 
-    /// The file that says that records were lost. The store does not open while it is there.
+    /// Returns the path of the file that says that records were lost. The store does not open while
+    /// this file exists.
     fn damaged(&self) -> PathBuf {
         self.path.join("damaged")
     }
 
-    /// Notes durably that a journal has lost complete writes. The database has cut them off, so the
-    /// next start would not find anything wrong.
+    /// Notes durably that a journal has lost complete writes. The database has cut them off, so
+    /// without this note the next start would find nothing wrong.
     pub(super) fn mark_damaged(&self, journal: &Path) -> OpenError {
         let path = self.path.clone();
         let says = format!("`{}` was damaged and has lost complete writes\n", journal.display());
@@ -182,19 +186,19 @@ impl Directory {
         }
     }
 
-    /// Makes an empty database, wholly or not at all.
+    /// Makes an empty database. A crash leaves either the whole database or none.
     fn make_records(&self) -> Result<(), OpenError> {
         let io = |source| OpenError::Io { path: self.path.clone(), source };
         self.make_unfinished()?;
         self.write_format().map_err(io)?;
         self.publish_records().map_err(io)?;
-        // The directory itself may be new. This process may lack the right to read its parent: then
-        // the directory was there before, and its name is durable.
+        // The directory itself may be new, so its name must be synced. If this process may not read
+        // the parent, the directory was there before, and its name is durable already.
         let _best_effort = self.path.parent().map(sync_directory);
         Ok(())
     }
 
-    /// Makes an empty database that does not have its name yet.
+    /// Makes an empty database under its temporary name.
     fn make_unfinished(&self) -> Result<(), OpenError> {
         let io = |source| OpenError::Io { path: self.path.clone(), source };
         let unfinished = self.unfinished();
@@ -221,7 +225,7 @@ impl Directory {
         file.write_all(FORMAT.as_bytes())?;
         file.sync_all()?;
         fs::rename(&unfinished, self.path.join("format"))?;
-        // Without the file `format`, the records would be taken for somebody else's.
+        // Without the file `format`, the records would be taken for the files of another program.
         sync_directory(&self.path)
     }
 }
@@ -241,7 +245,7 @@ fn is_unfinished(path: &Path) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// A child process that was just forked has such a copy of the file.
+    /// A child process that was just forked has a copy of the open file, as this test has.
     #[test]
     fn a_directory_is_free_though_a_copy_of_its_lock_is_open() {
         let directory = tempfile::tempdir().unwrap();

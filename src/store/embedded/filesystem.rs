@@ -1,10 +1,9 @@
-//! What the files of a store need of the file system.
+//! Functions of the file system that the files of a store need.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A name under which something damaged can be kept. Nothing has it yet, so that nothing is
-/// overwritten.
+/// Returns a free name under which a damaged file or folder can be kept. So nothing is overwritten.
 pub(super) fn keep_aside(path: &Path) -> io::Result<PathBuf> {
     let mut name = path.as_os_str().to_owned();
     name.push(".damaged");
@@ -23,7 +22,7 @@ pub(super) fn keep_aside(path: &Path) -> io::Result<PathBuf> {
 /// (`fsync(2)` in the Linux manual).
 #[cfg(unix)]
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
-    // The parent of a bare name is the current directory.
+    // The parent of a bare name is an empty path, which stands for the current directory.
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     std::fs::File::open(path)?.sync_all()
 }

@@ -1,4 +1,4 @@
-//! Changes that are decided but not yet durable, and the answers that wait for them.
+//! A group of changes that are decided but not yet durable, and the answers that wait for them.
 
 use std::collections::HashMap;
 use std::mem;
@@ -18,25 +18,25 @@ pub(super) struct Group {
     changed: HashMap<OperationId, PendingChange>,
     replies: Vec<DeferredReply>,
     holds_ended: Vec<OperationId>,
-    /// Rows of `due` that a sweep has dealt with.
+    /// The rows of `due` that a sweep has dealt with.
     pub(super) swept: Vec<TimeKey>,
-    /// Rows of `due` that take the place of some of those: their records end later.
+    /// The rows of `due` that replace swept rows whose records end later.
     pub(super) moved: Vec<TimeKey>,
 }
 
-/// A record as it will be.
+/// A record that the group changes.
 pub(super) struct PendingChange {
     /// The rows that the record has on disk now.
     pub(super) before: IndexEntries,
-    /// The record as it will be; none if it will be gone.
+    /// The record as it will be; none if it will be removed.
     pub(super) operation: Option<Operation>,
-    /// How durable it must be.
+    /// How durable the change must be.
     pub(super) change: Change,
 }
 
 impl PendingChange {
-    /// Whether it need not be written: a renewal, or a note that a copy was refused. A restart
-    /// makes every operation in flight uncertain, whatever its lease was.
+    /// Whether the change need not be written. It is then a renewal, or a note that a copy was
+    /// refused. A restart makes every operation in flight uncertain, whatever its lease was.
     pub(super) fn is_in_memory_alone(&self) -> bool {
         let in_flight = matches!(
             self.operation.as_ref().map(|operation| &operation.state),
@@ -47,13 +47,13 @@ impl PendingChange {
 }
 
 impl Group {
-    /// The record as this group has changed it, if it has.
+    /// Returns the change of a record, if the group changes the record.
     pub(super) fn get(&self, id: OperationId) -> Option<&PendingChange> {
         self.changed.get(&id)
     }
 
-    /// Replaces a record. `before` are the rows that it has on disk, if the group has not changed
-    /// it yet.
+    /// Replaces a record. `before` are the rows that the record has on disk. They count only if the
+    /// group has not changed the record yet.
     pub(super) fn put(
         &mut self,
         id: OperationId,
@@ -67,7 +67,8 @@ impl Group {
         changed.change = changed.change.max(change);
     }
 
-    /// Replies once the record is durable as it is now: at once, unless this group changes it.
+    /// Replies once the record, as it is now, is durable. That is at once, unless this group makes
+    /// a durable change of it.
     pub(super) fn reply(&mut self, id: OperationId, reply: DeferredReply) {
         match self.changed.get(&id) {
             Some(PendingChange { change: Change::Durable, .. }) => self.replies.push(reply),
@@ -75,7 +76,7 @@ impl Group {
         }
     }
 
-    /// Replies once the group is durable, whatever it changes.
+    /// Replies once the group is durable, whatever the group changes.
     pub(super) fn reply_last(&mut self, reply: DeferredReply) {
         self.replies.push(reply);
     }
@@ -94,9 +95,9 @@ impl Group {
         self.changed.extract_if(|_, changed| changed.is_in_memory_alone()).collect()
     }
 
-    /// Whether nobody waits for the group, and it has room: then it is written with the next one.
-    /// Notes that a copy was refused are written in this way, so that a flood of copies of a held
-    /// operation costs no syncs.
+    /// Whether the group may wait and be written with the next one. It may if nobody waits for it
+    /// and it has room. A note that a copy was refused is written in this way, so a flood of copies
+    /// of a held operation costs no syncs.
     pub(super) fn may_wait(&self) -> bool {
         let is_lazy = |changed: &PendingChange| changed.change < Change::Durable;
         self.replies.is_empty()

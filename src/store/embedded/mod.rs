@@ -1,16 +1,16 @@
 //! A store on disk, for one machine. It survives kill -9 and a loss of power.
 //!
 //! One thread of the operating system, the writer, owns the database and makes every change. Calls
-//! queue for it. The calls that came while it synced are decided, written and synced together, and
-//! answered after that, so that many calls share the cost of one sync. A copy of a success is
+//! queue for the writer. It decides, writes and syncs together all calls that came during the last
+//! sync, and then answers them. So many calls share the cost of one sync. A copy of a success is
 //! answered from memory, without the writer.
 //!
-//! | files | do |
+//! | files | for |
 //! | --- | --- |
-//! | `writer`, `queue`, `group`, `cache` | apply rules and reply |
-//! | `page`, `sweep`, `recovery` | lists, expiry, and what an earlier process had in flight |
+//! | `writer`, `queue`, `group`, `cache` | the rules and the replies |
+//! | `page`, `sweep`, `recovery` | lists, expiry, and operations of an earlier process |
 //! | `batch`, `tables`, `database`, `stuffing` | the rows on disk |
-//! | `directory`, `contents`, `journal/`, `synced` | open the store, and find out whether it is damaged |
+//! | `directory`, `contents`, `journal/`, `synced` | opening a store, and checks for damage |
 
 mod batch;
 mod cache;
@@ -66,21 +66,21 @@ const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 /// The most calls that wait for the writer: twice as many as requests may be in flight by default.
 const QUEUE_MAX: usize = 8192;
 
-/// A store on disk. If it is dropped, the writer ends in its own time; [`Store::close`] waits for
-/// that.
+/// A store on disk. When it is dropped, the writer ends some time later. [`Store::close`] waits for
+/// that end.
 #[derive(Debug)]
 pub struct Embedded {
     commands: mpsc::Sender<Command>,
     shared: Arc<SharedState>,
 }
 
-/// Opens a store, or makes an empty one. What an earlier process had in flight becomes uncertain.
-/// Blocks the thread.
+/// Opens a store, or makes an empty one. Operations that an earlier process had in flight become
+/// uncertain. Blocks the thread.
 ///
 /// # Errors
 ///
-/// If another process has it open, the directory belongs to something else, records are damaged, or
-/// the disk fails.
+/// If another process has the store open, the directory belongs to another program, records are
+/// damaged, or the disk fails.
 pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     let directory = Directory::take(&settings.path, settings.if_damaged)?;
     let failed =
@@ -90,16 +90,18 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     let contents = directory.contents(*if_damaged)?;
     let contents = contents.as_ref();
     let records = directory.records();
-    // Before the database opens them: it would cut off what it cannot read.
+    // The journals are checked before the database opens them, because the database would cut off
+    // what it cannot read.
     let journals = Journals::check(path, &records, contents, *durability, *if_damaged)?;
-    // The database panics on some bytes that it did not write. A damaged file is an error here.
+    // The database panics on some bytes that it did not write. Such a panic is turned into an
+    // error.
     let opened = catch_unwind(AssertUnwindSafe(|| Tables::open(directory, *durability, &journals)));
     let tables = opened.map_err(|_| OpenError::Database {
         path: settings.path.clone(),
         source: Box::new(Unreadable),
     })?;
     let tables = tables.map_err(failed)?;
-    // The check above found every group whole, so a journal that is shorter now has lost some.
+    // The check above found every group whole, so a journal that is shorter now has lost groups.
     if let Some(journal) = journals.cut_off().map_err(io)? {
         return Err(tables.directory().mark_damaged(journal));
     }
@@ -117,7 +119,8 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     })?;
     let (commands, queue) = mpsc::channel(QUEUE_MAX);
     let writer = Writer::new(tables, queue, Arc::clone(&shared), uncertain);
-    // A thread of its own: a sync blocks for milliseconds, which would hold up other tasks.
+    // The writer has a thread of its own, because a sync blocks for milliseconds and would hold up
+    // other tasks.
     std::thread::Builder::new()
         .name("onceward-store".to_owned())
         .spawn(move || writer.run())
@@ -127,7 +130,9 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
 
 /// The database panicked on bytes that it cannot have written.
 #[derive(Debug, thiserror::Error)]
-#[error("it holds what it cannot have written; restore it, or remove the directory to begin anew")]
+#[error(
+    "it holds bytes that it cannot have written; restore it, or remove its directory to begin anew"
+)]
 struct Unreadable;
 
 /// The writer ended without a reply.
@@ -136,12 +141,12 @@ struct Unreadable;
 struct WriterEnded;
 
 impl Embedded {
-    /// Has the writer do something, and waits for its reply. If the future is dropped before the
-    /// writer comes to it, it is not done.
+    /// Sends a command to the writer, and waits for the reply. If the future is dropped before the
+    /// writer comes to a change, the change is not made.
     async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
-        // A full queue turns the call away at once. If it waited for room, requests would pile up
-        // behind a slow disk, and their senders would give up on them one by one.
+        // A full queue turns the call away at once. If calls waited for room, requests would pile
+        // up behind a slow disk, and their senders would give up one by one.
         self.commands.try_send(command(reply)).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => Error::Unavailable("its queue is full"),
             mpsc::error::TrySendError::Closed(_) => Error::Unavailable("it is closed"),
@@ -161,7 +166,7 @@ impl Store for Embedded {
     }
 
     fn recall(&self, request: &OperationRequest) -> Option<OperationState> {
-        // A store that is closed must not seem to work.
+        // A closed store must not seem to work.
         if self.commands.is_closed() {
             return None;
         }
@@ -185,7 +190,7 @@ impl Store for Embedded {
         let mut listed = ListPage { operations: Vec::new(), next: None };
         let mut scanned = 0;
         let mut rest = query.clone();
-        // In parts, so that the writer does other calls in between.
+        // The page is read in parts, so that the writer can do other calls in between.
         loop {
             let part = rest.clone();
             let part = self.ask(|reply| Command::Page { query: part, reply }).await?;
@@ -211,7 +216,7 @@ impl Store for Embedded {
     async fn close(&self) {
         let (reply, closed) = oneshot::channel();
         let close = async {
-            // An error means that the store is closed already.
+            // An error means that the store is already closed.
             if self.commands.send(Command::Close { reply }).await.is_ok() {
                 let _ended = closed.await;
             }

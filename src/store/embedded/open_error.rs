@@ -12,7 +12,7 @@ pub enum OpenError {
         /// The store's directory.
         path: PathBuf,
     },
-    /// The directory has files that are not those of a store.
+    /// The directory holds files that do not belong to a store.
     #[error("`{}` is not empty and is not a store of onceward", path.display())]
     NotOurs {
         /// The directory.
@@ -26,7 +26,7 @@ pub enum OpenError {
         /// The beginning of its file `format`.
         found: String,
     },
-    /// The directory was a store, and its records are gone.
+    /// The directory belongs to a store, but the store's records are gone.
     #[error("the records of the store in `{}` are gone; restore them, or, to begin with an empty one, remove the directory or start once with `--accept-damaged-store`", path.display())]
     RecordsGone {
         /// The store's directory.
@@ -52,7 +52,7 @@ pub enum OpenError {
         /// The store's directory.
         path: PathBuf,
     },
-    /// The bytes of a journal are not those that were written.
+    /// The bytes of a journal have changed since they were written, or some are missing.
     #[error(
         "the journal `{}` is damaged at byte {offset}: operations that were recorded there would be forwarded again; restore the store in `{}`, or start once with `--accept-damaged-store` to go on without what is damaged",
         journal.display(), store.display()

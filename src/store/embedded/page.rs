@@ -11,7 +11,7 @@ use crate::telemetry::chain;
 pub(super) const PART: usize = 200;
 
 impl Writer {
-    /// The operations that the query asks for among the next [`PART`] records.
+    /// Returns the operations that the query asks for, among the next [`PART`] records.
     pub(super) fn page(&self, query: &ListQuery) -> Result<ListPage, Error> {
         let now = self.shared.clock.now();
         let nothing_changed = Group::default();

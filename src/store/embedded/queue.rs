@@ -1,4 +1,4 @@
-//! What callers ask the writer to do, and how it replies.
+//! The commands to the writer, and its replies.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use tokio::sync::oneshot;
 use crate::operation::{Operation, OperationId};
 use crate::store::{Error, ListPage, ListQuery, RuleCall, SweepReport};
 
-/// Where a reply goes. It is closed when the caller has stopped waiting.
+/// The channel for a reply. It is closed once the caller has stopped waiting.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
-/// A call that waits for the writer.
+/// A command that waits for the writer.
 pub(super) enum Command {
     /// Applies a rule to a record.
     Change { call: Arc<dyn RuleCall>, reply: Reply<()> },
@@ -20,16 +20,16 @@ pub(super) enum Command {
     Page { query: ListQuery, reply: Reply<ListPage> },
     /// Counts the uncertain operations.
     Uncertain { reply: Reply<u64> },
-    /// One pass of expiry.
+    /// Makes one pass of expiry.
     Sweep { limit: usize, reply: Reply<SweepReport> },
-    /// Does what was queued before, closes the database, and ends.
+    /// Does all earlier commands, closes the database, and ends the writer.
     Close { reply: oneshot::Sender<()> },
 }
 
 /// A reply that waits until its change is durable.
 pub(super) type DeferredReply = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
-/// A reply of this answer, or of the error with which its change failed.
+/// Makes a reply that sends this answer, or the error with which the change failed.
 pub(super) fn deferred<T: Send + 'static>(reply: Reply<T>, answer: T) -> DeferredReply {
     Box::new(move |written| {
         // An error means that the caller has stopped waiting.

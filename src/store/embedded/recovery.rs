@@ -1,7 +1,8 @@
-//! Makes the operations uncertain that an earlier process had in flight.
+//! Turns operations that an earlier process had in flight into uncertain ones.
 //!
-//! Only one process may have the store open, so the earlier one has ended. It may have sent the
-//! requests and cannot record the answers any more: nobody knows what became of them.
+//! Only one process may have the store open, so the earlier process has ended. It may have sent
+//! requests upstream, and it can no longer record their answers. So nobody knows how those attempts
+//! ended.
 
 use super::batch::Batch;
 use super::tables::{IndexEntries, Tables, Unsettled, failed};
@@ -12,7 +13,8 @@ use crate::telemetry::chain;
 /// The most records that are written in one group.
 const BATCH_MAX: usize = 1024;
 
-/// Abandons everything that is in flight, durably. Returns how many operations are uncertain then.
+/// Abandons all operations in flight, durably. Returns how many operations are uncertain
+/// afterwards.
 pub(super) fn abandon_all(tables: &Tables, now: Timestamp) -> Result<u64, Error> {
     let mut uncertain = 0;
     let mut in_flight = Vec::new();
@@ -33,14 +35,15 @@ pub(super) fn abandon_all(tables: &Tables, now: Timestamp) -> Result<u64, Error>
     Ok(uncertain + abandoned)
 }
 
-/// Abandons these operations. Returns how many of them are uncertain then.
+/// Abandons these operations. Returns how many of them are uncertain afterwards.
 fn abandon(tables: &Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, Error> {
     let mut uncertain = 0;
     let mut batch = Batch::new(tables);
     for &id in ids {
         let found = match tables.read(id) {
             Ok(found) => found,
-            // A claim of this operation will fail. That is no reason to refuse all others.
+            // Any claim of this operation will fail. That is no reason to refuse all other
+            // operations.
             Err(error @ Error::Unreadable(..)) => {
                 tracing::error!(operation.id = %id, error = %chain(&error), "a record is kept");
                 continue;
@@ -56,8 +59,8 @@ fn abandon(tables: &Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, 
             written.map_err(|corrupt| Error::Unreadable(id, corrupt))?;
             uncertain += u64::from(kept);
         } else {
-            // Records and their rows are written together, so this does not occur; the record
-            // decides.
+            // This does not occur, because a record and its rows are written together. If it did,
+            // the record would decide.
             batch.set_unsettled(id, IndexEntries::of(found.as_ref()).unsettled());
         }
     }

@@ -2,31 +2,31 @@
 
 use std::path::PathBuf;
 
-/// Where an embedded store keeps its records, and how durably.
+/// The place and the durability of an embedded store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The directory. It is made if it does not exist.
     pub path: PathBuf,
-    /// What a record must have survived before anybody acts on it.
+    /// The kind of crash that a record survives, once a call has returned.
     pub durability: Durability,
-    /// What to do about damaged records.
+    /// The treatment of damaged records.
     pub if_damaged: IfDamaged,
 }
 
-/// What to do about damaged records when a store is opened.
+/// The treatment of damaged records when a store is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfDamaged {
     /// The store does not open.
     Refuse,
-    /// It opens without the damaged part, and logs what was lost.
+    /// The store opens without the damaged part, and logs what was lost.
     Accept,
 }
 
-/// What a record must have survived before anybody acts on it.
+/// The kind of crash that a record survives, once a call has returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// A crash of the machine: it is synced to disk.
+    /// A crash of the machine. Each record is synced to disk.
     Sync,
-    /// A crash of the process: it was handed to the operating system.
+    /// A crash of the process. Each record is handed to the operating system.
     Os,
 }

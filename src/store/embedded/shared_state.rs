@@ -1,11 +1,11 @@
-//! What the writer and its callers both use.
+//! The state that the writer and its callers share.
 
 use super::cache::SuccessCache;
 use crate::clock::AnchoredClock;
 use crate::store::sweep::HoldsEnded;
 use crate::store::watch::Watchers;
 
-/// What the writer and its callers both use.
+/// The state that the writer and its callers share.
 #[derive(Debug)]
 pub(super) struct SharedState {
     pub(super) clock: AnchoredClock,

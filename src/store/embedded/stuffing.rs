@@ -1,9 +1,10 @@
-//! Keeps the journal's marks and long runs of zeros out of the records in it, by byte stuffing.
+//! Keeps the journal's marks and long runs of zeros out of records, by byte stuffing.
 //!
-//! A record holds the body of an answer, which may be any bytes. A body must not be mistaken for
-//! the end of a group, nor for a sector that was never written: `journal` decides by these what may
-//! be dropped. So a record with [`ZEROS_MAX`] zeros in a row, or with a mark of the journal, is
-//! kept with bytes stuffed in between:
+//! A record holds the body of an answer, which may have any bytes. But a mark in a journal ends a
+//! group, and a run of zeros there is a sector that was never written. By these two signs `journal`
+//! decides what may be dropped, so a body must not look like one of them. Therefore a record with
+//! [`ZEROS_MAX`] zeros in a row, or with a mark of the journal, is kept with extra bytes stuffed
+//! in:
 //!
 //! ```text
 //! byte 0  0xff, which is no version of a record
@@ -23,7 +24,7 @@ const STUFFED: u8 = 0xff;
 /// The beginning of every mark.
 const MARK: &[u8] = b"FJL";
 
-/// Stuffs a record, if it needs that.
+/// Stuffs a record, if it needs stuffing.
 pub(super) fn stuff(record: Vec<u8>) -> Vec<u8> {
     let zeros = [0; ZEROS_MAX];
     let is_plain = memmem::find(&record, END_MARK).is_none()
@@ -62,7 +63,7 @@ pub(super) fn unstuff(kept: &[u8]) -> Result<Cow<'_, [u8]>, Corrupt> {
     Ok(Cow::Owned(record))
 }
 
-/// The length of the current run of zeros, and of the part of a mark that has come.
+/// The length of the current run of zeros, and of the current part of a mark.
 #[derive(Default)]
 struct Run {
     zeros: usize,
@@ -70,7 +71,7 @@ struct Run {
 }
 
 impl Run {
-    /// Whether a byte has to be stuffed in after this one.
+    /// Whether a byte must be stuffed in after this one.
     fn is_full(&mut self, byte: u8) -> bool {
         self.zeros = if byte == 0 { self.zeros + 1 } else { 0 };
         self.mark = match MARK.get(self.mark) {

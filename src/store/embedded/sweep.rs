@@ -9,11 +9,11 @@ use crate::operation::{OperationId, Timestamp};
 use crate::store::{Error, SweepReport};
 use crate::telemetry::chain;
 
-/// What became of a record.
+/// The effect of expiry on a record.
 struct ExpiryResult {
-    /// Whether it was there and is removed.
+    /// Whether the record existed and is now removed.
     is_removed: bool,
-    /// The rows that it has now.
+    /// The rows that the record has now.
     after: IndexEntries,
 }
 
@@ -31,7 +31,8 @@ impl Writer {
                 let holds_ended = self.shared.holds_ended.clone();
                 group.reply_last(Box::new(move |written| {
                     if reply.is_closed() {
-                        // Nobody reads this report. The holds stay counted for the next one.
+                        // Nobody reads this report, so the ended holds stay counted for the next
+                        // report.
                         return;
                     }
                     let swept = |()| SweepReport { removed, holds_ended: holds_ended.take(), more };
@@ -49,7 +50,7 @@ impl Writer {
     fn expire_due(&self, limit: usize, group: &mut Group) -> Result<(usize, bool), Error> {
         let now = self.shared.clock.now();
         let mut removed = 0;
-        // Leases end without a row in `due`: the operations in flight are all in memory.
+        // A lease has no row in `due`, because all operations in flight are in memory.
         let ran_out = self.in_flight.iter().filter(|(_, found)| found.state.changes_at() <= now);
         let ran_out: Vec<_> = ran_out.map(|(id, _)| *id).collect();
         for id in ran_out.iter().take(limit) {
@@ -63,14 +64,15 @@ impl Writer {
         Ok((removed, ran_out.len() > limit || rows.next().is_some()))
     }
 
-    /// Expires the record that a row of `due` leads to. Whether that removed it.
+    /// Expires the record to which a row of `due` leads. Returns whether that removed the record.
     fn expire_row(&self, row: TimeKey, now: Timestamp, group: &mut Group) -> Result<bool, Error> {
-        // The row goes even if the record stays: a record that ends later gets a new one.
+        // The row is removed even if the record stays. A record that ends later gets a new row.
         group.swept.push(row);
         let expired = match self.expire(row.id, now, group) {
             Ok(expired) => expired,
             Err(error @ Error::Unreadable(..)) => {
-                // It is never removed: nobody can say whether its operation was done.
+                // The record is never removed, because nobody can say whether its operation was
+                // done.
                 tracing::error!(operation.id = %row.id, error = %chain(&error), "a record is kept");
                 return Ok(false);
             }
@@ -82,7 +84,7 @@ impl Writer {
         Ok(expired.is_removed)
     }
 
-    /// Applies to a record what the time alone does.
+    /// Applies to a record the changes that time alone makes.
     fn expire(
         &self,
         id: OperationId,
@@ -98,7 +100,7 @@ impl Writer {
         let after = IndexEntries::of(seen.operation.as_ref());
         match seen.change {
             Change::None => {}
-            // A record past its end is seen by nobody, so its removal need not survive a crash.
+            // Nobody sees a record past its end, so its removal need not survive a crash.
             Change::Lazy | Change::Durable if after == IndexEntries::Absent => {
                 group.put(id, before, None, Change::Lazy);
             }

@@ -1,22 +1,23 @@
-//! Notes how far the journals were synced: the file `synced` in the directory of the database.
+//! Notes how far the journals were synced. The note is the file `synced` in the directory of the
+//! database.
 //!
-//! A journal that was cut off between two groups looks whole, and one that was cut off inside a
+//! A journal that was cut off between two groups looks whole. A journal that was cut off inside a
 //! group looks as if the process had died while it wrote that group. So the number of the last
-//! group that was synced is kept outside the journals. It is written after the group was synced and
-//! before any of its calls is answered. A journal that does not reach it has lost what was
-//! acknowledged.
+//! synced group is kept outside the journals. It is written after the group is synced and before
+//! any of its calls is answered. A journal that does not reach this number has lost acknowledged
+//! changes.
 //!
 //! The file itself is synced at a start, when a journal is full, and at an orderly end, but not for
-//! each group: the end of the process loses nothing of it, and after a loss of power an older
-//! number is true as well. With `durability = "os"` groups are not synced, so the number is written
-//! only when the file is synced.
+//! each group. The end of the process does not lose the latest number, and after a loss of power an
+//! older number is still true. With `durability = "os"` groups are not synced, so the number is
+//! written only when the file is synced.
 //!
 //! ```text
 //! sequence number: u64   xxh3 of its bytes: u64      big-endian
 //! ```
 //!
-//! The 16 bytes are inside one sector of the disk and always at the same place, so they are never
-//! half written.
+//! The 16 bytes are always at the same place inside one sector of the disk, so they are never half
+//! written.
 
 use std::fs::{self, File};
 use std::io;
@@ -31,7 +32,7 @@ const BYTES: usize = 16;
 #[derive(Debug)]
 pub(super) struct SyncedNote(File);
 
-/// The path of the file.
+/// Returns the path of the file.
 pub(super) fn path(records: &Path) -> PathBuf {
     records.join("synced")
 }
@@ -49,7 +50,7 @@ impl SyncedNote {
         })
     }
 
-    /// Opens the file, or makes it, and writes a number to it durably.
+    /// Opens or makes the file, and durably writes a number to it.
     pub(super) fn begin(records: &Path, sequence: u64) -> io::Result<Self> {
         let file = File::options().create(true).truncate(false).write(true).open(path(records))?;
         let synced = Self(file);

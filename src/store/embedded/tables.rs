@@ -6,12 +6,13 @@
 //! due         time of its end, big-endian ++ id        -> nothing
 //! created     time of its first claim, big-endian ++ id -> nothing
 //! keys        digest of its key ++ its row in `created` -> nothing
-//! meta        `time`                                   -> the label of the latest group, see `journal`
+//! meta        `time`                                   -> the latest group's label, see `journal`
 //! ```
 //!
-//! Every record that is not in flight has a row in `due`, at its end or earlier. The record decides
-//! when it really ends. That way an end that moves to later needs no new row. `unsettled` tells at
-//! a start which operations are not settled, without reading every record.
+//! Every record that is not in flight has a row in `due`, at the record's end or earlier. The
+//! record itself says when it really ends, so an end that moves to later needs no new row. At a
+//! start, `unsettled` shows which operations are not settled, so the store does not have to read
+//! every record.
 
 use std::cell::{Cell, RefCell};
 
@@ -29,19 +30,19 @@ use crate::operation::{Operation, OperationId, State, Timestamp};
 use crate::store::list::KeyDigest;
 use crate::store::{Error, codec};
 
-/// What the other tables than `operations` hold about a record.
+/// The rows about a record in all tables except `operations`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexEntries {
-    /// Nothing: there is no record.
+    /// There is no record, so it has no rows.
     Absent,
     Present {
-        /// Its row in `created`.
+        /// The time of its row in `created`.
         created_at: Timestamp,
-        /// The digest of its key: with `created_at`, its row in `keys`.
+        /// The digest of its key, which together with `created_at` is its row in `keys`.
         key: KeyDigest,
         /// Its row in `unsettled`.
         unsettled: Option<Unsettled>,
-        /// Its row in `due`. The table may have an earlier one instead.
+        /// The time of its row in `due`. The table may have an earlier row instead.
         due: Option<Timestamp>,
     },
 }
@@ -53,7 +54,8 @@ impl IndexEntries {
         };
         let changes_at = operation.state.changes_at();
         let (unsettled, due) = match &operation.state {
-            // The writer keeps operations in flight in memory, so no table needs their end.
+            // The writer keeps all operations in flight in memory, so no table needs to hold the
+            // ends of their leases.
             State::InFlight(_) => (Some(Unsettled::InFlight), None),
             State::Uncertain(_) => (Some(Unsettled::Uncertain), Some(changes_at)),
             State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => {
@@ -78,7 +80,7 @@ impl IndexEntries {
         }
     }
 
-    /// Its rows in `created` and `keys`.
+    /// Returns its rows in `created` and `keys`.
     pub(super) fn found_by(self) -> Option<(Timestamp, KeyDigest)> {
         match self {
             Self::Absent => None,
@@ -87,14 +89,14 @@ impl IndexEntries {
     }
 }
 
-/// How an operation is not settled: a row of `unsettled`.
+/// The state of an operation that is not settled. It is a row of `unsettled`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unsettled {
     InFlight,
     Uncertain,
 }
 
-/// A row of `due` or of `created`: a time and the id of an operation.
+/// A row of `due` or of `created`, which is a time and the id of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TimeKey {
     pub(super) at: Timestamp,
@@ -110,7 +112,7 @@ impl TimeKey {
         bytes
     }
 
-    /// The row in `keys` that belongs to this row of `created`.
+    /// Returns the row in `keys` that belongs to this row of `created`.
     pub(super) fn keyed(self, KeyDigest(digest): KeyDigest) -> [u8; 32] {
         let mut bytes = [0; 32];
         let (key, created) = bytes.split_at_mut(8);
@@ -140,12 +142,13 @@ pub(super) struct Tables {
     pub(super) keys: Keyspace,
     pub(super) meta: Keyspace,
     pub(super) durability: Durability,
-    /// What the file `contents` says.
+    /// The list in the file `contents`.
     contents: RefCell<Contents>,
     synced: SyncedNote,
     /// A lower bound of the sequence number of the latest group that was written.
     latest: Cell<u64>,
-    // Fields are dropped in order: the directory is unlocked when the database is closed.
+    // Fields are dropped in the order of their declaration, so the database is closed before the
+    // directory is unlocked.
     directory: Directory,
 }
 
@@ -158,7 +161,8 @@ impl Tables {
     ) -> Result<Self, fjall::Error> {
         let records = directory.records();
         let (database, tables) = database::open(&records)?;
-        // It may be lower than before: the sequence numbers of an emptied database begin anew.
+        // This number may be lower than before, because the sequence numbers of an emptied database
+        // begin anew.
         let latest = journals.reach();
         let synced = SyncedNote::begin(&records, latest)?;
         let contents = Contents::of(&records, &journals.used())?;
@@ -187,8 +191,8 @@ impl Tables {
         &self.directory
     }
 
-    /// The latest time of the store's clock that was written. The clock goes on from there, so that
-    /// it never goes back, even if the machine's clock was set back.
+    /// Returns the latest time of the store's clock that was written. The store's clock continues
+    /// from that time, so it never goes back, even if somebody set the machine's clock back.
     pub(super) fn kept_time(&self) -> Result<Timestamp, fjall::Error> {
         let label = self.meta.get(LABEL_KEY)?;
         let kept = label.as_ref().and_then(|label| label.first_chunk());
@@ -202,7 +206,7 @@ impl Tables {
         decoded.map_err(|corrupt| Error::Unreadable(id, corrupt))
     }
 
-    /// The operations that are not settled.
+    /// Returns the operations that are not settled.
     pub(super) fn unsettled(
         &self,
     ) -> impl Iterator<Item = Result<(OperationId, Unsettled), fjall::Error>> {
@@ -216,7 +220,7 @@ impl Tables {
         })
     }
 
-    /// The rows of `due` from `from` to `until`, earliest first.
+    /// Returns the rows of `due` from `from` to `until`, earliest first.
     pub(super) fn due(
         &self,
         from: Timestamp,
@@ -228,7 +232,8 @@ impl Tables {
         rows.filter_map(|row| row.key().map(|key| TimeKey::from_bytes(&key)).transpose())
     }
 
-    /// The rows of `created` before `after`, or all of them; newest first.
+    /// Returns the rows of `created` that come after `after` in a list, newest first. Without
+    /// `after` it returns all of them.
     pub(super) fn created_before(
         &self,
         after: Option<TimeKey>,
@@ -240,7 +245,7 @@ impl Tables {
         rows.rev().filter_map(|row| row.key().map(|key| TimeKey::from_bytes(&key)).transpose())
     }
 
-    /// The same for the rows of `keys` with this digest.
+    /// Does the same as [`Self::created_before`], for the rows of `keys` with this digest.
     pub(super) fn keyed_before(
         &self,
         key: KeyDigest,
@@ -253,15 +258,15 @@ impl Tables {
         rows.filter_map(|row| row.key().map(|key| TimeKey::from_keyed(&key)).transpose())
     }
 
-    /// Notes that a group was written, and to which journal, before any of its calls is answered.
-    /// `sequence` is the number in its label.
+    /// Notes that a group was written, and to which journal. This comes before any of the group's
+    /// calls is answered. `sequence` is the number in its label.
     pub(super) fn note_group(&self, sequence: u64) -> Result<(), fjall::Error> {
         let records = self.directory.records();
         let mut contents = self.contents.borrow_mut();
         let is_new = contents.note_group(&records, self.latest.replace(sequence))?;
         if is_new {
-            // The list must not name a journal as used before the journal's group is on disk: a
-            // loss of power in between would look like a damaged journal.
+            // The list must not name a journal as used before the journal's group is on disk.
+            // Otherwise a loss of power in between would look like a damaged journal.
             self.sync()?;
             contents.write(&records)?;
         }
@@ -274,7 +279,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Syncs everything that was written, and notes that.
+    /// Syncs all that was written, and notes how far it was synced.
     pub(super) fn close(&self) -> Result<(), fjall::Error> {
         self.sync()?;
         self.synced.note(self.latest.get())?;
@@ -286,7 +291,7 @@ impl Tables {
     }
 }
 
-/// A failure of the database as a failure of the call.
+/// Turns a failure of the database into a failure of the call.
 pub(super) fn failed(error: fjall::Error) -> Error {
     Error::Failed(Box::new(error))
 }

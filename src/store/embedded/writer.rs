@@ -1,14 +1,15 @@
 //! The thread that owns the database and makes every change.
 //!
-//! It applies rules to records in memory, collects the changes in a group, writes and syncs the
-//! group, and only then replies. A call about a record that the running group changes gets its
-//! reply with the group, so that nobody acts on what is not durable. A group of changes that may be
-//! lost waits for the next group, or for the next pass of expiry, which comes every second.
+//! The writer applies rules to records in memory, collects the changes in a group, writes and syncs
+//! the group, and only then replies. If the current group changes a record, every call about that
+//! record gets its reply with the group, so that nobody acts on a state that is not durable. A
+//! group of changes that may be lost waits for the next group, or for the next pass of expiry,
+//! which comes every second.
 //!
 //! When a write or a sync fails, nothing is known about the disk any more. The kernel may have
-//! dropped the pages and report the next sync as a success (`fsync(2)` in the Linux manual, under
-//! EIO). So it is never tried again: the calls of the group fail, and from then on the store only
-//! turns copies away or replays to them what was durable before.
+//! dropped the pages, and may then report the next sync as a success (`fsync(2)` in the Linux
+//! manual, under EIO). So the writer never tries again. The calls of the group fail. From then on
+//! the store only turns copies away, or replays answers that were durable before.
 
 use std::collections::HashMap;
 use std::error::Error as StdError;
@@ -30,19 +31,20 @@ use crate::telemetry::chain;
 /// The most calls in one group.
 const GROUP_MAX: usize = 256;
 
-/// Why a store that cannot write any more turns calls away.
+/// The reason that a refused call gets from a store that can no longer write.
 pub(super) const BROKEN: &str = "a write to its disk failed; it only replays until it is restarted";
 
-/// Owns the database, and applies the rules.
+/// The thread's state. It owns the database, and applies the rules.
 pub(super) struct Writer {
     pub(super) tables: Tables,
     commands: mpsc::Receiver<Command>,
     pub(super) shared: Arc<SharedState>,
-    /// The operations in flight. Their leases are not on disk: a renewal costs no sync.
+    /// The operations in flight. Renewed leases are only here and not on disk, so a renewal costs
+    /// no sync.
     pub(super) in_flight: HashMap<OperationId, Operation>,
     /// The number of records that are uncertain on disk.
     uncertain: u64,
-    /// The earliest time at which there may be a row in `due`.
+    /// The earliest time at which `due` may have a row.
     pub(super) due_from: Timestamp,
     /// Whether a write has failed.
     pub(super) broken: bool,
@@ -60,7 +62,7 @@ impl Writer {
         Self { tables, commands, shared, in_flight, uncertain, due_from, broken: false }
     }
 
-    /// Works until the store is closed or dropped.
+    /// Executes commands until the store is closed or dropped.
     pub(super) fn run(mut self) {
         let mut closing = Vec::new();
         let mut group = Group::default();
@@ -81,14 +83,14 @@ impl Writer {
             }
         }
         self.commit(group);
-        // After a failure nothing is known about the disk, so nothing is noted as synced.
+        // After a failed write nothing is known about the disk, so nothing is noted as synced.
         if !self.broken
             && let Err(error) = self.tables.close()
         {
             tracing::error!(error = %chain(&error), "the store was closed unsynced");
         }
-        // The database is closed and its directory unlocked before `close` returns: another process
-        // may open it then.
+        // The database is closed and its directory unlocked before `close` returns, so that another
+        // process can then open the store.
         drop(self);
         for closed in closing {
             let _gone = closed.send(());
@@ -113,7 +115,7 @@ impl Writer {
                 let _unsent = reply.send(Ok(self.count_uncertain()));
             }
             Command::Sweep { limit, reply } => {
-                // The sweep reads the tables, so everything must be in them.
+                // The sweep reads the tables, so all changes must be in them.
                 self.commit(mem::take(&mut group));
                 self.sweep(limit, reply);
             }
@@ -126,7 +128,7 @@ impl Writer {
     }
 
     fn change(&mut self, call: &dyn RuleCall, reply: Reply<()>, group: &mut Group) {
-        // The caller gave up. It may already have tried another way.
+        // The caller has given up, and may already have tried another way.
         if reply.is_closed() {
             return;
         }
@@ -155,8 +157,8 @@ impl Writer {
         group.reply(id, deferred(reply, ()));
     }
 
-    /// Replies to a call whose change cannot be written. Renewals are not written, so attempts in
-    /// flight keep their leases and can finish.
+    /// Replies to a call whose change cannot be written. A renewal is never written, so attempts in
+    /// flight can keep their leases until they have finished.
     fn reply_unwritten(
         &mut self,
         id: OperationId,
@@ -192,9 +194,10 @@ impl Writer {
         }
     }
 
-    /// A record as it is now, changes of this group included.
+    /// Returns a record as it is now, with the changes of this group.
     pub(super) fn find(&self, id: OperationId, group: &Group) -> Result<Option<Operation>, Error> {
-        // The group is ahead of everything else, and leases are in memory alone.
+        // The group has the latest state. After it comes the memory, which alone has renewed
+        // leases.
         if let Some(changed) = group.get(id) {
             return Ok(changed.operation.clone());
         }
@@ -207,7 +210,8 @@ impl Writer {
         self.tables.read(id)
     }
 
-    /// The rows that a record has on disk, given the record that [`Self::find`] returned.
+    /// Returns the rows that a record has on disk. `found` is the record that [`Self::find`]
+    /// returned.
     pub(super) fn entries_on_disk(
         id: OperationId,
         found: Option<&Operation>,
@@ -216,7 +220,7 @@ impl Writer {
         group.get(id).map_or_else(|| IndexEntries::of(found), |changed| changed.before)
     }
 
-    /// Caches a success that is durable, for its next copy.
+    /// Caches a durable success for its next copy.
     fn cache_success(&self, id: OperationId, found: Option<&Operation>, group: &Group) {
         let success = matches!(found, Some(Operation { state: State::Succeeded(_), .. }));
         if success && group.get(id).is_none() {
@@ -226,7 +230,7 @@ impl Writer {
 
     fn count_uncertain(&self) -> u64 {
         let now = self.shared.clock.now();
-        // A lease that ran out makes its operation uncertain before anything is written.
+        // An operation becomes uncertain when its lease runs out, before anything is written.
         let ran_out = self.in_flight.values().filter(|found| found.state.changes_at() <= now);
         self.uncertain + ran_out.count() as u64
     }
@@ -256,7 +260,7 @@ impl Writer {
         }
         group.swept.iter().for_each(|row| batch.remove_due(*row));
         group.moved.iter().for_each(|row| batch.add_due(*row));
-        // A sync for nothing would still cost milliseconds.
+        // An empty group would still cost milliseconds for its sync.
         if batch.is_empty() {
             return Ok(());
         }
@@ -267,8 +271,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Brings what is in memory up to date with a record that is as durable as it must be. This
-    /// comes before the replies, so that nobody sees an older state after a reply.
+    /// Updates the memory with a record that is as durable as it must be. This comes before the
+    /// replies, so that nobody sees an older state after a reply.
     fn apply_written(&mut self, id: OperationId, changed: PendingChange) {
         let after = IndexEntries::of(changed.operation.as_ref());
         let uncertain =
@@ -282,8 +286,8 @@ impl Writer {
             }
             Some(_) | None => {
                 self.in_flight.remove(&id);
-                // A lazy change ends no attempt: it notes a refused copy, or removes what has
-                // expired.
+                // A lazy change ends no attempt. It notes that a copy was refused, or removes an
+                // expired record.
                 if changed.change == Change::Durable {
                     self.shared.watchers.announce(id);
                 }
@@ -291,12 +295,12 @@ impl Writer {
         }
     }
 
-    /// Fails the calls of a group whose write failed. Nobody knows whether it is on disk.
+    /// Fails the calls of a group whose write failed. Nobody knows whether the group is on disk.
     fn fail(&mut self, mut group: Group, error: WriteError) {
         self.broken = true;
         tracing::error!(error = %chain(&*error), "{BROKEN}");
         for (id, changed) in group.take_changed() {
-            // What need not be written is not touched by the failure.
+            // The failure does not affect a change that need not be written.
             if changed.is_in_memory_alone() {
                 self.apply_written(id, changed);
             }

@@ -1,4 +1,4 @@
-//! What makes the database unsafe: its settings, and missing privileges.
+//! Finds out what makes the database unsafe: its settings, and missing privileges.
 
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -7,7 +7,8 @@ use super::failure::of_statement;
 use super::records::{Parameters, Postgres, get, one};
 use crate::store::{Concern, Error};
 
-/// One row with a column for each unsafe setting: whether the server has it.
+/// The query for the settings. It returns one row, with a column for each unsafe setting that says
+/// whether the server has it.
 const SETUP: &str = "SELECT
     current_setting('fsync') = 'off',
     current_setting('full_page_writes') = 'off',
@@ -19,7 +20,7 @@ const SETUP: &str = "SELECT
         AND EXISTS (SELECT FROM pg_catalog.pg_stat_replication),
     current_setting('transaction_isolation') <> 'read committed'";
 
-/// The concern for each column of that row: code, text and hint.
+/// The concern for each column of that row. A concern is a code, a text and a hint.
 const OF_SETUP: [[&str; 3]; 7] = [
     [
         "fsync-off",
@@ -39,7 +40,7 @@ const OF_SETUP: [[&str; 3]; 7] = [
     [
         "replica",
         "the server is a replica and takes no writes",
-        "let `url` lead to the primary; with several hosts the one that takes writes is chosen",
+        "let `url` lead to the primary; if it names several hosts, the store uses the one that takes writes",
     ],
     [
         "read-only",
@@ -48,8 +49,8 @@ const OF_SETUP: [[&str; 3]; 7] = [
     ],
     [
         "asynchronous-standby",
-        "a standby may lack what was acknowledged: if it is promoted, operations may run twice",
-        "name it in `synchronous_standby_names`, or never promote it",
+        "a standby may lack acknowledged changes: if it is promoted, operations may run twice",
+        "name the standby in `synchronous_standby_names`, or never promote it",
     ],
     [
         "isolation",
@@ -58,9 +59,9 @@ const OF_SETUP: [[&str; 3]; 7] = [
     ],
 ];
 
-/// The privileges that the store needs and its user lacks: what, and on what. It reads the
-/// catalogs, which everybody may; functions such as `to_regclass` need the privileges that are in
-/// doubt.
+/// The query for the privileges that the store needs and its user lacks. Each row has the user, a
+/// privilege and its object. The query reads the catalogs, which every user may read. Functions
+/// such as `to_regclass` need the very privileges that may be missing.
 const PRIVILEGES: &str = "WITH place AS MATERIALIZED (
         SELECT oid AS space, pg_catalog.quote_ident($1) AS name,
             pg_catalog.quote_ident(pg_catalog.current_database()) AS base
@@ -84,10 +85,10 @@ const PRIVILEGES: &str = "WITH place AS MATERIALIZED (
     ) AS needs (needed, whereon, is_missing) WHERE is_missing";
 
 impl Postgres {
-    /// All concerns, as the database is set up now.
+    /// Returns all concerns, as the database is set up now.
     pub(super) async fn all_concerns(&self) -> Result<Vec<Concern>, Error> {
         let missing = self.privileges_missing().await?;
-        // Without them the next statement would fail, with a less helpful error.
+        // Without these privileges the next statement would fail, with a less helpful error.
         if !missing.is_empty() {
             return Ok(missing);
         }
@@ -104,7 +105,8 @@ impl Postgres {
         Ok(concerns)
     }
 
-    /// Does not make the tables first: that may be what is not permitted.
+    /// Returns a concern for each missing privilege. It does not make the tables first, because the
+    /// user may lack the privilege for that.
     async fn privileges_missing(&self) -> Result<Vec<Concern>, Error> {
         let mut connection = self.connections.get(false).await?;
         let parameters: &Parameters<'_> = &[(&self.tables.schema, Type::TEXT)];
@@ -113,7 +115,7 @@ impl Postgres {
     }
 }
 
-/// The codes of all concerns about a database.
+/// Returns the codes of all concerns about a database.
 pub(in crate::store) fn concern_codes() -> impl Iterator<Item = &'static str> {
     OF_SETUP.into_iter().map(|[code, ..]| code).chain([PRIVILEGE_MISSING])
 }

@@ -19,7 +19,8 @@ use crate::store::SetupError;
 /// The name of a connection in `pg_stat_activity`.
 const APPLICATION_NAME: &str = "onceward";
 
-/// A setting by which a session is recognised as our own: a pooler does not pass it on.
+/// The setting by which this process recognises its own session. A pooler does not pass the setting
+/// on.
 pub(super) const SESSION_MARK: &str = "onceward.session";
 
 type TlsStream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
@@ -34,7 +35,7 @@ struct NoHost;
 pub(super) struct Dialer {
     config: Config,
     tls: MakeRustlsConnect,
-    /// The settings that a session begins with, unless a pooler refuses them.
+    /// The settings with which a session begins, unless a pooler refuses them.
     options: String,
 }
 
@@ -44,7 +45,7 @@ impl Dialer {
     /// # Errors
     ///
     /// If it is not a URL of a database. The error shows nothing of the URL except names of
-    /// options: it may hold a password.
+    /// options, because the URL may hold a password.
     pub(super) fn new(
         url: &Secret,
         settings: &Settings,
@@ -58,19 +59,19 @@ impl Dialer {
         let certificates = &settings.certificates;
         let wants_tls = certificates.ca.is_some() || certificates.identity.is_some();
         if wants_tls && config.get_ssl_mode() == SslMode::Prefer {
-            // `prefer` accepts a server that says it has no TLS, and so would let anybody in
-            // between switch it off.
+            // With `prefer`, a client accepts a server that says that it has no TLS. So anybody
+            // between the client and the server could switch TLS off.
             config.ssl_mode(SslMode::Require);
         }
         if config.get_application_name().is_none() {
             config.application_name(APPLICATION_NAME);
         }
-        // Several hosts are a primary and its standbys, which take no writes.
+        // Several hosts are a primary and its standbys, and standbys take no writes.
         if config.get_hosts().len() > 1 {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
-        // A connection that a firewall dropped silently is noticed after 30 seconds without
-        // traffic.
+        // With these values, 30 seconds without traffic show that a firewall has silently dropped a
+        // connection.
         config
             .connect_timeout(settings.timeout)
             .tcp_user_timeout(settings.timeout)
@@ -81,9 +82,9 @@ impl Dialer {
         Ok(Self { config, tls, options })
     }
 
-    /// A connection, and the future that drives it. A pooler may refuse the options of a session.
-    /// Then it is dialled without them; that is not remembered, because a server may take its
-    /// place.
+    /// Makes a connection, and returns it with the future that drives it. A pooler may refuse the
+    /// options of a session. Then the connection is made without them. The next call tries them
+    /// again, because a server may have taken the pooler's place.
     pub(super) async fn dial(
         &self,
         mark: Option<&str>,
@@ -107,15 +108,15 @@ impl Connect for Dialer {
     ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
         Box::pin(async move {
             let (client, connection) = self.dial(None).await?;
-            // An error is reported to the call that uses the connection.
+            // The call that uses the connection reports its error.
             let driven = tokio::spawn(async { drop(connection.await) });
             Ok((client, driven))
         })
     }
 }
 
-/// The options of a session: a statement sees what others have committed, and it ends within a
-/// call's time, so that the server does not go on with what nobody waits for.
+/// Returns the options of a session. With them, a statement sees what others have committed, and
+/// ends within a call's time. So the server does not go on with statements for which nobody waits.
 fn session_options(given: Option<&str>, timeout: Duration) -> String {
     let millis = share_millis(timeout);
     format!(
@@ -125,8 +126,9 @@ fn session_options(given: Option<&str>, timeout: Duration) -> String {
     )
 }
 
-/// Replaces the modes `verify-ca` and `verify-full`, which the library does not know, by `require`.
-/// The certificate and its name are checked here in every mode, so it means the same.
+/// Replaces the modes `verify-ca` and `verify-full` by `require`, because the library does not know
+/// them. This program checks the certificate and its name in every mode with TLS, so `require` is
+/// as strict.
 fn with_known_mode(url: &str) -> String {
     let Some((place, options)) = url.rsplit_once('?') else { return url.to_owned() };
     let options = options.split('&').map(|option| match option {

@@ -1,4 +1,5 @@
-//! Whether the database still has its records: the tables are still those of before.
+//! Checks whether the database still has its records. It has, if the marker in its tables is the
+//! same as before.
 
 use tokio_postgres::types::Type;
 
@@ -7,24 +8,25 @@ use crate::store::shared::{EpochMarker, EpochStatus};
 use crate::store::{Concern, Error};
 use crate::telemetry::chain;
 
-/// A database has one marker, so its part has one number.
+/// The number of the only part. A database has only one marker.
 const PART: usize = 0;
 
 const READ: &str = "SELECT epoch::text, standing FROM @schema@.epoch";
 
 const MARK: &str = "UPDATE @schema@.epoch SET standing = $1 WHERE epoch::text = $2";
 
-/// After a `TRUNCATE` of all tables there is no row to mark.
+/// Inserts a marker. After a `TRUNCATE` of all tables there is no row to mark.
 const BEGIN_ANEW: &str = "INSERT INTO @schema@.epoch (standing) VALUES ($1) ON CONFLICT DO NOTHING";
 
-/// The epoch changed this moment, or could not be read.
-const UNKNOWN: &str = "it is not known whether the database has what it was told";
+/// The reason that a refused claim gets if the epoch has just changed or could not be read.
+const UNKNOWN: &str = "it is not known whether the database still has its records";
 
 impl Postgres {
     /// Reads the marker and compares it with the one seen before.
     pub(super) async fn epoch_changed(&self) -> Result<Option<Concern>, Error> {
         let rows = self.query(false, READ, &[]).await?;
-        // The migration that makes the table also fills it: one without a row was emptied.
+        // The migration that makes the table also fills it. So if the table has no row, somebody
+        // has emptied it.
         let mut marker = EpochMarker { value: String::new(), status: EpochStatus::Emptied };
         if let Some(row) = rows.first() {
             let status = EpochStatus::of(get(row, 1)?).unwrap_or(EpochStatus::Begun);
@@ -33,12 +35,12 @@ impl Postgres {
         let check = self.epoch.observe([(PART, marker)]);
         if self.epoch.is_guarded() {
             for (_, marker) in check.unmarked {
-                // Processes that start later learn of the loss by that. This one has stopped
-                // already.
+                // Processes that start later learn of the loss from this status. This process
+                // already refuses claims.
                 if let Err(error) = self.mark(&marker, EpochStatus::Emptied).await {
                     tracing::warn!(
                         error = chain(&error),
-                        "that the database came back empty could not be noted there"
+                        "the loss of the records could not be noted in the database"
                     );
                 }
             }
@@ -46,7 +48,7 @@ impl Postgres {
         Ok(check.concern)
     }
 
-    /// Notes in the database that a person knows of the loss. False if there was none.
+    /// Notes in the database that a person knows of the loss. Returns false if there was none.
     pub(super) async fn acknowledge_loss(&self) -> Result<bool, Error> {
         self.epoch_changed().await?;
         let lost = self.epoch.lost();
@@ -62,7 +64,7 @@ impl Postgres {
         Ok(!lost.is_empty())
     }
 
-    /// The epoch that must be in the database for a claim to be granted; none under
+    /// Returns the epoch that the database must have before it grants a claim. Returns none under
     /// `when_store_emptied = "continue"`.
     pub(super) async fn guard(&self) -> Result<Option<String>, Error> {
         if !self.epoch.is_guarded() {
@@ -78,12 +80,13 @@ impl Postgres {
         Ok(Some(marker.value))
     }
 
-    /// Why the database did not have the epoch that a claim needs.
+    /// Returns the reason why the database did not have the epoch that a claim needs.
     pub(super) async fn why_guard_failed(&self) -> Error {
         match self.epoch_changed().await {
             Err(error) => error,
             Ok(_) if self.epoch.is_stopped() => Error::Emptied,
-            // Another process acknowledged the loss meanwhile: the next claim has the new epoch.
+            // Another process has acknowledged the loss meanwhile. The next claim uses the new
+            // epoch.
             Ok(_) => Error::Unavailable(UNKNOWN),
         }
     }

@@ -1,4 +1,4 @@
-//! What an error of the database means: whether a statement may have taken effect.
+//! Tells after an error of the database whether a statement may have taken effect.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use tokio_postgres::error::{Severity, SqlState};
 
 use crate::store::Error;
 
-/// Why a statement failed.
+/// The reason why a statement failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     /// The database reported an error, or the connection failed.
@@ -27,7 +27,7 @@ impl Failure {
     }
 }
 
-/// What it means that there was no connection: the statement was not sent.
+/// Turns the lack of a connection into an error of the call. The statement was not sent.
 pub(super) fn not_connected(error: &PoolError) -> Error {
     let text = match error {
         PoolError::Timeout(_) => "no connection to the database was free in time",
@@ -40,7 +40,8 @@ pub(super) fn not_connected(error: &PoolError) -> Error {
     Error::Unavailable(text)
 }
 
-/// Why a connection failed, without the addresses and names that the library's error has.
+/// Returns the reason why a connection failed, without the addresses and names in the library's
+/// error.
 pub(super) fn why_not_connected(error: &tokio_postgres::Error) -> &'static str {
     if let Some(db) = error.as_db_error() {
         return of_code(db.code()).unwrap_or("the database refused the connection");
@@ -55,14 +56,15 @@ pub(super) fn why_not_connected(error: &tokio_postgres::Error) -> &'static str {
     }
 }
 
-/// What the failure of a statement means for the call.
+/// Turns the failure of a statement into an error of the call.
 pub(super) fn of_statement(failure: Failure) -> Error {
     let error = match failure {
         Failure::Database(error) => error,
         Failure::GivenBack => return Error::Failed(Box::new(failure)),
     };
     let Some(db) = error.as_db_error() else { return Error::Failed(Box::new(error)) };
-    // An ERROR undoes its statement. A FATAL one ends the session, perhaps after the commit.
+    // An error of severity `ERROR` undoes its statement. A `FATAL` error ends the session, perhaps
+    // after the commit.
     let is_undone = db.parsed_severity() == Some(Severity::Error);
     match of_code(db.code()) {
         Some(text) if is_undone => Error::Unavailable(text),
@@ -70,8 +72,8 @@ pub(super) fn of_statement(failure: Failure) -> Error {
     }
 }
 
-/// Whether the server gave up the statement for the sake of another transaction. It was undone, and
-/// may be sent again.
+/// Whether the server gave up the statement in favour of another transaction. The statement was
+/// undone, and may be sent again.
 pub(super) fn is_contention(error: &Failure) -> bool {
     matches!(
         error.code(),
@@ -84,7 +86,8 @@ pub(super) fn is_lost(error: &Failure) -> bool {
     let Failure::Database(error) = error else { return false };
     match error.as_db_error() {
         Some(db) => db.parsed_severity() != Some(Severity::Error),
-        // The library has no kind for a broken connection: its cause is an error of the system.
+        // The library has no kind of error for a broken connection. The cause of such an error is
+        // an I/O error.
         None => {
             error.is_closed()
                 || std::error::Error::source(error)
@@ -94,7 +97,7 @@ pub(super) fn is_lost(error: &Failure) -> bool {
     }
 }
 
-/// Whether the tables or functions do not exist: the database came back empty.
+/// Whether tables, functions or the schema do not exist. Then the database has come back empty.
 pub(super) fn tables_are_gone(error: &Failure) -> bool {
     let gone =
         [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_FUNCTION, SqlState::INVALID_SCHEMA_NAME];
@@ -105,12 +108,12 @@ fn of_code(code: &SqlState) -> Option<&'static str> {
     let texts = [
         (SqlState::READ_ONLY_SQL_TRANSACTION, "the database is read-only"),
         (SqlState::TOO_MANY_CONNECTIONS, "the database has too many connections"),
-        (SqlState::CANNOT_CONNECT_NOW, "the database starts or stops"),
-        (SqlState::ADMIN_SHUTDOWN, "the database stops"),
-        (SqlState::CRASH_SHUTDOWN, "the database recovers from a crash"),
-        (SqlState::T_R_SERIALIZATION_FAILURE, "too many change this operation at a time"),
-        (SqlState::T_R_DEADLOCK_DETECTED, "too many change this operation at a time"),
-        (SqlState::LOCK_NOT_AVAILABLE, "somebody else locks the record for too long"),
+        (SqlState::CANNOT_CONNECT_NOW, "the database is starting or stopping"),
+        (SqlState::ADMIN_SHUTDOWN, "the database is stopping"),
+        (SqlState::CRASH_SHUTDOWN, "the database is recovering from a crash"),
+        (SqlState::T_R_SERIALIZATION_FAILURE, "too many calls change this operation at a time"),
+        (SqlState::T_R_DEADLOCK_DETECTED, "too many calls change this operation at a time"),
+        (SqlState::LOCK_NOT_AVAILABLE, "another transaction locks the record for too long"),
         (SqlState::QUERY_CANCELED, "the database was too slow and stopped the call"),
         (SqlState::DISK_FULL, "the database's disk is full"),
         (SqlState::OUT_OF_MEMORY, "the database is out of memory"),

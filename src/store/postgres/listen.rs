@@ -1,7 +1,8 @@
-//! Hears of the attempts that other processes have ended.
+//! Receives notifications of the attempts that other processes end.
 //!
-//! One connection listens for notifications. While there is none, or where a pooler is in between,
-//! all waiters of this process are woken every [`POLL_EVERY`], and each asks the store.
+//! One connection listens for notifications. While there is no such connection, or a pooler is in
+//! between, all waiters of this process are woken at intervals of [`POLL_EVERY`], and each asks the
+//! store.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -19,20 +20,21 @@ use tokio_postgres::{AsyncMessage, Client};
 use super::dial::{Dialer, SESSION_MARK};
 use crate::store::watch::Watchers;
 
-/// How often waiters are woken while no notification would come.
+/// The interval at which waiters are woken while no notifications come.
 pub(super) const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// How often the connection is tested. It only receives, so nothing else shows that it is dead.
+/// The interval at which the connection is tested. The connection only receives, so nothing else
+/// shows that it is dead.
 const PING_EVERY: Duration = Duration::from_secs(2);
 
-/// How long a server is taken for a pooler before it is tried again. An operator may have replaced
-/// it.
+/// The time for which a server is taken for a pooler. Then it is tried again, because an operator
+/// may have replaced it.
 const POOLER_FOR: Duration = Duration::from_mins(1);
 
 /// The channel that `swap` notifies.
 const LISTEN: &str = "LISTEN onceward_ended";
 
-/// Listens for notifications, from the first call of the store on.
+/// Listens for notifications. It begins with the first call of the store.
 #[derive(Debug)]
 pub(super) struct NotificationListener {
     listener: Listener,
@@ -44,15 +46,15 @@ struct Listener {
     dialer: Dialer,
     watchers: Watchers,
     timeout: Duration,
-    /// Whether notifications come.
+    /// Whether notifications come at present.
     is_listening: Arc<AtomicBool>,
 }
 
-/// Why no notifications come any more.
+/// The reason why no notifications come any more.
 enum ListenFailure {
     /// The connection was lost, or could not be made.
     Lost,
-    /// A pooler shares the sessions there, so `LISTEN` would be another client's.
+    /// A pooler shares the sessions there, so `LISTEN` would act on the session of another client.
     Pooler,
 }
 
@@ -64,7 +66,7 @@ impl NotificationListener {
         }
     }
 
-    /// Begins to listen, if it has not begun.
+    /// Begins to listen, unless it has begun before.
     pub(super) fn begin(&self) {
         let mut task = self.task.lock();
         if task.is_none() {
@@ -113,7 +115,7 @@ impl Listener {
         }
     }
 
-    /// Listens for as long as one connection lasts.
+    /// Listens until the connection ends.
     async fn listen_once(&self) -> ListenFailure {
         let Ok(random) = getrandom::u64() else { return ListenFailure::Lost };
         let mark = format!("{random:016x}");
@@ -150,7 +152,7 @@ impl Listener {
                 }
                 has_subscribed = true;
                 self.is_listening.store(true, Ordering::Release);
-                // Attempts may have ended just before, when nobody listened.
+                // Attempts may have ended just before, while this process did not listen.
                 self.watchers.announce_all();
             }
             sleep(PING_EVERY).await;
@@ -158,8 +160,8 @@ impl Listener {
     }
 }
 
-/// Whether the server answers in the session that this process began. A pooler swallows the options
-/// that a client begins a session with, and may answer from any session.
+/// Whether the server answers in the session that this process began. A pooler does not pass on the
+/// options with which a client begins a session, and it may answer from any session.
 async fn is_own_session(client: &Client, mark: &str) -> Result<bool, tokio_postgres::Error> {
     let statement = "SELECT coalesce(pg_catalog.current_setting($1, true) = $2, false)";
     let parameters: [(&(dyn ToSql + Sync), Type); 2] =

@@ -12,8 +12,8 @@ use super::failure::{Failure, of_statement};
 use super::pool::PooledConnection;
 use crate::store::{Error, SetupError};
 
-/// All changes that were ever made to the tables, in order. New ones may be added, but none may be
-/// changed: databases have applied them.
+/// All changes that were ever made to the tables, in order. New changes may be added, but none may
+/// be edited, because databases have already applied them.
 const MIGRATIONS: [&str; 4] = [
     include_str!("0001_operations.sql"),
     include_str!("0002_swap.sql"),
@@ -21,24 +21,25 @@ const MIGRATIONS: [&str; 4] = [
     include_str!("0004_standing.sql"),
 ];
 
-/// Whether the schema exists.
+/// The question whether the schema exists.
 const SCHEMA: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)";
 
-/// Whether the list of migrations exists in the schema.
+/// The question whether the list of migrations exists in the schema.
 const LIST: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
     WHERE n.nspname = $1 AND c.relname = 'migrations')";
 
-/// The number of the lock that a process holds while it migrates any schema: `onceward` in ASCII.
+/// The number of the lock that a process holds while it migrates any schema. The number is
+/// `onceward` in ASCII.
 const LOCK: i64 = 0x6f6e_6365_7761_7264;
 
-/// The longest that one change may take: an index on a large table takes minutes.
+/// The longest time that one change may take. An index on a large table takes minutes.
 const CHANGE_MAX: Duration = Duration::from_mins(30);
 
 /// The longest name that PostgreSQL keeps whole, in bytes.
 const NAME_BYTES_MAX: usize = 63;
 
-/// The name in the settings cannot be that of a schema.
+/// The name in the settings cannot be the name of a schema.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "a schema's name has 1 to {NAME_BYTES_MAX} bytes and no NUL, and does not begin with `pg_`"
@@ -50,9 +51,9 @@ struct NotASchemaName;
 pub(super) struct Tables {
     /// The schema's name in the settings.
     pub(super) schema: String,
-    /// The same, quoted for SQL.
+    /// The schema's name, quoted for SQL.
     pub(super) quoted: String,
-    /// Whether this process has seen that they are up to date.
+    /// Whether this process has seen that the tables are up to date.
     are_ready: AtomicBool,
     migrating: Arc<Mutex<()>>,
 }
@@ -74,20 +75,20 @@ impl Tables {
         })
     }
 
-    /// A statement with the quoted name of the schema in place of `@schema@`.
+    /// Returns a statement with the quoted name of the schema in place of `@schema@`.
     pub(super) fn sql(&self, statement: &str) -> String {
         statement.replace("@schema@", &self.quoted)
     }
 
-    /// Notes that they may be gone, so that they are looked for again.
+    /// Notes that the tables may be gone, so that the next call looks for them again.
     pub(super) fn doubt(&self) {
         self.are_ready.store(false, Ordering::Release);
     }
 
-    /// Makes sure, once, that they are up to date, and returns the connection.
+    /// Makes sure, once, that the tables are up to date. Returns the connection.
     ///
-    /// Cancel safe: a change of a large table takes longer than the call that begins it, so it goes
-    /// on in a task of its own when that call has ended.
+    /// Cancel safe: the change runs in a task of its own and goes on when this call has ended. A
+    /// change of a large table takes longer than the call that begins it.
     pub(super) async fn ready(
         self: &Arc<Self>,
         mut connection: PooledConnection,
@@ -116,11 +117,11 @@ impl Tables {
             return Ok(());
         }
         self.expect_utf8(connection).await?;
-        // The lock ends with the transaction. A lock of the session would stay with a pooler's
+        // This lock ends with the transaction. A lock of the session would stay with the pooler's
         // session.
         let begin = format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK})");
         connection.execute(&begin).await.map_err(of_statement)?;
-        // Another process may have made the change while this one waited for the lock.
+        // Another process may have made the change while this process waited for the lock.
         let version = self.version(connection).await;
         let done = match version {
             Ok(version) => self.apply(connection, version).await,
@@ -132,7 +133,8 @@ impl Tables {
     }
 
     async fn apply(&self, connection: &mut PooledConnection, version: usize) -> Result<(), Error> {
-        // `CREATE SCHEMA IF NOT EXISTS` needs the right to create one even if it exists.
+        // `CREATE SCHEMA IF NOT EXISTS` needs the right to create a schema even if the schema
+        // exists.
         if version == 0 && !self.is_there(connection, SCHEMA).await? {
             let schema = self.sql("CREATE SCHEMA @schema@");
             connection.execute(&schema).await.map_err(of_statement)?;
@@ -147,7 +149,7 @@ impl Tables {
         Ok(())
     }
 
-    /// The number of migrations that were applied.
+    /// Returns the number of migrations that were applied.
     async fn version(&self, connection: &mut PooledConnection) -> Result<usize, Error> {
         if !self.is_there(connection, LIST).await? {
             return Ok(0);
@@ -157,16 +159,17 @@ impl Tables {
         let version: i32 = first(&rows).map_err(of_statement)?;
         match usize::try_from(version) {
             Ok(version) if version <= MIGRATIONS.len() => Ok(version),
-            // It may have changed what this program relies on, such as the function `swap`.
+            // The newer version may have changed something that this program relies on, such as the
+            // function `swap`.
             Ok(_) | Err(_) => {
                 Err(Error::Unavailable("a newer version of this program made the store's tables"))
             }
         }
     }
 
-    /// Whether the schema, or the list of migrations in it, exists. The catalogs are read, because
-    /// they show the present state; `to_regclass` may answer from a cache that is older than the
-    /// lock.
+    /// Whether the schema exists, or the list of migrations in it. The statement reads the
+    /// catalogs, because they show the present state. `to_regclass` may answer from a cache that is
+    /// older than the lock.
     async fn is_there(
         &self,
         connection: &mut PooledConnection,
@@ -177,7 +180,7 @@ impl Tables {
         first(&rows).map_err(of_statement)
     }
 
-    /// Refuses a database of another encoding than UTF-8. Paths and keys are Unicode, and the
+    /// Refuses a database with an encoding other than UTF-8. Paths and keys are Unicode, so such a
     /// database would refuse some events and not others.
     async fn expect_utf8(&self, connection: &mut PooledConnection) -> Result<(), Error> {
         let encoding = "SELECT pg_catalog.current_setting('server_encoding') = 'UTF8'";
@@ -189,7 +192,7 @@ impl Tables {
     }
 }
 
-/// The first column of the first row.
+/// Returns the first column of the first row.
 fn first<'a, T: FromSql<'a> + Default>(rows: &'a [Row]) -> Result<T, Failure> {
     rows.first().map_or(Ok(T::default()), |row| Ok(row.try_get(0)?))
 }

@@ -1,18 +1,18 @@
 //! A store in PostgreSQL, for several machines.
 //!
-//! An operation is one row. A call is one statement: the function `swap` (in `0002_swap.sql`)
-//! compares and changes one row in one transaction, and the primary key decides which of two claims
-//! is first. No connection is held between calls, so none is held while an upstream works.
+//! An operation is one row. A rule is applied with one statement: the function `swap` (in
+//! `0002_swap.sql`) compares and changes one row in one transaction. The primary key decides which
+//! of two claims is first. No call keeps its connection, so none is held while an upstream works.
 //!
-//! `url` may lead to PgBouncer in transaction mode: this store prepares no statements and leaves no
-//! settings in a session. It hears of ended attempts over one more connection, which must lead to
-//! the server itself (`listen_url`). Without that, waiters ask again every second.
+//! `url` may lead to PgBouncer in transaction mode, because this store prepares no statements and
+//! leaves no settings in a session. One more connection receives notifications of ended attempts.
+//! It must lead to the server itself (`listen_url`). Without it, waiters ask again every second.
 //!
 //! | files | do |
 //! | --- | --- |
-//! | `records`, `swap`, `row`, `page`, `epoch`, `concerns` | the calls, each one statement |
+//! | `records`, `swap`, `row`, `page`, `epoch`, `concerns` | the calls; most take one statement |
 //! | `migrate`, `0001_operations.sql` and later | the tables |
-//! | `pool`, `dial`, `tls`, `failure` | connections, and what an error means |
+//! | `pool`, `dial`, `tls`, `failure` | connections, and the meaning of errors |
 //! | `listen` | notifications of ended attempts |
 #![doc = include_str!("../../../docs/postgres.md")]
 
@@ -45,22 +45,24 @@ use super::{Certificates, SetupError, Store, WhenEmptied};
 use crate::clock::Clock;
 use crate::secret::Secret;
 
-/// The database to use, and how.
+/// The database of a store, and how to use it.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The database's `postgres://` URL. It may hold a user and a password.
     pub url: Secret,
-    /// The URL at which to listen for notifications, if `url` leads to a pooler; none for `url`.
+    /// The URL at which to listen for notifications, if `url` leads to a pooler. Without this
+    /// setting it is `url`.
     pub listen_url: Option<Secret>,
     /// The schema of the tables. It is made if it does not exist.
     pub schema: String,
-    /// The most connections, those for renewals included. One more listens for notifications.
+    /// The most connections, including those for renewals. One more connection listens for
+    /// notifications.
     pub connections_max: usize,
     /// The longest that a call may take.
     pub timeout: Duration,
-    /// The certificates for TLS, where the URL asks for it.
+    /// The certificates for TLS, if the URL asks for TLS.
     pub certificates: Certificates,
-    /// What becomes of claims when the database has lost its records.
+    /// The treatment of claims after the database has lost its records.
     pub when_emptied: WhenEmptied,
 }
 
@@ -69,7 +71,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// As [`open`].
+    /// The same as [`open`].
     pub fn check(&self) -> Result<(), SetupError> {
         self.server(&Watchers::default()).map(drop)
     }
@@ -89,25 +91,26 @@ impl Settings {
     }
 }
 
-/// Opens a store in this database. It connects when it is first used, and again after a connection
-/// was lost.
+/// Opens a store in this database. The store connects when it is first used, and again after a lost
+/// connection.
 ///
 /// # Errors
 ///
-/// If a file cannot be read, or the settings do not make a connection.
+/// If a file cannot be read, or if no connection can be made with these settings.
 pub fn open(settings: &Settings, clock: Clock) -> Result<Arc<dyn Store>, SetupError> {
     let watchers = Watchers::default();
     let server = settings.server(&watchers)?;
     Ok(Arc::new(SharedStore::new(server, watchers, settings.timeout, clock)))
 }
 
-/// The part of a call's time that one step of it may take, so that time is left to report a
+/// Returns the part of a call's time that one step may take, so that time is left to report a
 /// failure.
 fn share(timeout: Duration) -> Duration {
     timeout.mul_f64(0.75)
 }
 
-/// The same in whole milliseconds, at least one: 0 would mean no limit to the server.
+/// Returns the same in whole milliseconds, but at least one, because the server takes 0 for no
+/// limit.
 fn share_millis(timeout: Duration) -> i32 {
     i32::try_from(share(timeout).as_millis()).unwrap_or(i32::MAX).max(1)
 }

@@ -1,4 +1,4 @@
-//! Pages of a list, found by an index.
+//! Reads pages of a list, by an index.
 
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -11,7 +11,7 @@ use crate::store::list::{ListPosition, ListQuery};
 use crate::store::shared::RecordPage;
 
 impl Postgres {
-    /// One page of records.
+    /// Returns one page of records.
     pub(super) async fn page_of(&self, query: &ListQuery) -> Result<RecordPage, Error> {
         let route = query.route.as_deref();
         let after = query
@@ -36,16 +36,16 @@ impl Postgres {
     }
 }
 
-/// The statement of a page. It has only the conditions that the query has: with a condition such as
-/// `$1 IS NULL OR route = $1` the server would use no index.
+/// Returns the statement for a page. The statement has only the conditions that the query has. With
+/// a condition such as `$1 IS NULL OR route = $1`, the server would use no index.
 fn page_statement(query: &ListQuery) -> String {
     let mut number = 1;
     let mut next = || {
         number += 1;
         number
     };
-    // What is past its end is no more. An attempt in flight whose lease ran out is uncertain,
-    // though.
+    // A record past its end does not count. But an operation in flight whose lease ran out does,
+    // because it is uncertain.
     let mut conditions =
         vec!["changes_at > (SELECT @schema@.clock()) OR state = 'in_flight'".to_owned()];
     if query.after.is_some() {
@@ -72,7 +72,7 @@ fn page_statement(query: &ListQuery) -> String {
         conditions.push(forms.join(" OR "));
     }
     conditions.extend(query.state.map(|state| match state {
-        // A lease may have run out, which nobody has written yet. The record decides.
+        // A lease may have run out, although nobody has written that yet. The record decides.
         StateName::Uncertain => "state IN ('uncertain', 'in_flight')".to_owned(),
         StateName::InFlight | StateName::Succeeded | StateName::Failed | StateName::Forgotten => {
             format!("state = '{}'", state.as_str())
@@ -85,8 +85,8 @@ fn page_statement(query: &ListQuery) -> String {
     )
 }
 
-/// The forms in which a key may be in its column. In the key of an event, a text that could be read
-/// as a number is quoted; in a header's it is not.
+/// Returns the forms in which a key may be in its column. In the key of an event, a text that could
+/// be read as a number has quotes. In a key from a header it has none.
 fn forms(key: &str) -> Vec<String> {
     let event = Key::of(KeyKind::Event, &[&[key.into()]]).parts;
     let mut forms = vec![text(key)];

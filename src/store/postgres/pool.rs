@@ -1,5 +1,5 @@
-//! The connections of this process. Some are kept for renewals, so that no lease is lost because a
-//! crowd of claims has all connections.
+//! The connections of this process. Some are kept for renewals, so that a crowd of claims does not
+//! take all connections and no lease is lost.
 
 use std::time::Duration;
 
@@ -18,24 +18,24 @@ use super::share;
 use crate::store::{Error, SetupError};
 use crate::telemetry::chain;
 
-/// One connection of this many is kept for renewals.
+/// One in this many connections is kept for renewals.
 const RESERVE: usize = 4;
 
 /// The connections of this process.
 #[derive(Debug)]
 pub(super) struct Connections {
     common: Pool,
-    /// For renewals; none if there is only one connection.
+    /// The connections for renewals; none if there is only one connection in all.
     reserve: Option<Pool>,
     timeout: Duration,
 }
 
-/// A connection for one call. If it is dropped before the reply to a statement came, it is closed:
-/// the next statement on it would have to wait for that reply.
+/// A connection for one call. If it is dropped before the reply to a statement has come, it is
+/// closed. Otherwise the next statement on it would have to wait for that reply.
 #[derive(Debug)]
 pub(super) struct PooledConnection {
     object: Option<Object>,
-    /// Whether no statement is under way on it.
+    /// Whether no statement is running on it.
     is_idle: bool,
 }
 
@@ -46,7 +46,7 @@ impl Connections {
         timeout: Duration,
     ) -> Result<Self, SetupError> {
         let most = connections_max.max(1);
-        // At least one, unless there is only one connection at all.
+        // At least one connection is kept, unless there is only one in all.
         let reserve = (most / RESERVE).max(1).min(most - 1);
         Ok(Self {
             common: pool(dialer.clone(), most - reserve)?,
@@ -55,7 +55,7 @@ impl Connections {
         })
     }
 
-    /// A connection, once one is free. Urgent calls have connections of their own.
+    /// Returns a connection, once one is free. Urgent calls have connections of their own.
     pub(super) async fn get(&self, is_urgent: bool) -> Result<PooledConnection, Error> {
         let pool = self.reserve.as_ref().filter(|_| is_urgent).unwrap_or(&self.common);
         let taken = tokio::time::timeout(share(self.timeout), pool.get()).await;
@@ -84,7 +84,7 @@ impl Connections {
 }
 
 impl PooledConnection {
-    /// Runs one statement, in one round trip. Nothing of it stays in the session.
+    /// Runs one statement, in one round trip. The statement leaves nothing in the session.
     pub(super) async fn query(
         &mut self,
         statement: &str,
@@ -100,10 +100,11 @@ impl PooledConnection {
         Ok(answer?)
     }
 
-    /// Runs statements without parameters; in one transaction if the first of them begins one.
+    /// Runs statements without parameters. They run in one transaction if the first one begins it.
     pub(super) async fn execute(&mut self, statements: &str) -> Result<(), Failure> {
         let object = self.object.as_ref().ok_or(Failure::GivenBack)?;
-        // After an error a transaction may still be open, so the connection is not used again.
+        // After an error, a transaction may still be open. So the connection is used again only
+        // after a success.
         self.is_idle = false;
         object.batch_execute(statements).await?;
         self.is_idle = true;
@@ -121,18 +122,18 @@ impl Drop for PooledConnection {
     }
 }
 
-/// Whether a session can be used after this error. A server that became read-only is a former
-/// primary: the next connection may lead to the new one.
+/// Whether a session can be used after this error. A server that has become read-only is a former
+/// primary, and a new connection may lead to the new primary.
 fn is_usable_after(error: &DbError) -> bool {
     error.parsed_severity() == Some(Severity::Error)
         && *error.code() != SqlState::READ_ONLY_SQL_TRANSACTION
 }
 
 fn pool(dialer: Dialer, size: usize) -> Result<Pool, SetupError> {
-    // The manager passes a configuration to the dialer, which has its own.
+    // The manager passes a configuration to the dialer. The dialer ignores it and uses its own.
     let nowhere = Config::new();
-    // A test query for each call would be a second round trip. A dead connection shows with the
-    // statement, which is then sent again.
+    // A test query for each call would cost a second round trip. If a connection is dead, the
+    // statement fails, and is then sent again.
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = Manager::from_connect(nowhere, dialer, recycling);
     let pool = Pool::builder(manager)

@@ -1,4 +1,4 @@
-//! The records in PostgreSQL, and how a statement is run.
+//! Keeps the records in PostgreSQL, and runs statements.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,15 @@ use crate::store::list::ListQuery;
 use crate::store::shared::{EpochTracker, ExpiryPass, RecordPage, RecordServer, Swap, SwapResult};
 use crate::store::{Concern, Error};
 
-/// How often a statement is sent that the server gave up for the sake of another transaction.
+/// The most times that a statement is sent if the server gives it up in favour of another
+/// transaction.
 const TRIES: usize = 3;
 
-/// Removes settled rows that are due, and lists the others.
+/// Removes settled rows that are due, and lists the other rows that are due.
 ///
-/// The sub-query around `clock()` has the server call it once. Called for each row, the time could
-/// differ between rows, and then no index can be used. `SKIP LOCKED`: several processes may sweep.
+/// The sub-query around `clock()` makes the server call it only once. If it were called for each
+/// row, the time could differ between rows, and the server could use no index. `SKIP LOCKED` is
+/// there because several processes may sweep.
 const EXPIRE: &str = "WITH gone AS (
         DELETE FROM @schema@.operations WHERE id = ANY (ARRAY(
             SELECT id FROM @schema@.operations
@@ -51,16 +53,17 @@ pub(super) struct Postgres {
     pub(super) timeout: Duration,
 }
 
-/// The parameters of a statement, with their types: prepared statements would stay in a session,
-/// which behind a pooler is another client's next.
+/// The parameters of a statement, with their types. Because their types are given, no statement has
+/// to be prepared. A prepared statement would stay in the session, and behind a pooler another
+/// client may get that session next.
 pub(super) type Parameters<'a> = [(&'a (dyn ToSql + Sync), Type)];
 
 impl Postgres {
     /// Runs one statement. Makes the tables first if they are missing.
     ///
-    /// A connection may have ended long ago without a sign, so after a lost one the statement is
-    /// sent once more, on a new connection. Every statement may be run twice. If that fails as
-    /// well, nobody knows what became of the first.
+    /// A connection may have ended long ago without a sign. So after a lost connection the
+    /// statement is sent once more, on a new connection. Every statement may be run twice. If the
+    /// second send fails as well, nobody knows whether the first took effect.
     pub(super) async fn query(
         &self,
         is_urgent: bool,
@@ -70,7 +73,7 @@ impl Postgres {
         let statement = self.tables.sql(statement);
         match self.query_once(is_urgent, &statement, parameters).await {
             Err(QueryError::ConnectionLost(first)) => {
-                // Where the server ended one connection, it ended the idle ones too.
+                // A server that ended one connection has ended the idle ones too.
                 self.connections.hang_up();
                 let again = self.query_once(is_urgent, &statement, parameters).await;
                 again.map_err(|_| Error::Failed(Box::new(first)))
@@ -94,7 +97,7 @@ impl Postgres {
             tries += 1;
             match connection.query(statement, parameters).await {
                 Ok(rows) => return Ok(rows),
-                // Somebody dropped the schema while this process ran: the tables are made again,
+                // Somebody dropped the schema while this process ran. The tables are made again,
                 // once.
                 Err(error) if tables_are_gone(&error) => {
                     self.tables.doubt();
@@ -110,9 +113,9 @@ impl Postgres {
     }
 }
 
-/// Why a statement brought no rows.
+/// The reason why a statement brought no rows.
 enum QueryError {
-    /// Its connection was lost. It may have been run.
+    /// The connection was lost. The statement may have been run.
     ConnectionLost(Failure),
     /// Any other failure.
     Failed(Error),
@@ -124,22 +127,22 @@ impl From<Error> for QueryError {
     }
 }
 
-/// A column of a row.
+/// Returns a column of a row.
 pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, Error> {
     row.try_get(column).map_err(|error| Error::Failed(Box::new(error)))
 }
 
 /// A statement that always returns a row returned none.
 #[derive(Debug, thiserror::Error)]
-#[error("the database gave no row")]
+#[error("the database returned no row")]
 struct NoRow;
 
-/// The first row.
+/// Returns the first row.
 pub(super) fn one(rows: &[Row]) -> Result<&Row, Error> {
     rows.first().ok_or_else(|| Error::Failed(Box::new(NoRow)))
 }
 
-/// The operation id in a column.
+/// Parses the operation id in a column.
 pub(super) fn id_of(text: &str) -> Result<OperationId, Error> {
     text.parse().map_err(|error| Error::Failed(Box::new(error)))
 }

@@ -1,15 +1,15 @@
-//! The columns beside the record, for indexes and for people who read the table.
+//! Makes the columns beside the record. They are for indexes and for people who read the table.
 
 use serde_json::json;
 
 use crate::operation::state::Lease;
 use crate::operation::{Operation, State, Timestamp};
 
-/// The end of the year 9999. Later times are written as this one: a `timestamptz` and many clients
-/// do not reach as far as a timestamp here.
+/// The end of the year 9999. A later time is written as this one, because a `timestamptz` and many
+/// clients do not reach as far as a [`Timestamp`].
 const LATEST: u64 = 253_402_300_799_999;
 
-/// The values of the columns; all none where there is no record.
+/// The values of the columns. All are none if there is no record.
 #[derive(Debug, Default)]
 pub(super) struct Columns<'a> {
     pub(super) route: Option<String>,
@@ -51,18 +51,18 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Milliseconds since the Unix epoch, as the server's functions take them.
+/// Returns milliseconds since the Unix epoch, as the server's functions take them.
 pub(super) fn millis(at: Timestamp) -> i64 {
     i64::try_from(at.0.min(LATEST)).unwrap_or(i64::MAX)
 }
 
-/// The time that the server's functions return in milliseconds.
+/// Returns the time for milliseconds that the server's functions return.
 pub(super) fn timestamp(millis: i64) -> Timestamp {
     Timestamp(u64::try_from(millis).unwrap_or(0))
 }
 
-/// A text for a column. PostgreSQL's `text` cannot hold a NUL, so another character is shown; the
-/// record keeps the real one.
+/// Returns a text for a column. PostgreSQL's `text` cannot hold a NUL, so the column shows another
+/// character in its place. The record keeps the NUL.
 pub(super) fn text(text: &str) -> String {
     text.replace('\0', "\u{2400}")
 }

@@ -1,8 +1,8 @@
-//! The atomic step on one row: a call of the function `swap`, in one statement.
+//! Makes the atomic step on one row. The step is a call of the function `swap`, in one statement.
 //!
 //! The function has 22 arguments. They are passed by name, so that none can take the place of
-//! another of its type. A composite argument would need a type in the schema, and its text form
-//! would have to be written here and parsed by the server.
+//! another one of the same type. A composite argument would need a type in the schema. This program
+//! would have to write its text form, and the server would have to parse it.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -28,10 +28,10 @@ static SWAP: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// A call of the function on condition that the tables still have the epoch that this process
-/// knows. If they do not, there is no row, and nothing is done.
+/// knows. If they have another epoch, the statement returns no row and does nothing.
 ///
-/// The first argument refers to the table, so that the server cannot call the function before it
-/// has looked at the epoch.
+/// The first argument refers to the table, so the server cannot call the function before it has
+/// checked the epoch.
 static SWAP_IN_EPOCH: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT s.is_done, s.at_millis, s.found_revision, s.found_record \
@@ -63,7 +63,7 @@ struct SwapValues<'a> {
     patience: i32,
 }
 
-/// An argument: its name in the function, its value and type.
+/// An argument. It has its name in the function, its value and its type.
 type Argument<'a> = (&'static str, &'a (dyn ToSql + Sync), Type);
 
 impl<'a> SwapValues<'a> {
@@ -102,7 +102,8 @@ impl<'a> SwapValues<'a> {
         values
     }
 
-    /// In the order of the statement's parameters. The names are those in `0002_swap.sql`.
+    /// Returns the arguments in the order of the statement's parameters. The names are those in
+    /// `0002_swap.sql`.
     fn arguments(&self) -> [Argument<'_>; ARGUMENTS] {
         let columns = &self.columns;
         [
@@ -134,7 +135,7 @@ impl<'a> SwapValues<'a> {
 
 /// `the_id => FIRST, expected_revision => $2, …`
 fn named_arguments(first: &str) -> String {
-    // Any swap will do: only the names count.
+    // Any swap will do, because only the names count.
     let any = Swap::read(OperationId::from_bytes([0; 16]));
     let values = SwapValues::of(&any, Duration::ZERO);
     let arguments = (1..).zip(values.arguments()).map(|(number, (name, ..))| match number {
@@ -145,7 +146,7 @@ fn named_arguments(first: &str) -> String {
 }
 
 impl Postgres {
-    /// One round trip of a swap.
+    /// Makes a swap, in one round trip.
     pub(super) async fn swap_row(&self, swap: &Swap<'_>) -> Result<SwapResult, Error> {
         let values = SwapValues::of(swap, self.timeout);
         let arguments = values.arguments();
@@ -180,7 +181,8 @@ fn result_of(row: &Row) -> Result<SwapResult, Error> {
     Ok(SwapResult::Refused(Found { at, stored }))
 }
 
-/// A `bigint` has a sign. Revisions are only compared for equality, so it does not matter.
+/// Returns a revision as a `bigint`. A `bigint` has a sign, but revisions are only compared for
+/// equality, so the sign does not matter.
 const fn signed(Revision(revision): Revision) -> i64 {
     revision.cast_signed()
 }

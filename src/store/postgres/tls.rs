@@ -1,4 +1,4 @@
-//! TLS to the database: which certificates are trusted, and the one of this process.
+//! Prepares TLS to the database: the trusted certificates, and the certificate of this process.
 
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject as _;
@@ -12,8 +12,8 @@ use crate::store::{Certificates, SetupError};
 #[error("expected a certificate in PEM, found none")]
 struct NoCertificate;
 
-/// What makes TLS connections, where the URL asks for them. It always checks the server's
-/// certificate and name.
+/// Returns the connector that makes TLS connections, if the URL asks for them. It always checks the
+/// server's certificate and name.
 pub(super) fn connector(certificates: &Certificates) -> Result<MakeRustlsConnect, SetupError> {
     let pem = certificates.read()?;
     let roots = pem.ca.as_deref().map_or_else(|| Ok(of_this_machine()), authorities)?;
@@ -28,8 +28,8 @@ pub(super) fn connector(certificates: &Certificates) -> Result<MakeRustlsConnect
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// The authorities that this machine trusts. A bare container has none: there, those of web
-/// browsers.
+/// Returns the authorities that this machine trusts. A bare container has none, so there it returns
+/// those that web browsers trust.
 fn of_this_machine() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

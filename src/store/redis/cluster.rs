@@ -1,7 +1,7 @@
-//! Which node of a cluster has which shard.
+//! Remembers which node of a cluster has which shard.
 //!
-//! It is learnt from the nodes: one that gets a command for a shard of another node replies with
-//! that node's address (`MOVED`, `ASK`).
+//! The nodes themselves tell which node has a shard. If a node gets a command for a shard of
+//! another node, it replies with the address of that other node (`MOVED`, `ASK`).
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::dial::Target;
 use super::keys::{SHARDS, Shard};
 use super::node::Node;
 
-/// The most nodes that are remembered. A node that names ever new addresses must not fill the
+/// The most nodes that are remembered. A node that keeps naming new addresses must not fill the
 /// memory.
 const NODES_MAX: usize = 1024;
 
@@ -24,11 +24,11 @@ pub(super) struct Cluster(Mutex<Nodes>);
 struct Nodes {
     /// The first node of the settings.
     first: Arc<Node>,
-    /// All nodes that are known.
+    /// All known nodes.
     all: Vec<(ConnectionAddr, Arc<Node>)>,
     /// The node that has a shard, by the shard's number.
     of_shards: [Option<Arc<Node>>; SHARDS],
-    /// The index of the node to ask next about a shard that no node is known to have.
+    /// The index in `all` of the node that is asked next about a shard whose node is not known.
     next: usize,
 }
 
@@ -45,7 +45,8 @@ impl Cluster {
         Self(Mutex::new(nodes))
     }
 
-    /// The node that has a shard as far as is known, or else one that may know which does.
+    /// Returns the node that has a shard, as far as is known. Otherwise returns a node that may
+    /// name the right one.
     pub(super) fn node(&self, shard: Shard) -> Arc<Node> {
         let mut nodes = self.0.lock();
         if let Some(Some(node)) = nodes.of_shards.get(shard.number()) {
@@ -54,15 +55,15 @@ impl Cluster {
         let next = nodes.next % nodes.all.len().max(1);
         let any = nodes.all.get(next).map_or(&nodes.first, |(_, node)| node);
         let any = Arc::clone(any);
-        // It is taken for the right one until it replies otherwise, so that the calls of a shard do
-        // not go to several nodes.
+        // This node is taken for the right one until it replies otherwise. So the calls of one
+        // shard do not go to several nodes.
         if let Some(of_shard) = nodes.of_shards.get_mut(shard.number()) {
             *of_shard = Some(Arc::clone(&any));
         }
         any
     }
 
-    /// The node at an address.
+    /// Returns the node at an address.
     pub(super) fn at(&self, address: ConnectionAddr) -> Arc<Node> {
         let mut nodes = self.0.lock();
         if let Some((_, known)) = nodes.all.iter().find(|(known, _)| *known == address) {
@@ -83,8 +84,8 @@ impl Cluster {
         }
     }
 
-    /// Notes that a node failed: other nodes are asked where its shards are. False if there are
-    /// none.
+    /// Notes that a node failed, so that other nodes are asked where its shards are. Returns false
+    /// if there are no other nodes.
     pub(super) fn distrust(&self, shard: Shard, node: &Arc<Node>) -> bool {
         let mut nodes = self.0.lock();
         for of_shard in &mut nodes.of_shards {
@@ -92,7 +93,8 @@ impl Cluster {
                 *of_shard = None;
             }
         }
-        // The shard may have been assigned to another node meanwhile, which sent the command here.
+        // The shard may meanwhile be assigned to another node, and that node may have sent the
+        // command to the failed one.
         if let Some(of_shard) = nodes.of_shards.get_mut(shard.number()) {
             *of_shard = None;
         }

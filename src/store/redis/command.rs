@@ -1,21 +1,21 @@
-//! What is sent to a server: a command, or a script by its digest.
+//! The messages to a server. Each is a command, or a script that is named by its digest.
 
 use std::sync::LazyLock;
 
 use redis::{Cmd, Script, ToRedisArgs, cmd};
 
-/// A script, and the digest by which a server knows it once it was loaded.
+/// A script, and its digest. A server knows a loaded script by its digest.
 pub(super) struct LuaScript {
     text: &'static str,
     digest: LazyLock<String>,
 }
 
-/// Replaces one record by another.
+/// The script that replaces one record by another.
 pub(super) static SWAP: LuaScript = LuaScript {
     text: include_str!("swap.lua"),
     digest: LazyLock::new(|| digest(include_str!("swap.lua"))),
 };
-/// Removes records that are past their retention.
+/// The script that removes records past their retention.
 pub(super) static EXPIRE: LuaScript = LuaScript {
     text: include_str!("expire.lua"),
     digest: LazyLock::new(|| digest(include_str!("expire.lua"))),
@@ -25,26 +25,28 @@ fn digest(script: &str) -> String {
     Script::new(script).get_hash().to_owned()
 }
 
-/// Something for a server to do. If it is done twice it takes effect once, so it may be sent again
+/// A command to a server. A command that is run twice takes effect once, so it may be sent again
 /// after a lost connection.
 pub(super) struct Command {
     pub(super) cmd: Cmd,
-    /// Loads the script, for a server that does not know it: a new one, or one after a restart or a
-    /// `SCRIPT FLUSH`. Such a server has run nothing of the script.
+    /// The command that loads the script. A new server does not know the script, nor does a server
+    /// after a restart or a `SCRIPT FLUSH`. Such a server has run nothing of the script.
     pub(super) load: Option<Cmd>,
 }
 
 impl Command {
-    /// One of the server's own commands.
+    /// Makes one of the server's own commands.
     pub(super) fn new(name: &str, arguments: &[&str]) -> Self {
         let mut cmd = cmd(name);
         cmd.arg(arguments);
         Self { cmd, load: None }
     }
 
-    /// A script on these keys. All keys are named, because a cluster needs that to find the node.
+    /// Makes a command that runs a script on these keys. It names all keys, because a cluster needs
+    /// them to find the node.
     pub(super) fn script(script: &LuaScript, keys: &[String]) -> Self {
-        // By its digest: otherwise every call would carry the text of the script.
+        // The command names the script by its digest. Otherwise every call would carry the text of
+        // the script.
         let mut run = cmd("EVALSHA");
         run.arg(script.digest.as_str()).arg(keys.len()).arg(keys);
         let mut load = cmd("SCRIPT");

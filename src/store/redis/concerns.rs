@@ -1,4 +1,4 @@
-//! What makes a server unsafe: its settings, and commands that it does not permit.
+//! Finds out what makes a server unsafe: its settings, and commands that it does not permit.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use super::records::Redis;
 use super::reply::{parts, text};
 use crate::store::{Concern, Error, probe};
 
-/// Shards that are read at the same time.
+/// The number of shards that are read at the same time.
 const READS_TOGETHER: usize = 16;
 
 impl Redis {
-    /// All concerns about all servers. They are asked at the same time, so that a slow one does not
-    /// hide what the others say.
+    /// Returns all concerns about all servers. All servers are asked at the same time, so that a
+    /// slow server does not hide what the others say.
     pub(super) async fn all_concerns(&self) -> Result<Vec<Concern>, Error> {
         let settings = async {
             let shards = self.one_shard_of_each().await;
@@ -37,9 +37,9 @@ impl Redis {
         Ok(concerns)
     }
 
-    /// One id for each server, whose record would be there. In a cluster every shard is read first,
-    /// so that a node that cannot be used always fails this, and not only when chance picks its
-    /// keys.
+    /// Returns one id for each server, whose record would be on that server. In a cluster, every
+    /// shard is read first. So if a node cannot be used, this always fails, and not only when
+    /// chance picks the node's keys.
     pub(super) async fn one_id_for_each_server(&self) -> Result<Vec<[u8; 16]>, Error> {
         let mut id = probe::random()?;
         if !self.servers.is_cluster() {
@@ -56,18 +56,18 @@ impl Redis {
         Ok(ids.collect())
     }
 
-    /// Reads a key of a shard. A node that does not have the shard names the one that does.
+    /// Reads a key of a shard. A node that does not have the shard names the node that has it.
     async fn read_shard(&self, shard: Shard) -> Result<(), CommandError> {
         let key = self.keys.index(shard, Index::Created);
         self.servers.run(shard, &Command::new("ZCARD", &[&key])).await.map(drop)
     }
 
-    /// One shard for each server.
+    /// Returns one shard for each server.
     async fn one_shard_of_each(&self) -> Vec<Shard> {
         if !self.servers.is_cluster() {
             return vec![Shard::first()];
         }
-        // Nodes are learnt from their replies. A node that fails is reported by other calls.
+        // These replies teach which node has which shard. Other calls report a node that fails.
         join_all(Shard::all().map(|shard| self.read_shard(shard))).await;
         let mut nodes: Vec<_> =
             Shard::all().map(|shard| (self.servers.node(shard), shard)).collect();
@@ -77,7 +77,7 @@ impl Redis {
     }
 
     /// Tries every command that this program uses, on a key that nobody else uses. `ACL DRYRUN`
-    /// would need Redis 7, and a permission of its own.
+    /// would need Redis 7 and a permission of its own.
     async fn missing_permissions(&self) -> Result<Option<Concern>, Error> {
         let shard = Shard::first();
         let mut missing = Vec::new();
@@ -86,7 +86,7 @@ impl Redis {
             for (trial, reply) in trials.iter().zip(join_all(replies).await) {
                 match reply {
                     Err(CommandError::Refused(Refusal::NotPermitted)) => missing.push(trial.name),
-                    // Any other failure is one of the server as a whole, and fails the probe too.
+                    // Any other failure concerns the server as a whole, and fails the probe too.
                     Err(CommandError::Refused(_) | CommandError::Failed(_)) | Ok(_) => {}
                 }
             }
@@ -98,7 +98,7 @@ impl Redis {
         }))
     }
 
-    /// Concerns about the settings of one server.
+    /// Returns the concerns about the settings of one server.
     async fn unsafe_settings(&self, shard: Shard) -> Result<Vec<Concern>, Error> {
         let setting = |name: &'static str| async move {
             let command = Command::new("CONFIG", &["GET", name]);
@@ -123,7 +123,8 @@ impl Redis {
     }
 }
 
-/// What a server reported about its settings; none for what it did not permit to ask.
+/// The settings that a server reported. A setting is none if the server did not permit the
+/// question.
 struct ServerSettings<'a> {
     /// The lines of `INFO`.
     info: Option<HashMap<&'a str, &'a str>>,
@@ -155,7 +156,8 @@ impl ServerSettings<'_> {
         let replicas = info.get("connected_slaves").and_then(|replicas| replicas.parse().ok());
         match replicas.unwrap_or(0) {
             replicas if replicas < replica_acks => concerns.push(too_few(replicas, replica_acks)),
-            // Replication is asynchronous: the master acknowledges before a replica has the change.
+            // Replication is asynchronous, so the master acknowledges a change before a replica has
+            // it.
             replicas if replicas > 0 && replica_acks == 0 => concerns.push(failover(replicas)),
             _enough => {}
         }
@@ -163,7 +165,7 @@ impl ServerSettings<'_> {
     }
 }
 
-/// The codes of all concerns about a server.
+/// Returns the codes of all concerns about a server.
 pub(in crate::store) fn concern_codes() -> impl Iterator<Item = &'static str> {
     code::ALL.into_iter()
 }
@@ -193,8 +195,8 @@ mod code {
 fn not_checked() -> Concern {
     Concern {
         code: code::NOT_CHECKED,
-        text: "the server does not permit its user `INFO` or `CONFIG GET`: whether its settings \
-               are safe could not be checked"
+        text: "the server does not permit its user `INFO` or `CONFIG GET`, so this process could \
+               not check whether the server's settings are safe"
             .to_owned(),
         hint: "grant `+info +config|get`, or check by hand: no eviction, append-only file on"
             .to_owned(),
@@ -226,17 +228,18 @@ fn not_kept() -> Concern {
 fn kept_at_times() -> Concern {
     Concern {
         code: code::SNAPSHOTS_ONLY,
-        text: "the server writes snapshots only: a crash forgets what came after the last one"
+        text: "the server writes only snapshots: a crash loses all changes after the last one"
             .to_owned(),
         hint: "set `appendonly yes`".to_owned(),
     }
 }
 
 fn not_synced(sync: &str) -> Concern {
-    let what = if sync == "everysec" { "the last second" } else { "what was not synced yet" };
+    let what =
+        if sync == "everysec" { "the last second of changes" } else { "all unsynced changes" };
     Concern {
         code: code::NOT_SYNCED,
-        text: format!("the server's `appendfsync` is `{sync}`: a loss of power takes {what}"),
+        text: format!("the server's `appendfsync` is `{sync}`: a power failure loses {what}"),
         hint: "set `appendfsync always`, if the machine's disk is fast enough".to_owned(),
     }
 }
@@ -256,10 +259,10 @@ fn failover(replicas: usize) -> Concern {
     Concern {
         code: code::FAILOVER_MAY_LOSE,
         text: format!(
-            "the server has {}, for which nobody waits: a failover may lose what was acknowledged",
+            "the server has {}, but no call waits for one: a failover may lose acknowledged changes",
             counted(replicas)
         ),
-        hint: "set `replica_acks`; even then a failover to a replica that has less may lose it"
+        hint: "set `replica_acks`; even then, a failover to a replica without a change loses it"
             .to_owned(),
     }
 }
@@ -272,7 +275,7 @@ fn counted(replicas: usize) -> String {
     }
 }
 
-/// A command that is tried, and the name of what must be permitted for it.
+/// A command that is tried, and the name of the permission that it needs.
 struct PermissionTrial {
     name: &'static str,
     command: Command,
@@ -284,8 +287,8 @@ impl PermissionTrial {
     }
 }
 
-/// Every command that this program uses, on a key of its own; and the commands that remove the key,
-/// to be tried after the others.
+/// Returns every command that this program uses, on keys of their own. The second list has the
+/// commands that remove the keys. They are tried after the others.
 fn permission_trials(keys: &Keys, acks: bool) -> [Vec<PermissionTrial>; 2] {
     let trial = PermissionTrial::new;
     let key = keys.scratch("hash");
@@ -326,8 +329,9 @@ fn info_fields(info: &str) -> HashMap<&str, &str> {
     info.lines().filter_map(|line| line.trim_end().split_once(':')).collect()
 }
 
-/// None if the server does not permit the command. Where it was renamed (`rename-command`), the
-/// server replies that it does not know it.
+/// Returns none if the server does not permit the command. If the command was renamed
+/// (`rename-command`), the server replies that it does not know the command, which counts as the
+/// same.
 fn unless_forbidden<T>(error: &CommandError) -> Result<Option<T>, Error> {
     match error {
         CommandError::Refused(Refusal::NotPermitted) | CommandError::Failed(_) => Ok(None),

@@ -1,4 +1,5 @@
-//! Makes connections: to a server, to the master that the sentinels name, or for a subscription.
+//! Makes connections to a server or to the master that the sentinels name, for commands or for a
+//! subscription.
 
 use std::time::Duration;
 
@@ -18,18 +19,19 @@ use super::reply::text;
 use super::{Mode, Settings};
 use crate::store::{Certificates, SetupError};
 
-/// How connections are made.
+/// The settings for connections.
 #[derive(Debug)]
 pub(super) struct Dialer {
-    /// The servers in the settings: nodes, or sentinels.
+    /// The servers in the settings. They are nodes or sentinels.
     seeds: Vec<ConnectionInfo>,
-    /// The login at the servers that hold records, with the address of the first of the settings.
+    /// The login at the servers that hold records, with the address of the first server in the
+    /// settings.
     template: ConnectionInfo,
     certificates: Option<TlsCertificates>,
     timeout: Duration,
 }
 
-/// What to connect to.
+/// The target of a connection.
 #[derive(Debug, Clone)]
 pub(super) enum Target {
     /// The server at this address.
@@ -43,7 +45,7 @@ impl Dialer {
     pub(super) fn new(settings: &Settings) -> Result<Self, SetupError> {
         let pem = settings.certificates.read()?;
         let seeds = settings.urls.iter().map(|url| {
-            // The parser's error is dropped: it may show the URL, and with it a password.
+            // The parser's error is dropped, because it may show the URL and so a password.
             let parsed = url.reveal().into_connection_info();
             parsed.map_err(|_| unprepared("`urls` holds something that is not a Redis URL"))
         });
@@ -57,7 +59,7 @@ impl Dialer {
             login = login.set_password(password.reveal());
         }
         if settings.mode == Mode::Cluster {
-            // A cluster has no other database.
+            // A cluster has only database 0.
             login = login.set_db(0);
         }
         let is_tls = |seed: &ConnectionInfo| matches!(seed.addr(), ConnectionAddr::TcpTls { .. });
@@ -78,26 +80,26 @@ impl Dialer {
         });
         let template = first.clone().set_redis_settings(login);
         let dialer = Self { seeds, template, certificates, timeout: settings.timeout };
-        // Certificates are parsed with each client: a bad one is found here and not with the first
-        // call.
+        // Every new client parses the certificates. So a bad certificate is found here and not
+        // during the first call.
         for seed in &dialer.seeds {
             dialer.client(seed.clone()).map_err(|error| SetupError::Connection(Box::new(error)))?;
         }
         Ok(dialer)
     }
 
-    /// The address of the first server of the settings.
+    /// Returns the address of the first server in the settings.
     pub(super) fn first(&self) -> ConnectionAddr {
         self.template.addr().clone()
     }
 
-    /// The addresses of the others.
+    /// Returns the addresses of the other servers in the settings.
     pub(super) fn others(&self) -> impl Iterator<Item = ConnectionAddr> {
         self.seeds.iter().skip(1).map(|seed| seed.addr().clone())
     }
 
-    /// The address that a node of a cluster names for another one. Without a host it is the host of
-    /// the node that names it (`cluster-preferred-endpoint-type unknown-endpoint`).
+    /// Returns the address that a node of a cluster names for another node. If the node names no
+    /// host, the host is its own (`cluster-preferred-endpoint-type unknown-endpoint`).
     pub(super) fn named(&self, named: &str, by: &ConnectionAddr) -> Option<ConnectionAddr> {
         let (host, port) = named.rsplit_once(':')?;
         let port = port.parse().ok()?;
@@ -108,7 +110,7 @@ impl Dialer {
         Some(self.address(host.to_owned(), port))
     }
 
-    /// A connection to a server that may be written to.
+    /// Makes a connection to a server, for commands.
     pub(super) async fn connect(&self, target: &Target) -> Result<MultiplexedConnection, Refusal> {
         match target {
             Target::Address(address) => self.open(self.server(address.clone())).await,
@@ -116,7 +118,7 @@ impl Dialer {
         }
     }
 
-    /// A connection for a subscription.
+    /// Makes a connection for a subscription.
     pub(super) async fn subscribe(&self, target: &Target) -> Result<PubSub, Refusal> {
         let address = match target {
             Target::Address(address) => address.clone(),
@@ -127,8 +129,9 @@ impl Dialer {
         opened.map_err(|_| Refusal::NotConnectedInTime)?.map_err(|error| not_connected(&error))
     }
 
-    /// The master that a sentinel names. All sentinels are asked at the same time: some may be
-    /// dead, and one that is cut off from the others may still name the former master.
+    /// Connects to the master that a sentinel names. All sentinels are asked at the same time,
+    /// because some may be dead. A sentinel that is cut off from the others may still name the
+    /// former master.
     async fn master(&self, name: &str) -> Result<(ConnectionAddr, MultiplexedConnection), Refusal> {
         let asked = self.seeds.iter().map(|seed| self.master_named_by(seed, name));
         let mut answers: FuturesUnordered<_> = asked.collect();
@@ -146,13 +149,13 @@ impl Dialer {
         Err(why)
     }
 
-    /// The address of the master that a sentinel names.
+    /// Asks a sentinel for the address of the master.
     async fn master_named_by(
         &self,
         sentinel: &ConnectionInfo,
         name: &str,
     ) -> Option<ConnectionAddr> {
-        // A sentinel has one database. The user in the settings is one of the master.
+        // A sentinel has only one database. The user in the settings is for the master.
         let login = plain(sentinel.redis_settings().clone()).set_db(0);
         let mut connection = self.open(sentinel.clone().set_redis_settings(login)).await.ok()?;
         let mut question = cmd("SENTINEL");
@@ -174,12 +177,13 @@ impl Dialer {
         let client = self.client(server).map_err(|error| not_connected(&error))?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.step()))
-            // Each call has a time limit of its own, and the library's would be 500 ms.
+            // Each call has a time limit of its own. The library's limit would be 500 ms.
             .set_response_timeout(None);
         let opened = client.get_multiplexed_async_connection_with_config(&config).await;
         let mut connection = opened.map_err(|error| not_connected(&error))?;
-        // In TLS 1.3 the client is done before the server has looked at its certificate (RFC 8446,
-        // section 2): a client that is not accepted learns of it with the first reply.
+        // In TLS 1.3 the handshake ends for the client before the server has checked the client's
+        // certificate (RFC 8446, section 2). A client that the server does not accept learns it
+        // only from the first reply.
         let pong = timeout(self.step(), connection.send_packed_command(&cmd("PING"))).await;
         match pong.map_err(|_| Refusal::NotConnectedInTime)?.and_then(Value::extract_error) {
             Err(error) if !is_from_server(&error) || is_login_missing(&error) => {
@@ -189,7 +193,7 @@ impl Dialer {
         }
     }
 
-    /// The longest that one of several steps to a connection may take.
+    /// Returns the longest time that one of several steps to a connection may take.
     fn step(&self) -> Duration {
         self.timeout / 3
     }
@@ -205,7 +209,7 @@ impl Dialer {
         }
     }
 
-    /// How to connect to a server that holds records.
+    /// Returns the login and the address for a server that holds records.
     fn server(&self, address: ConnectionAddr) -> ConnectionInfo {
         self.template.clone().set_addr(address)
     }
@@ -218,20 +222,20 @@ impl Dialer {
     }
 }
 
-/// A login in the form that this program uses. RESP2, because `reply` reads two of its replies,
-/// which have another type in RESP3. And without the library's name: an ACL might not permit
-/// `CLIENT SETINFO`.
+/// Brings a login into the form that this program uses. The protocol is RESP2, because two replies
+/// that `reply` reads have another type in RESP3. The library does not send its name, because an
+/// ACL might not permit `CLIENT SETINFO`.
 fn plain(login: RedisConnectionInfo) -> RedisConnectionInfo {
     login.set_protocol(ProtocolVersion::RESP2).set_skip_set_lib_name()
 }
 
-/// Whether the server wants a login before anything else. Then the connection is of no use.
+/// Whether the server wants a login before anything else. Such a connection is of no use.
 fn is_login_missing(error: &RedisError) -> bool {
     error.code() == Some("NOAUTH")
 }
 
-/// Whether a server says that it is a master: after a failover a sentinel may still name the old
-/// one. A server that does not permit `ROLE` is believed to be what the sentinel says.
+/// Whether a server says that it is a master. After a failover, a sentinel may still name the old
+/// one. If the server does not permit `ROLE`, the sentinel is believed.
 async fn is_master(connection: &mut MultiplexedConnection) -> Result<bool, Refusal> {
     match connection.send_packed_command(&cmd("ROLE")).await.and_then(Value::extract_error) {
         Ok(Value::Array(role)) => Ok(role.first().and_then(text).as_deref() == Some("master")),

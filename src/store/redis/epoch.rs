@@ -1,7 +1,7 @@
-//! Whether the servers still have their records.
+//! Checks whether the servers still have their records.
 //!
-//! Each shard has a marker in a cluster, where one master may come back empty while the others do
-//! not. Elsewhere shard 0 has the only one.
+//! In a cluster, each shard has a marker, because one master may come back empty while the others
+//! do not. Elsewhere only shard 0 has a marker.
 
 use futures_util::future::{join_all, try_join_all};
 use redis::Value;
@@ -14,11 +14,13 @@ use super::reply::text;
 use crate::store::shared::{EpochMarker, EpochStatus};
 use crate::store::{Concern, Error};
 
-/// Between the status of a marker and its value. A marker that has just begun is its value alone.
+/// The character between the status of a marker and its value. With the status `begun`, a marker is
+/// only its value.
 const SEPARATOR: char = ':';
 
 impl Redis {
-    /// Reads the markers and compares them with those seen before. A server without one gets one.
+    /// Reads the markers and compares them with those seen before. A server without a marker gets
+    /// one.
     pub(super) async fn epoch_changed(&self) -> Result<Option<Concern>, Error> {
         let parts = if self.servers.is_cluster() { SHARDS } else { 1 };
         let reads = Shard::all().take(parts).map(|shard| self.marker_of(shard));
@@ -26,16 +28,16 @@ impl Redis {
         for read in join_all(reads).await {
             match read {
                 Ok(marker) => found.push(marker),
-                // A server that is full or takes no writes has not lost anything, and fails other
-                // calls with a better message.
+                // A server that is full or takes no writes has lost nothing. Other calls report its
+                // state with a better message.
                 Err(Error::Unavailable(_)) => {}
                 Err(error) => return Err(error),
             }
         }
         let check = self.epoch.observe(found);
         if self.epoch.is_guarded() {
-            // Processes that start later learn of the loss by that. This one has stopped already,
-            // so it does not matter here whether the write succeeds.
+            // Processes that start later learn of the loss from this status. This process already
+            // refuses claims, so it does not matter here whether the write succeeds.
             let unmarked = check.unmarked.into_iter();
             join_all(unmarked.map(|(part, found)| self.mark(part, found, EpochStatus::Emptied)))
                 .await;
@@ -43,7 +45,7 @@ impl Redis {
         Ok(check.concern)
     }
 
-    /// Notes on the servers that a person knows of the losses. False if there were none.
+    /// Notes on the servers that a person knows of the losses. Returns false if there were none.
     pub(super) async fn acknowledge_loss(&self) -> Result<bool, Error> {
         self.epoch_changed().await?;
         let lost = self.epoch.lost();
@@ -55,8 +57,8 @@ impl Redis {
         Ok(is_lost)
     }
 
-    /// What must be on the server for a claim to be granted; none under `when_store_emptied =
-    /// "continue"`.
+    /// Returns the marker that the server must have before it grants a claim. Returns none under
+    /// `when_store_emptied = "continue"`.
     pub(super) async fn guard(&self, shard: Shard) -> Result<Option<EpochGuard>, Error> {
         if !self.epoch.is_guarded() {
             return Ok(None);
@@ -72,12 +74,13 @@ impl Redis {
         Ok(Some(EpochGuard { key: self.keys.epoch(part), word: to_word(&marker) }))
     }
 
-    /// Why a server did not have the marker that a claim needs.
+    /// Returns the reason why a server did not have the marker that a claim needs.
     pub(super) async fn why_guard_failed(&self) -> Error {
         match self.epoch_changed().await {
             Err(error) => error,
             Ok(_) if self.epoch.is_stopped() => Error::Emptied,
-            // Another process acknowledged the loss meanwhile: the next claim has the new marker.
+            // Another process has acknowledged the loss meanwhile. The next claim uses the new
+            // marker.
             Ok(_) => Refusal::EpochUnknown.into(),
         }
     }
@@ -90,7 +93,7 @@ impl Redis {
             let value = getrandom::u64().map_err(|error| Error::Failed(Box::new(error)))?;
             let value = format!("{value:016x}");
             self.servers.run(shard, &Command::new("SET", &[&key, &value, "NX"])).await?;
-            // Another process may have been first.
+            // Another process may have set a marker first.
             found = self.servers.run(shard, &get).await?;
         }
         Ok((shard.number(), from_word(&text(&found).ok_or_else(unexpected_shape)?)))

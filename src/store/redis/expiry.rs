@@ -1,4 +1,4 @@
-//! Finds and removes records whose time has come, and counts the uncertain ones.
+//! Finds and removes the records that are due, and counts the uncertain operations.
 
 use std::sync::atomic::Ordering;
 
@@ -14,19 +14,19 @@ use crate::operation::{OperationId, Timestamp};
 use crate::store::Error;
 use crate::store::shared::ExpiryPass;
 
-/// Shards that are searched at the same time.
+/// The number of shards that are searched at the same time.
 const TOGETHER: usize = 16;
-/// The most records that one script removes: a server does nothing else while a script runs.
+/// The most records that one script removes. While a script runs, the server does nothing else.
 const BATCH: usize = 100;
 
 impl Redis {
-    /// One pass of expiry, over as many shards as it takes to find `limit` records.
+    /// Makes one pass of expiry, over as many shards as it takes to find `limit` records.
     pub(super) async fn expire_due(&self, limit: usize) -> Result<ExpiryPass, Error> {
-        // In a cluster another master's clock may differ. The script compares with its own before
-        // it removes anything.
+        // In a cluster, another master's clock may differ. The script compares with the clock of
+        // its own server before it removes anything.
         let now = self.time(Shard::first()).await?;
-        // Each pass begins with other shards: with a small limit, the last ones would never be
-        // reached.
+        // Each pass begins with other shards. If every pass began with the same ones, a small limit
+        // would never let it reach the last ones.
         let start = self.next_expiry.fetch_add(TOGETHER, Ordering::Relaxed);
         let shards: Vec<_> = Shard::all_from(start).collect();
         let mut expired = ExpiryPass::default();
@@ -51,7 +51,7 @@ impl Redis {
         Ok(expired)
     }
 
-    /// The number of uncertain operations, those whose lease has run out included.
+    /// Counts the uncertain operations. Those whose lease ran out are among them.
     pub(super) async fn count_uncertain(&self) -> Result<u64, Error> {
         let now = self.time(Shard::first()).await?.0.to_string();
         let counts = Shard::all().map(|shard| {
@@ -71,7 +71,8 @@ impl Redis {
         Ok(try_join_all(counts).await?.into_iter().sum())
     }
 
-    /// At most `limit` operations of each index of a shard whose time has come, earliest first.
+    /// Returns the operations of a shard that are due, at most `limit` of each index. In each index
+    /// the earliest come first.
     async fn due(
         &self,
         shard: Shard,
@@ -89,8 +90,8 @@ impl Redis {
         Ok(try_join_all(ranges).await?.into_iter().flatten().collect())
     }
 
-    /// Removes the settled ones of these operations. Returns how many are gone, and the operations
-    /// that a rule must decide about.
+    /// Removes the settled ones of these operations. Returns how many were removed, and which
+    /// operations a rule must decide about.
     async fn remove(
         &self,
         shard: Shard,
@@ -109,8 +110,8 @@ impl Redis {
     }
 }
 
-/// The operations that the members of an index name. Members that this program did not write are
-/// left out.
+/// Returns the operations that the members of an index name. Members that this program did not
+/// write are left out.
 pub(super) fn members(value: Value) -> Result<Vec<OperationId>, Error> {
     let members = parts(value).ok_or_else(unexpected_shape)?.into_iter();
     Ok(members.filter_map(|member| operation_of(&bytes(member)?)).collect())

@@ -1,23 +1,23 @@
-//! What the failure of a server or of a connection means: whether a command may have taken effect.
+//! Tells after a failure of a server or of a connection whether a command may have taken effect.
 
 use redis::{ErrorKind, RedisError};
 
 use crate::store::Error;
 use crate::telemetry::chain;
 
-/// Why a command brought no result.
+/// The reason why a command brought no result.
 #[derive(Debug)]
 pub(super) enum CommandError {
-    /// It was turned away before it took effect.
+    /// The command was turned away before it took effect.
     Refused(Refusal),
     /// The server failed, or the connection to it did. The command may have taken effect.
     Failed(RedisError),
 }
 
-/// Why a command was turned away before it took effect.
+/// The reason why a command was turned away before it took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    // Answers of a server.
+    // A server answered with one of these.
     OutOfMemory,
     ReadOnlyReplica,
     CannotSave,
@@ -25,27 +25,27 @@ pub(super) enum Refusal {
     Loading,
     ReplicaWithoutMaster,
     ClusterDown,
-    /// While a slot moves, the node that gives it away and the one that takes it have a part of its
-    /// keys each.
+    /// A slot is moving from one node to another. Each of the two nodes has a part of the slot's
+    /// keys.
     KeysMoving,
     NotInClusterMode,
     NotPermitted,
     LoginRefused,
     BusyWithScript,
-    // The command was not sent.
+    // The command was not sent, or a script stopped before its first write.
     NotConnected,
     NotConnectedInTime,
     TlsFailed,
     NoMaster,
     NotAMaster,
-    /// The keys went from node to node faster than they could be followed.
+    /// The keys moved from node to node faster than the command could follow them.
     MovedTooOften,
-    /// Whether the server still has its records is not known: it changed this moment, or could not
-    /// be read.
+    /// It is not known whether the server still has its records. The marker has just changed, or
+    /// could not be read.
     EpochUnknown,
 }
 
-/// The codes with which a server turns a command away before it does anything.
+/// The codes with which a server turns a command away before the command takes effect.
 const REFUSALS: [(&str, Refusal); 14] = [
     ("OOM", Refusal::OutOfMemory),
     ("READONLY", Refusal::ReadOnlyReplica),
@@ -55,7 +55,8 @@ const REFUSALS: [(&str, Refusal); 14] = [
     ("MASTERDOWN", Refusal::ReplicaWithoutMaster),
     ("CLUSTERDOWN", Refusal::ClusterDown),
     ("TRYAGAIN", Refusal::KeysMoving),
-    // A node of a cluster answers so, and these settings say that there is none.
+    // A node of a cluster answers with `MOVED` or `ASK`, but in this mode the settings name no
+    // cluster.
     ("MOVED", Refusal::NotInClusterMode),
     ("ASK", Refusal::NotInClusterMode),
     ("NOPERM", Refusal::NotPermitted),
@@ -65,12 +66,12 @@ const REFUSALS: [(&str, Refusal); 14] = [
 ];
 
 impl Refusal {
-    /// The refusal that a server's error stands for, if it is one.
+    /// Returns the refusal that a server's error stands for, if the error is a refusal.
     pub(super) fn of(error: &str) -> Option<Self> {
         let known = REFUSALS.iter().find(|(known, _)| Some(*known) == code(error));
-        // Redis up to 7.0 has no code for a command that is not permitted inside a script, only
-        // this text (`scriptVerifyACL` in `src/script.c` of redis/redis). The error comes to us
-        // through the script, which can hand on nothing but its text.
+        // Redis up to 7.0 has only this text, and no code, for a command that is not permitted
+        // inside a script (`scriptVerifyACL` in `src/script.c` of redis/redis). The error comes to
+        // us through the script, which can pass on only its text.
         let in_script =
             || error.contains("The user executing the script").then_some(Self::NotPermitted);
         known.map(|(_, refusal)| *refusal).or_else(in_script)
@@ -101,13 +102,13 @@ impl Refusal {
             Self::NoMaster => "no sentinel names a master that can be reached",
             Self::NotAMaster => "the server that the sentinels name is not a master",
             Self::MovedTooOften => "the cluster's keys move too often",
-            Self::EpochUnknown => "it is not known whether the server has what it was told",
+            Self::EpochUnknown => "it is not known whether the server still has its records",
         }
     }
 }
 
 impl CommandError {
-    /// What an error of the server means.
+    /// Turns an error of the server into a refusal or a failure.
     pub(super) fn answered(error: RedisError) -> Self {
         match error.code().and_then(Refusal::of) {
             Some(refusal) => Self::Refused(refusal),
@@ -137,18 +138,20 @@ impl From<CommandError> for Error {
     }
 }
 
-/// The first word of a server's error. Inside a script it begins with a hyphen.
+/// Returns the first word of a server's error. In a script, that word begins with a hyphen.
 fn code(error: &str) -> Option<&str> {
     error.trim_start_matches('-').split_whitespace().next()
 }
 
-/// Whether a server says by this error that it is not, or no longer, the one to write to.
+/// Whether a server says by this error that it cannot take writes at present, for example because
+/// it is not a master any more.
 pub(super) fn is_no_master(error: &str) -> bool {
     let signs = ["READONLY", "MASTERDOWN", "CLUSTERDOWN", "LOADING"];
     code(error).is_some_and(|code| signs.contains(&code))
 }
 
-/// What it means that the first write of a script was turned away with this error.
+/// Turns the error with which a server turned away the first write of a script into an error of the
+/// call.
 pub(super) fn denied(error: String) -> Error {
     match Refusal::of(&error) {
         Some(refusal) => refusal.into(),
@@ -156,14 +159,14 @@ pub(super) fn denied(error: String) -> Error {
     }
 }
 
-/// Whether an error is one that the server sent, and not one of the connection.
+/// Whether the server sent this error. Otherwise it is an error of the connection.
 pub(super) fn is_from_server(error: &RedisError) -> bool {
     error.code().is_some()
 }
 
-/// Why a connection could not be made.
+/// Returns the reason why a connection could not be made.
 pub(super) fn not_connected(error: &RedisError) -> Refusal {
-    tracing::debug!(error = %chain(error), "a store's server cannot be connected to");
+    tracing::debug!(error = %chain(error), "no connection to a store's server can be made");
     if let Some(refusal) = error.code().and_then(Refusal::of) {
         return refusal;
     }
@@ -186,11 +189,10 @@ pub(super) fn not_connected(error: &RedisError) -> Refusal {
 
 /// A reply of the server has another shape than the command gives.
 #[derive(Debug, thiserror::Error)]
-#[error("a reply of the server has another shape than was expected")]
+#[error("a reply of the server has an unexpected shape")]
 struct UnexpectedShape;
 
-/// A reply of the server has another shape than the command gives. It is never taken for an
-/// absence.
+/// Makes the error for a reply of another shape. Such a reply is never taken for an absence.
 pub(super) fn unexpected_shape() -> Error {
     Error::Failed(Box::new(UnexpectedShape))
 }

@@ -1,7 +1,8 @@
-//! The names of keys, and the shard that an operation belongs to.
+//! Names the keys, and assigns each operation to a shard.
 //!
-//! A record and the indexes of its shard have the same hash tag, the part of a key in braces. A
-//! cluster keeps keys with one hash tag on one node, and there one script may change them together.
+//! The keys of a record and of the indexes of its shard have the same hash tag, which is the part
+//! of a key in braces. A cluster keeps all keys with one hash tag on one node, so one script may
+//! change them together.
 
 use crate::operation::OperationId;
 use crate::store::list::KeyDigest;
@@ -9,8 +10,8 @@ use crate::store::list::KeyDigest;
 /// The number of shards. It is part of the names of keys, so it must never change.
 pub(super) const SHARDS: usize = 64;
 
-/// What a user on the server must be granted, for the built-in prefix. With another prefix the key
-/// pattern and the channel begin with that one.
+/// The permissions that a user on the server needs, for the built-in prefix. With another prefix,
+/// the key pattern and the channel begin with that prefix.
 pub const ACL_LINE: &str = "user onceward on >PASSWORD resetchannels ~{onceward:* \
      &onceward:endings -@all +evalsha +script|load +time +exists +hmget +hset +del +zadd +zrem \
      +zcard +zcount +zrangebyscore +zrevrangebyscore +publish +subscribe +ping +wait +role \
@@ -23,15 +24,15 @@ pub(super) struct Shard(usize);
 /// An index of the operations of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Index {
-    /// All of them, by the time of creation.
+    /// All operations, by the time of creation.
     Created,
-    /// Those in flight, by the end of the lease.
+    /// The operations in flight, by the end of the lease.
     InFlight,
-    /// Those uncertain, by the end of the hold.
+    /// The uncertain operations, by the end of the hold.
     Uncertain,
-    /// The others, by the end of the retention.
+    /// The other operations, by the end of the retention.
     Settled,
-    /// All of them, by the digest of the key.
+    /// All operations, by the digest of the key.
     Keys,
 }
 
@@ -42,33 +43,33 @@ pub(super) struct Keys {
 }
 
 impl Shard {
-    /// The shard of an operation.
+    /// Returns the shard of an operation.
     pub(super) fn of(id: OperationId) -> Self {
         let [first, ..] = id.as_bytes();
         Self(usize::from(*first) % SHARDS)
     }
 
-    /// All shards, beginning with the one of number `start`.
+    /// Returns all shards. The first is the one with the number `start`.
     pub(super) fn all_from(start: usize) -> impl Iterator<Item = Self> + Clone {
         (0..SHARDS).map(move |shard| Self(start.wrapping_add(shard) % SHARDS))
     }
 
-    /// All shards.
+    /// Returns all shards.
     pub(super) fn all() -> impl Iterator<Item = Self> + Clone {
         Self::all_from(0)
     }
 
-    /// The shard whose keys belong to the store as a whole.
+    /// Returns the shard whose keys belong to the store as a whole.
     pub(super) const fn first() -> Self {
         Self(0)
     }
 
-    /// The number, below [`SHARDS`].
+    /// Returns the number of the shard, which is below [`SHARDS`].
     pub(super) const fn number(self) -> usize {
         self.0
     }
 
-    /// The first byte of an id that belongs to this shard.
+    /// Returns a first byte that puts an id into this shard.
     pub(super) fn first_byte(self) -> u8 {
         u8::try_from(self.0).unwrap_or_default()
     }
@@ -109,7 +110,7 @@ impl Keys {
         format!("{{{}:{}}}:epoch", self.prefix, shard.0)
     }
 
-    /// A key on which permissions are tried. It is removed at once.
+    /// The key on which permissions are tried. It is removed at once.
     pub(super) fn scratch(&self, name: &str) -> String {
         format!("{{{}:0}}:scratch:{name}", self.prefix)
     }
@@ -119,7 +120,7 @@ impl Keys {
         format!("{}:endings", self.prefix)
     }
 
-    /// The line that grants a user what this process needs, see [`ACL_LINE`].
+    /// The line that grants a user what this process needs. See [`ACL_LINE`].
     pub(super) fn acl_line(&self) -> String {
         ACL_LINE
             .replace("~{onceward:", &format!("~{{{}:", self.prefix))
@@ -132,12 +133,12 @@ pub(super) fn member(id: OperationId) -> String {
     hex::encode(id.as_bytes())
 }
 
-/// The score for a key's digest. A score is a double, which holds integers of 53 bits.
+/// Returns the score for a key's digest. A score is a double, which holds integers of 53 bits.
 pub(super) const fn score_of(KeyDigest(digest): KeyDigest) -> u64 {
     digest >> 11
 }
 
-/// The operation that a member names; none if this program did not write it.
+/// Returns the operation that a member names, or none if this program did not write the member.
 pub(super) fn operation_of(member: &[u8]) -> Option<OperationId> {
     let mut id = [0; 16];
     hex::decode_to_slice(member, &mut id).ok()?;
@@ -148,7 +149,7 @@ pub(super) fn operation_of(member: &[u8]) -> Option<OperationId> {
 mod tests {
     use super::*;
 
-    /// Stores hold them: under another name nothing would be found any more.
+    /// Stores hold these names. Under other names nothing would be found any more.
     #[test]
     fn names_of_keys_are_what_they_were() {
         let keys = Keys::under("onceward");

@@ -1,19 +1,19 @@
 //! A store on Redis or Valkey, for several machines.
 //!
 //! The record of an operation is a hash under one exact key. One script, `swap.lua`, replaces the
-//! record and updates the indexes of its shard, in one atomic step on the server's own time. A
-//! script that is sent twice takes effect once, so a command is sent again when its connection is
-//! lost.
+//! record and updates the indexes of its shard. It does this in one atomic step, by the server's
+//! own time. A script that is sent twice takes effect once, so a command is sent again after its
+//! connection was lost.
 //!
-//! A change is as durable as the server is set up to make it. With `replica_acks` it counts only
-//! once that many replicas have confirmed it; a failover to a replica that was not among them may
-//! still lose it.
+//! A change is as durable as the settings of the server make it. With `replica_acks`, a change
+//! counts only once that many replicas have confirmed it. A failover to a replica that did not
+//! confirm the change may still lose it.
 //!
 //! | files | do |
 //! | --- | --- |
 //! | `records`, `swap.lua`, `command`, `reply` | the atomic step |
 //! | `expiry`, `expire.lua`, `page`, `epoch`, `concerns` | the other calls |
-//! | `servers`, `cluster`, `node`, `dial`, `failure` | connections, and which server a command goes to |
+//! | `servers`, `cluster`, `node`, `dial`, `failure` | connections, and a server for each command |
 //! | `subscription` | notifications of ended attempts |
 //! | `keys` | the names of keys |
 #![doc = include_str!("../../../docs/redis.md")]
@@ -50,30 +50,30 @@ use super::{Certificates, SetupError, Store, WhenEmptied};
 use crate::clock::Clock;
 use crate::secret::Secret;
 
-/// The servers to use, and how.
+/// The servers of a store, and how to use them.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The servers' `redis://` or `rediss://` URLs. A URL may hold a user and a password.
     pub urls: Vec<Secret>,
-    /// How several servers belong together.
+    /// The relation of the servers to each other.
     pub mode: Mode,
-    /// The beginning of every key, so that a server can be shared with others.
+    /// The beginning of every key, so that other programs can use the same server.
     pub prefix: String,
-    /// Replicas that must confirm a claim, a settle or a decision before it counts.
+    /// The number of replicas that must confirm a claim, a settle or a decision before it counts.
     pub replica_acks: usize,
     /// The longest that a call may take.
     pub timeout: Duration,
-    /// The user; none for the one in the URL.
+    /// The user. Without this setting it is the user in the URL.
     pub username: Option<String>,
-    /// The password; none for the one in the URL.
+    /// The password. Without this setting it is the password in the URL.
     pub password: Option<Secret>,
     /// The certificates for `rediss://`.
     pub certificates: Certificates,
-    /// What becomes of claims when a server has lost its records.
+    /// The treatment of claims after a server has lost its records.
     pub when_emptied: WhenEmptied,
 }
 
-/// How several servers belong together.
+/// The relation of the servers to each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mode {
     /// The URL is that of the only server.
@@ -92,18 +92,18 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// As [`open`].
+    /// The same as [`open`].
     pub fn check(&self) -> Result<(), SetupError> {
         Servers::new(self).map(drop)
     }
 }
 
-/// Opens a store on these servers. It connects when it is first used, and again after a connection
-/// was lost.
+/// Opens a store on these servers. The store connects when it is first used, and again after a lost
+/// connection.
 ///
 /// # Errors
 ///
-/// If a file cannot be read, or the settings do not make a connection.
+/// If a file cannot be read, or if no connection can be made with these settings.
 pub fn open(settings: &Settings, clock: Clock) -> Result<Arc<dyn Store>, SetupError> {
     let watchers = Watchers::default();
     let server = Redis {

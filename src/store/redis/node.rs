@@ -1,4 +1,5 @@
-//! One server: the connection that all calls share, and those of calls that wait for replicas.
+//! One server and its connections. All calls share one connection, except calls that wait for
+//! replicas.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -13,15 +14,16 @@ use super::command::Command;
 use super::dial::{Dialer, Target};
 use super::failure::{Refusal, is_from_server};
 
-/// The most connections that wait for replicas at a time.
+/// The most connections on which calls wait for replicas at the same time.
 const WAITING_MAX: usize = 64;
 
-/// A server. It is connected to when it is needed.
+/// A server. The first call makes the connection.
 #[derive(Debug)]
 pub(super) struct Node {
     target: Target,
     shared: Mutex<SharedConnection>,
-    /// Held while a shared connection is made, so that a crowd of calls makes one and not many.
+    /// The lock that is held while a shared connection is made, so that many calls at once make
+    /// only one.
     dialing: tokio::sync::Mutex<()>,
     idle: Mutex<IdleConnections>,
     waiting: Semaphore,
@@ -31,7 +33,7 @@ pub(super) struct Node {
 #[derive(Debug, Default)]
 struct SharedConnection {
     connection: Option<MultiplexedConnection>,
-    /// How many connections there have been.
+    /// The number of shared connections that were made so far.
     generation: u64,
 }
 
@@ -39,41 +41,41 @@ struct SharedConnection {
 #[derive(Debug, Default)]
 struct IdleConnections {
     connections: Vec<MultiplexedConnection>,
-    /// How often all of them were closed.
+    /// The number of times that all of them were closed.
     closed: u64,
 }
 
-/// How a command is delivered to a node.
+/// The way in which a command is delivered to a node.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Delivery {
-    /// Whether to send `ASKING` before it: the node is about to take over the keys, and serves them
-    /// only to those who were sent there.
+    /// Whether `ASKING` is sent before the command. A node that is about to take over the keys
+    /// serves them only after `ASKING`.
     pub(super) asking: bool,
-    /// Replicas that must confirm the change.
+    /// The number of replicas that must confirm the change.
     pub(super) acks: usize,
 }
 
-/// A command brought no reply of the server.
+/// A command brought no reply from the server.
 #[derive(Debug)]
 pub(super) enum SendError {
-    /// It was not sent.
+    /// The command was not sent.
     NotSent(Refusal),
     /// The connection was lost. The command may have been sent, and may have been run.
     ConnectionLost(RedisError),
 }
 
-/// What a server replied.
+/// The reply of a server.
 #[derive(Debug)]
 pub(super) struct NodeReply {
     pub(super) value: Result<Value, RedisError>,
-    /// Replicas that confirmed the change.
+    /// The number of replicas that confirmed the change.
     pub(super) acks: usize,
-    /// Whether the command had been sent before, on a connection that was lost.
+    /// Whether the command had been sent before, on a lost connection.
     pub(super) was_resent: bool,
 }
 
 impl NodeReply {
-    /// The server turned the command away.
+    /// Makes the reply of a server that turned the command away.
     pub(super) const fn refusal(error: RedisError) -> Self {
         Self { value: Err(error), acks: 0, was_resent: false }
     }
@@ -94,8 +96,8 @@ impl Node {
         &self.target
     }
 
-    /// How many shared connections there have been. After another one it may be another server: a
-    /// sentinel may name a new master.
+    /// Returns the number of shared connections that were made so far. A new connection may lead to
+    /// another server, because a sentinel may name a new master.
     pub(super) fn generation(&self) -> u64 {
         self.shared.lock().generation
     }
@@ -136,8 +138,8 @@ impl Node {
         let reply = if let Ok(reply) = timeout(ready, &mut replied).await {
             reply
         } else {
-            // A network that drops packets silently kills a connection without a sign. The next
-            // call makes a new one; this one goes on waiting for what is left of its time.
+            // A network that drops packets silently breaks a connection without a sign. The next
+            // call makes a new connection. This call goes on waiting until its time ends.
             self.shared.lock().give_up(generation);
             replied.await
         };
@@ -147,8 +149,8 @@ impl Node {
         reply
     }
 
-    /// Sends a command on a connection that no other call uses until the replicas have confirmed:
-    /// `WAIT` blocks whatever comes after it on a connection.
+    /// Sends a command on a connection that no other call uses until the replicas have confirmed
+    /// the change. On a connection, `WAIT` blocks all later commands.
     async fn send_alone(
         &self,
         dialer: &Dialer,
@@ -167,24 +169,24 @@ impl Node {
             Ok((permit, connection, closed))
         });
         let (_permit, mut connection, closed) = taken.await?;
-        // A call that is dropped before its end drops the connection too. It must not be used
-        // again: the reply to this call would be taken for one to the next.
+        // A call that is dropped before its end drops the connection too. That connection must not
+        // be used again, because the next call would take the reply to this call for its own.
         let reply = deliver(&mut connection, command, delivery, limit).await;
         match &reply {
             Ok(_) => self.idle.lock().put(connection, closed),
-            // Where one connection was ended, by a restart or a failover, the others were too.
+            // A restart or a failover that ended this connection has ended the idle ones too.
             Err(_) => self.idle.lock().close_all(),
         }
         reply
     }
 
-    /// The shared connection. It is made if there is none.
+    /// Returns the shared connection. If there is none, makes one.
     async fn connection(&self, dialer: &Dialer) -> Result<Connected, Refusal> {
         if let Some(connected) = self.shared.lock().current() {
             return Ok(connected);
         }
         let _one_at_a_time = self.dialing.lock().await;
-        // Another call may have made one while this one waited for its turn.
+        // Another call may have made a connection while this call waited for its turn.
         if let Some(connected) = self.shared.lock().current() {
             return Ok(connected);
         }
@@ -196,7 +198,7 @@ impl Node {
     }
 }
 
-/// A connection, and which of the shared ones it is.
+/// A shared connection and its number.
 struct Connected {
     connection: MultiplexedConnection,
     generation: u64,
@@ -208,7 +210,7 @@ impl SharedConnection {
         Some(Connected { connection, generation: self.generation })
     }
 
-    /// Gives up a connection, unless it was replaced by a newer one.
+    /// Gives up a connection, unless a newer one has replaced it.
     fn give_up(&mut self, generation: u64) {
         if self.generation == generation {
             self.connection = None;
@@ -217,12 +219,12 @@ impl SharedConnection {
 }
 
 impl IdleConnections {
-    /// A connection, if there is one, and how often all were closed by now.
+    /// Takes an idle connection, if there is one. Also returns how often all were closed so far.
     fn take(&mut self) -> (Option<MultiplexedConnection>, u64) {
         (self.connections.pop(), self.closed)
     }
 
-    /// Takes a connection back, unless all were closed since it was taken.
+    /// Takes a connection back, unless all were closed since the call took it.
     fn put(&mut self, connection: MultiplexedConnection, closed: u64) {
         if self.closed == closed {
             self.connections.push(connection);
@@ -235,8 +237,8 @@ impl IdleConnections {
     }
 }
 
-/// The part of a call's time after which a step of it counts as failed, so that time is left to try
-/// elsewhere or to say so.
+/// Returns the part of a call's time that one step may take. A longer step counts as failed, so
+/// that time is left to try another node or to report the failure.
 fn ready_within(limit: Duration) -> Duration {
     limit * 3 / 4
 }
@@ -249,7 +251,8 @@ async fn in_time<T>(
     ready.unwrap_or(Err(Refusal::NotConnectedInTime)).map_err(SendError::NotSent)
 }
 
-/// Sends a command. If the server does not know its script, loads that and sends the command again.
+/// Sends a command. If the server does not know its script, loads the script and sends the command
+/// again.
 async fn deliver(
     connection: &mut MultiplexedConnection,
     command: &Command,
@@ -263,7 +266,7 @@ async fn deliver(
     }
     let loaded = connection.send_packed_command(load).await.and_then(Value::extract_error);
     if let Err(error) = loaded {
-        // The script was not run, so this error is all that has happened.
+        // The script was not run, so nothing happened except this error.
         return reply_of(Err(error), 0);
     }
     deliver_once(connection, command, delivery, limit).await
@@ -279,8 +282,8 @@ async fn deliver_once(
         let value = connection.send_packed_command(&command.cmd).await;
         return reply_of(value, 0);
     }
-    // Sent as one: `ASKING` holds for the next command only, and `WAIT` counts the replicas that
-    // have what this connection wrote.
+    // These commands are sent together, because `ASKING` counts only for the next command, and
+    // `WAIT` counts the replicas that have what this connection wrote.
     let mut pipeline = Pipeline::new();
     if delivery.asking {
         pipeline.add_command(cmd("ASKING"));
@@ -297,7 +300,7 @@ async fn deliver_once(
     let value = replies.next().unwrap_or_default();
     let acks = match replies.next() {
         Some(Value::Int(acks)) => usize::try_from(acks).unwrap_or(0),
-        // `WAIT` was refused, or was not sent: no replica is known to have the change.
+        // `WAIT` was refused or was not sent, so no replica is known to have the change.
         Some(_) | None => 0,
     };
     reply_of(Ok(value), acks)

@@ -1,7 +1,7 @@
-//! Pages of a list, merged from the indexes of all shards.
+//! Reads pages of a list. A page is merged from the indexes of all shards.
 //!
 //! Each index is read from its newest end, one batch at a time. The merged order is known only as
-//! far as every batch reaches: behind the end of the shortest one, its shard may have more
+//! far as every full batch reaches, because behind the end of a full batch its shard may have more
 //! operations.
 
 use futures_util::future::try_join_all;
@@ -18,25 +18,26 @@ use crate::store::Error;
 use crate::store::list::{KeyDigest, ListPosition, ListQuery, SCANNED_MAX};
 use crate::store::shared::RecordPage;
 
-/// The most records that are read at the same time: each may hold a large answer.
+/// The most records that are read at the same time. The number is small because each record may
+/// hold a large answer.
 const READ_TOGETHER: usize = 64;
 
-/// Positions behind another one, newest first.
+/// Positions behind another position, newest first.
 struct Positions {
     positions: Vec<ListPosition>,
-    /// Whether there may be more behind them.
+    /// Whether more positions may follow them.
     more: bool,
 }
 
-/// Operations that were found for a page.
+/// The operations of a page.
 struct FoundIds {
     ids: Vec<OperationId>,
-    /// Where the next page begins, if there is one.
+    /// The position behind which the next page begins, if there is one.
     next: Option<ListPosition>,
 }
 
 impl Redis {
-    /// One page of records.
+    /// Returns one page of records.
     pub(super) async fn page_of(&self, query: &ListQuery) -> Result<RecordPage, Error> {
         let at = self.time(Shard::first()).await?;
         let found = match query.key_digest() {
@@ -47,12 +48,13 @@ impl Redis {
         Ok(RecordPage { at, records, next: found.next })
     }
 
-    /// The newest operations that the query asks for.
+    /// Finds the newest operations that the query asks for.
     async fn find_newest(&self, query: &ListQuery, at: Timestamp) -> Result<FoundIds, Error> {
         let mut ids = Vec::new();
         let mut after = query.after;
         let mut scanned = 0;
-        // Ids are spread evenly over the shards, so twice an even share of each is usually enough.
+        // Ids are spread evenly over the shards. So twice the average share of a shard is usually
+        // enough.
         let mut batch = 2 * query.limit.min(SCANNED_MAX).div_ceil(SHARDS) + 4;
         let next = loop {
             let Positions { mut positions, more } = self.positions(after, batch).await?;
@@ -82,8 +84,8 @@ impl Redis {
         Ok(FoundIds { ids, next })
     }
 
-    /// The newest operations with this key. Each shard is searched for an equal share of
-    /// [`SCANNED_MAX`]: of a key that more operations have, some are not found.
+    /// Finds the newest operations with this key. Each shard is searched for an equal share of
+    /// [`SCANNED_MAX`]. If more operations of a shard have the key, some are not found.
     async fn find_by_key(
         &self,
         query: &ListQuery,
@@ -119,7 +121,7 @@ impl Redis {
         Ok(FoundIds { ids: page.iter().map(|position| position.id).collect(), next })
     }
 
-    /// The records of these operations. Those that were removed meanwhile are left out.
+    /// Returns the records of these operations. Records that were removed meanwhile are left out.
     async fn records_of(&self, ids: &[OperationId]) -> Result<Vec<(OperationId, Vec<u8>)>, Error> {
         let mut records = Vec::with_capacity(ids.len());
         for some in ids.chunks(READ_TOGETHER) {
@@ -130,8 +132,8 @@ impl Redis {
         Ok(records)
     }
 
-    /// The positions behind another one, as far as their order is known from `batch` entries of
-    /// each shard.
+    /// Returns the positions behind another one. It reads `batch` entries of each shard, and
+    /// returns the positions whose order these entries show.
     async fn positions(
         &self,
         after: Option<ListPosition>,
@@ -156,7 +158,7 @@ impl Redis {
         Ok(Positions { positions, more: known_to.is_some() })
     }
 
-    /// Which of these operations the query asks for.
+    /// Tells for each of these operations whether the query may ask for it.
     async fn wanted(
         &self,
         query: &ListQuery,
@@ -171,7 +173,7 @@ impl Redis {
             let reads = some.iter().map(|position| async {
                 let fields = ["state", "changes_at", "route"];
                 let fields = self.fields(position.id, &fields).await?;
-                // What is no record is listed, so that the damage is reported.
+                // A key that holds no record is listed, so that the damage is reported.
                 Ok::<_, Error>(fields.is_none_or(|fields| may_be_wanted(query, &fields, at)))
             });
             wanted.extend(try_join_all(reads).await?);
@@ -179,8 +181,8 @@ impl Redis {
         Ok(wanted)
     }
 
-    /// The bytes of a record; none if its key does not exist. A key that holds something else gives
-    /// no bytes at all, which the codec reports as unreadable.
+    /// Returns the bytes of a record, or none if its key does not exist. If the key holds something
+    /// else, it returns zero bytes, which the codec reports as unreadable.
     async fn record(&self, id: OperationId) -> Result<Option<Vec<u8>>, Error> {
         let Some(fields) = self.fields(id, &["record", "revision"]).await? else {
             return Ok(Some(Vec::new()));
@@ -191,7 +193,7 @@ impl Redis {
         Ok(Some(fields.into_iter().next().and_then(bytes).unwrap_or_default()))
     }
 
-    /// Fields of a record; none if its key holds something else than a hash.
+    /// Returns fields of a record, or none if its key holds something other than a hash.
     async fn fields(&self, id: OperationId, names: &[&str]) -> Result<Option<Vec<Value>>, Error> {
         let key = self.keys.record(id);
         let command = Command::new("HMGET", &[&key]).arg(names);
@@ -208,15 +210,15 @@ const fn is_filtered(query: &ListQuery) -> bool {
     query.route.is_some() || query.state.is_some()
 }
 
-/// Cuts a list to `length`. Whether it was longer.
+/// Cuts a list to `length`. Returns whether the list was longer.
 fn cut(positions: &mut Vec<ListPosition>, length: usize) -> bool {
     let was_longer = positions.len() > length;
     positions.truncate(length);
     was_longer
 }
 
-/// Whether the query may ask for an operation, by the fields of its hash. The record decides later:
-/// this saves reading the records of all others.
+/// Whether the query may ask for an operation, by the fields of its hash. The record decides later.
+/// This first check saves the reads of all other records.
 fn may_be_wanted(query: &ListQuery, fields: &[Value], at: Timestamp) -> bool {
     let [state, changes_at, route] = fields else { return true };
     if fields.iter().all(|field| *field == Value::Nil) {
@@ -225,9 +227,9 @@ fn may_be_wanted(query: &ListQuery, fields: &[Value], at: Timestamp) -> bool {
     let has_lapsed = number(changes_at).is_some_and(|changes_at| changes_at <= at.0);
     let state = text(state);
     let current = match state.as_deref() {
-        // A lease that ran out: nobody has written the new state yet.
+        // The lease has run out, and nobody has written the new state yet.
         Some("in_flight") if has_lapsed => Some(StateName::Uncertain.as_str()),
-        // Past its hold or its retention, the operation is no more.
+        // An operation past its hold or its retention no longer exists.
         Some(_) if has_lapsed => return false,
         other => other,
     };
@@ -237,7 +239,7 @@ fn may_be_wanted(query: &ListQuery, fields: &[Value], at: Timestamp) -> bool {
         && query.route.as_deref().is_none_or(|wanted| route.is_none_or(|route| route == *wanted))
 }
 
-/// The members of an index and their scores.
+/// Reads the members of an index and their scores as positions.
 fn scored_positions(value: Value) -> Result<Vec<ListPosition>, Error> {
     let parts = parts(value).ok_or_else(unexpected_shape)?;
     let positions = parts.chunks(2).map(|pair| {

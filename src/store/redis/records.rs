@@ -25,7 +25,7 @@ use crate::store::{Concern, Corrupt, Error};
 pub(super) struct Redis {
     pub(super) servers: Arc<Servers>,
     pub(super) keys: Keys,
-    /// Replicas that must confirm a durable change.
+    /// The number of replicas that must confirm a durable change.
     pub(super) replica_acks: usize,
     /// The number of the shard that the next pass of expiry begins with.
     pub(super) next_expiry: AtomicUsize,
@@ -33,7 +33,7 @@ pub(super) struct Redis {
     pub(super) subscription: Subscription,
 }
 
-/// A key that must hold this word for a claim to be granted: the marker of the epoch.
+/// The marker of the epoch: a claim is granted only if this key holds this word.
 pub(super) struct EpochGuard {
     pub(super) key: String,
     pub(super) word: String,
@@ -85,7 +85,8 @@ impl RecordServer for Redis {
 }
 
 impl Redis {
-    /// A swap, in one round trip. None: a cluster is moving the keys, and nothing was done.
+    /// Makes a swap in one round trip. Returns none if a cluster is moving the keys. Then nothing
+    /// was done.
     async fn try_swap(&self, swap: &Swap<'_>) -> Result<Option<SwapResult>, Error> {
         let shard = Shard::of(swap.id);
         let grants = swap.purpose == Purpose::Grant;
@@ -108,7 +109,7 @@ impl Redis {
                 if is_no_master(&error) {
                     self.servers.distrust(shard, &node);
                 }
-                // A refusal now says nothing about the earlier send, which may have taken effect.
+                // This refusal says nothing about the earlier send, which may have taken effect.
                 if was_resent {
                     return Err(Error::Failed(error.into()));
                 }
@@ -120,8 +121,8 @@ impl Redis {
         }
     }
 
-    /// Reads the record of a swap that could not be made because its keys are on the move. A
-    /// command on one key works in the meantime, and a replay needs no more than the record.
+    /// Reads the record of a swap that could not be made because a cluster is moving its keys. A
+    /// command on one key still works meanwhile, and a replay needs only the record.
     async fn read_while_keys_move(&self, swap: &Swap<'_>) -> Result<SwapResult, Error> {
         let read = Swap { write: Write::Nothing, ..*swap };
         match self.try_swap(&read).await? {
@@ -134,7 +135,7 @@ impl Redis {
         }
     }
 
-    /// Replicas that must confirm a write.
+    /// Returns the number of replicas that must confirm a write.
     fn acks_of(&self, write: &Write<'_>) -> usize {
         match write.conditions() {
             Some(Conditions { durable: true, .. }) => self.replica_acks,
@@ -154,8 +155,8 @@ impl Redis {
             Write::Removal(_) => "remove",
             Write::Record { .. } => "put",
         };
-        // A read names one key alone, so that it works while a slot moves: a command on several
-        // keys is refused then.
+        // A read names only one key, so that it works while a slot moves. A command on several keys
+        // is refused then.
         if !matches!(swap.write, Write::Nothing) {
             keys.extend(Index::ALL.map(|index| self.keys.index(shard, index)));
         }
@@ -193,7 +194,7 @@ impl Redis {
         }
     }
 
-    /// The time on the clock of a shard's server.
+    /// Reads the time on the clock of a shard's server.
     pub(super) async fn time(&self, shard: Shard) -> Result<Timestamp, Error> {
         let time = self.servers.run(shard, &Command::new("TIME", &[])).await?;
         let time = parts(time).ok_or_else(unexpected_shape)?;
@@ -203,13 +204,13 @@ impl Redis {
     }
 }
 
-/// What the script replies.
+/// The reply of the script.
 enum SwapReply {
     Done(Timestamp),
     Found(Found),
     Unreadable,
     Emptied,
-    /// The server turned the first write away, with this error.
+    /// The server turned a read or the first write away, with this error.
     Denied(String),
 }
 
@@ -218,7 +219,7 @@ impl SwapReply {
         let mut parts = parts(value)?.into_iter();
         let name = text(&parts.next()?)?;
         let detail = parts.next()?;
-        // This reply has the server's error where the others have the time.
+        // This reply has the server's error in the place of the time.
         if name == "denied" {
             return Some(Self::Denied(text(&detail)?));
         }
@@ -242,7 +243,7 @@ impl SwapReply {
     }
 }
 
-/// Whether another revision was found than the swap expected.
+/// Whether the server has another revision than the swap expected.
 fn is_unexpected(swap: &Swap<'_>, found: &Found) -> bool {
     let found = found.stored.as_ref().map(|stored| stored.revision);
     match swap.expected {

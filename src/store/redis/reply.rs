@@ -1,5 +1,5 @@
-//! Reads the replies of a server strictly. A value of another type is none, which callers report as
-//! an error: taken for an absence, it could free the key of an operation.
+//! Reads the replies of a server strictly. A value of another type gives none, and callers report
+//! that as an error. If they took it for an absence, it could free the key of an operation.
 
 use redis::Value;
 
@@ -17,8 +17,8 @@ pub(super) fn text(value: &Value) -> Option<String> {
     String::from_utf8(bytes.clone()).ok()
 }
 
-/// A whole number, as an integer or in digits: Lua's numbers have 53 bits, so scripts return longer
-/// ones as strings.
+/// A whole number, as an integer or in digits. Lua's numbers have 53 bits, so scripts return longer
+/// numbers as strings.
 pub(super) fn number(value: &Value) -> Option<u64> {
     if let Value::Int(number) = value {
         return u64::try_from(*number).ok();

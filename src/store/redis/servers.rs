@@ -1,21 +1,23 @@
-//! All servers of a store: one, the master that sentinels name, or the nodes of a cluster.
+//! The servers of a store. They are one server, the master that sentinels name, or the nodes of a
+//! cluster.
 //!
-//! This file and `node`, `cluster` and `dial` route commands by hand, although the library has
-//! clients for a cluster and for sentinels (redis-rs 1.8.1). Those cannot keep the contract of a
-//! store:
+//! This file and `node`, `cluster` and `dial` route commands by hand. The library, redis-rs 1.8.1,
+//! has clients for a cluster and for sentinels, but they cannot keep the contract of a store:
 //!
-//! * The cluster client sends a command again by itself, up to 16 times, also after a connection
-//!   was lost (`choose_response` in `src/cluster_handling/async_connection/request.rs`; a dropped
+//! * The cluster client sends a command again by itself, up to 16 times, also after a lost
+//!   connection (`choose_response` in `src/cluster_handling/async_connection/request.rs`; a dropped
 //!   connection has `RetryMethod::Reconnect` in `src/errors/redis_error.rs`). It returns the last
-//!   reply and does not say that there were others. A claim that was made by the first send and
-//!   refused after the second would look as if nothing had been done. `retries(0)` also ends
-//!   following `MOVED` and `ASK`, which count as retries.
-//! * It sends `WAIT` to all masters and returns the lowest count
-//!   (`src/cluster_handling/routing.rs`). What counts is how many replicas have what *this*
-//!   connection wrote.
+//!   reply, and does not say that it sent the command before. If the first send made a claim and
+//!   the reply to the second was a refusal, it would look as if nothing had been done. With
+//!   `retries(0)` the client does not follow `MOVED` and `ASK` either, because these count as
+//!   retries.
+//! * The cluster client sends `WAIT` to all masters and returns the lowest count
+//!   (`src/cluster_handling/routing.rs`). A store needs the number of replicas that have what
+//!   *this* connection wrote.
 //! * The sentinel client takes the answers of the sentinels in the order of the settings
-//!   (`async_find_master_address` in `src/sentinel.rs`), so a first one that is dead delays the
-//!   answer of the others until its connection times out. A call has only a few seconds.
+//!   (`async_find_master_address` in `src/sentinel.rs`). If the first sentinel is dead, the answers
+//!   of the others must wait until the connection to the first has timed out. A call has only a few
+//!   seconds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +39,7 @@ use crate::store::SetupError;
 const HOPS_MAX: usize = 8;
 /// The most times that a command waits for a cluster that moves its keys.
 const PAUSES_MAX: u32 = 3;
-/// The first pause; each is twice the one before.
+/// The first pause. Each later pause is twice as long as the one before.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The servers of a store.
@@ -48,34 +50,33 @@ pub(super) struct Servers {
     timeout: Duration,
 }
 
-/// How the servers belong together.
+/// The relation of the servers to each other.
 #[derive(Debug)]
 enum Topology {
-    /// There is one, or one master.
+    /// There is only one server, or one master.
     One(Arc<Node>),
     /// Each node of a cluster has some of the shards.
     Cluster(Box<Cluster>),
 }
 
-/// A server's reply, and how many replicas confirmed the change.
+/// A server's reply, with the number of replicas that confirmed the change.
 pub(super) struct ConfirmedReply {
     pub(super) value: Value,
     pub(super) acks: usize,
-    /// Whether the command had been sent before, on a connection that was lost. That earlier send
-    /// may have taken effect, whatever this reply says.
+    /// Whether the command had been sent before, on a lost connection. That earlier send may have
+    /// taken effect, whatever this reply says.
     pub(super) was_resent: bool,
     /// The node that replied.
     pub(super) node: Arc<Node>,
 }
 
-/// What to do after a node replied, or did not.
+/// The next step of a command after a node replied, or failed to reply.
 enum NextStep {
     /// The command ends.
     End(Result<NodeReply, CommandError>),
-    /// It was not run there. It is sent to the node that `asking` names, or to the node of the
-    /// shard.
+    /// The command is sent to the node in `asking`, or else to the node of the shard.
     Redirect { asking: Option<Arc<Node>> },
-    /// The same, once the cluster had time to move the keys.
+    /// The command is sent again, after the cluster had time to move the keys.
     RetryLater,
 }
 
@@ -99,7 +100,7 @@ impl Servers {
         reply.value.map_err(CommandError::answered)
     }
 
-    /// Runs a command, and waits for that many replicas to confirm its change.
+    /// Runs a command, and waits until `acks` replicas have confirmed its change.
     pub(super) async fn run_confirmed(
         &self,
         shard: Shard,
@@ -112,8 +113,8 @@ impl Servers {
         Ok(ConfirmedReply { value, acks, was_resent, node })
     }
 
-    /// Sends a command, again if need be. After a lost connection only a success says what became
-    /// of it: a refusal that comes later says nothing about what was sent before.
+    /// Sends a command, and sends it again if necessary. After a lost connection, only a success
+    /// tells the effect of the command. A later refusal says nothing about the earlier send.
     async fn send(
         &self,
         shard: Shard,
@@ -131,7 +132,8 @@ impl Servers {
         }
     }
 
-    /// Follows a command from node to node. `lost` becomes the error of a lost connection.
+    /// Sends a command from node to node, as their replies direct. If a connection is lost, its
+    /// error is put into `lost`.
     async fn follow(
         &self,
         shard: Shard,
@@ -142,7 +144,7 @@ impl Servers {
         let mut asking: Option<Arc<Node>> = None;
         let mut hops = 0;
         let mut pauses = 0;
-        // The first failure is the cause: redirects that come after it are its consequence.
+        // The first failure is the cause. Later redirects are only its consequence.
         let mut cause: Option<(Arc<Node>, Refusal)> = None;
         loop {
             let node = asking.take();
@@ -151,8 +153,8 @@ impl Servers {
             let sent = node.send(&self.dialer, command, delivery, self.timeout).await;
             if let Err(SendError::NotSent(refusal)) = &sent {
                 match &cause {
-                    // Another node sent the command back to the one that failed: it has the shard,
-                    // and nobody else can help.
+                    // Another node sent the command back to the failed node. So the failed node has
+                    // the shard, and no other node can help.
                     Some((first, refusal)) if Arc::ptr_eq(first, &node) => {
                         return Err(CommandError::Refused(*refusal));
                     }
@@ -181,7 +183,7 @@ impl Servers {
         }
     }
 
-    /// Decides what to do after a node replied, or did not.
+    /// Decides what to do after a node replied, or failed to reply.
     fn next_step(
         &self,
         shard: Shard,
@@ -200,8 +202,8 @@ impl Servers {
                     NextStep::End(Err(refusal.into()))
                 };
             }
-            // An idle connection may have ended long ago, so the command is sent once more. All
-            // commands may be sent twice.
+            // An idle connection may have ended long ago, so the command is sent once more. Every
+            // command may be sent twice.
             Err(SendError::ConnectionLost(error)) => {
                 self.cluster().map(|cluster| cluster.distrust(shard, node));
                 return match lost.replace(error) {
@@ -217,7 +219,7 @@ impl Servers {
                 cluster.moved(shard, to);
                 NextStep::Redirect { asking: None }
             }
-            // `ASK` is for this command only: the shard stays where it is until its move is
+            // `ASK` counts for this command only. The shard stays with its node until its move is
             // complete.
             (Some(cluster), ErrorKind::Server(ServerErrorKind::Ask), Some(to)) => {
                 NextStep::Redirect { asking: Some(cluster.at(to)) }
@@ -232,8 +234,9 @@ impl Servers {
         }
     }
 
-    /// Notes that a server refused a write, because it is no longer a master. Its connections stay
-    /// open after a failover, so without this the store would keep writing to it.
+    /// Notes that a server refused a write because it is no longer a master. After a failover,
+    /// connections to the former master stay open. Without this note, the store would keep writing
+    /// to it.
     pub(super) fn distrust(&self, shard: Shard, node: &Arc<Node>) {
         node.hang_up();
         if let Some(cluster) = self.cluster() {
@@ -241,7 +244,7 @@ impl Servers {
         }
     }
 
-    /// The node that has a shard, as far as is known.
+    /// Returns the node that has a shard, as far as is known.
     pub(super) fn node(&self, shard: Shard) -> Arc<Node> {
         match &self.topology {
             Topology::One(node) => Arc::clone(node),
@@ -249,8 +252,8 @@ impl Servers {
         }
     }
 
-    /// A connection for a subscription, and the node that it leads to. A cluster passes messages on
-    /// to all of its nodes, so that any node will do.
+    /// Makes a connection for a subscription, and returns the node to which it leads. A cluster
+    /// passes messages on to all of its nodes, so any node will do.
     pub(super) async fn subscribe(&self) -> Result<(PubSub, Arc<Node>), Refusal> {
         let node = self.node(Shard::first());
         let connection = self.dialer.subscribe(node.target()).await;
@@ -286,7 +289,7 @@ impl Topology {
     }
 }
 
-/// The address that a node's error names, if it sends the command elsewhere.
+/// Returns the address in a node's error, if the error sends the command to another node.
 fn redirect(dialer: &Dialer, error: &RedisError, by: &Node) -> Option<redis::ConnectionAddr> {
     let (named, _) = error.redirect_node()?;
     match by.target() {

@@ -1,8 +1,8 @@
-//! Hears of the attempts that other processes have ended.
+//! Receives notifications of the attempts that other processes end.
 //!
-//! One subscription serves all waiters of this process. Messages that are published while there is
-//! none are heard by nobody. So all waiters are woken whenever a subscription ends or begins, and
-//! each asks the store.
+//! One subscription serves all waiters of this process. While there is no subscription, this
+//! process misses the messages that are published. So whenever a subscription ends or begins, all
+//! waiters are woken, and each asks the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,8 @@ use super::servers::Servers;
 use crate::operation::OperationId;
 use crate::store::watch::Watchers;
 
-/// How often waiters are woken while there is no subscription, and how often one is tried.
+/// The interval at which waiters are woken and a new subscription is tried, while there is none. At
+/// this interval, a running subscription is tested.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// The subscription of this process. It begins with the first call.
@@ -41,7 +42,7 @@ impl Subscription {
         Self { watchers, state: Mutex::new(SubscriptionState::NotBegun) }
     }
 
-    /// Begins to listen, unless this has begun or has been ended.
+    /// Begins to listen, unless listening has begun or ended before.
     pub(super) fn begin(&self, servers: &Arc<Servers>, keys: &Keys) {
         let mut state = self.state.lock();
         if matches!(*state, SubscriptionState::NotBegun) {
@@ -52,7 +53,7 @@ impl Subscription {
         }
     }
 
-    /// Ends it for good.
+    /// Ends the subscription for good.
     pub(super) fn end(&self) {
         *self.state.lock() = SubscriptionState::Ended;
     }
@@ -61,7 +62,7 @@ impl Subscription {
 async fn listen(servers: Arc<Servers>, channel: String, watchers: Watchers) {
     loop {
         if let Err(why) = listen_once(&servers, &channel, &watchers).await {
-            tracing::debug!(error = why, "ends of attempts are not heard of");
+            tracing::debug!(error = why, "notifications of ended attempts do not arrive");
         }
         watchers.announce_all();
         sleep(EVERY).await;
@@ -93,24 +94,25 @@ async fn listen_once(
                 }
             }
             _ = ticks.tick() => {
-                // A subscription only receives, so it would not notice that its connection is dead.
+                // A subscription only receives, so it does not notice a dead connection without a
+                // `PING`.
                 let pong: Result<RedisResult<Value>, _> = timeout(EVERY, sink.ping()).await;
                 if !matches!(pong, Ok(Ok(_))) {
-                    return Err("the server does not answer any more");
+                    return Err("the server no longer answers");
                 }
-                // After a failover, messages are published on the new master, and the old one may
-                // live on without getting them. A first shared connection, from 0 to 1, is no
-                // failover.
+                // After a failover, messages are published on the new master. The old master may
+                // live on, but does not get them. The first shared connection raises the number
+                // from 0 to 1, and that is not a failover.
                 let moved = node.generation() > generation.max(1);
                 if moved {
-                    return Err("the server was connected to anew");
+                    return Err("the shared connection was made anew");
                 }
             }
         }
     }
 }
 
-/// The operation that a message names.
+/// Returns the operation that a message names.
 fn ended_operation(payload: &[u8]) -> Option<OperationId> {
     std::str::from_utf8(payload).ok()?.parse().ok()
 }

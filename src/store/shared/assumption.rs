@@ -1,4 +1,4 @@
-//! What a step assumes about the server's record before it asks the server.
+//! The server's record, as a step assumes it before it asks the server.
 
 use std::sync::Arc;
 
@@ -7,25 +7,25 @@ use super::snapshots::{Snapshot, Snapshots};
 use crate::operation::{Operation, OperationId, Timestamp};
 use crate::store::{Corrupt, Error, codec};
 
-/// The record that a rule is applied to.
+/// The record to which a step applies its rule.
 pub(super) struct Assumption {
-    /// The server's record; none if it has none.
+    /// The server's record; none if the server has no record.
     pub(super) record: Option<Snapshot>,
     /// The time on the server's clock.
     pub(super) at: Timestamp,
-    /// Whether the server reported this in reply to the same call.
+    /// Whether the server reported the record during this call.
     pub(super) is_confirmed: bool,
 }
 
 impl Assumption {
-    /// What the server reported. The snapshots learn it too.
+    /// Makes an assumption of the server's report, and puts the report into the snapshots.
     pub(super) fn confirmed(
         id: OperationId,
         found: Found,
         snapshots: &Snapshots,
     ) -> Result<Self, Error> {
         let record = found.stored.map(|stored| {
-            // A revision that is known is not decoded again, so that all copies share one answer.
+            // A known revision is not decoded again, so that all copies share one answer.
             if let Some(known) = snapshots.get(id).filter(|known| known.revision == stored.revision)
             {
                 return Ok(known);
@@ -35,16 +35,17 @@ impl Assumption {
             Ok::<_, Error>(Snapshot { revision: stored.revision, operation: Arc::new(operation) })
         });
         let record = record.transpose()?;
-        // Also if there is none: another process may have removed the record.
+        // This also removes a snapshot, because another process may have removed the record.
         snapshots.replace(id, record.clone());
         Ok(Self { record, at: found.at, is_confirmed: true })
     }
 
-    /// What the server must have for a write that rests on this assumption.
+    /// Returns what the server must have before it makes a write that rests on this assumption.
     ///
-    /// The server's clock must agree with the state that was assumed: past `changes_at` if the rule
-    /// saw the record as lapsed, before it if not. Otherwise a lease that ran out only here could
-    /// be taken from its holder, or one that ran out only there could be renewed.
+    /// The server's clock must agree with the assumed state: `changes_at` must have passed if the
+    /// rule saw the record as lapsed, and must not have passed otherwise. Without this check, a
+    /// claim could take a lease that has run out only on this machine's estimate, and a holder
+    /// could renew a lease that has run out only on the server.
     pub(super) fn expected(&self) -> Expected {
         self.record.as_ref().map_or(Expected::NoRecord, |Snapshot { revision, operation }| {
             let lapsed = operation.state.changes_at() <= self.at;
@@ -54,13 +55,13 @@ impl Assumption {
 }
 
 /// Decodes the record of an operation. The record of another operation is refused, however it came
-/// there: its answer would be given to the wrong sender.
+/// there, because its answer would go to the wrong sender.
 pub(super) fn decode(id: OperationId, bytes: &[u8]) -> Result<Operation, Corrupt> {
     let operation = codec::decode(bytes)?;
     if operation.asked.id == id { Ok(operation) } else { Err(Corrupt::Foreign) }
 }
 
-/// A record as a write puts it on the server.
+/// A record in the form in which a write puts it on the server.
 pub(super) struct EncodedRecord<'a> {
     pub(super) revision: Revision,
     pub(super) bytes: Vec<u8>,
@@ -73,7 +74,7 @@ impl<'a> EncodedRecord<'a> {
         Ok(Self { revision: Revision(random()?), bytes, operation })
     }
 
-    /// What this process knows of the operation once the write is made.
+    /// Returns the snapshot of the operation that holds once the write is made.
     pub(super) fn into_snapshot(self) -> Snapshot {
         Snapshot { revision: self.revision, operation: Arc::new(self.operation.clone()) }
     }

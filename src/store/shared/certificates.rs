@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 /// The files with the certificates of a connection to a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Certificates {
-    /// The authorities to trust, in PEM; none for those of this machine.
+    /// The authorities to trust, in PEM. Without this file they are those of this machine.
     pub ca: Option<PathBuf>,
-    /// A certificate for this process, and its key, both in PEM.
+    /// The certificate of this process and its key, both in PEM.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
@@ -30,7 +30,7 @@ pub enum SetupError {
         /// The error of the file system.
         source: io::Error,
     },
-    /// The settings, or the contents of the files, do not make a connection.
+    /// No connection can be made with these settings or with the contents of the files.
     #[error("the connection to the store cannot be prepared")]
     Connection(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

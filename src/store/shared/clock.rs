@@ -1,10 +1,10 @@
 //! Estimates the time on a server's clock.
 //!
-//! A rule is applied before the server is asked, so it needs the server's time beforehand. Each
-//! reply brings that time. The estimate adds what has passed here since the call was *sent*, so it
-//! is ahead of the server's clock by the time that the call took to get there, and never behind it
-//! unless that clock is set forward. A lease that is granted on the estimate therefore ends on the
-//! server no sooner than its holder expects.
+//! A rule is applied before the server is asked, so the rule needs the server's time beforehand.
+//! Each reply brings the server's time. The estimate adds the time that has passed here since the
+//! call was *sent*. So the estimate is ahead of the server's clock by as long as the call took to
+//! reach the server. It is never behind, unless somebody sets the server's clock forward. A lease
+//! that is granted on the estimate therefore ends on the server no sooner than its holder expects.
 
 use parking_lot::Mutex;
 
@@ -12,19 +12,19 @@ use super::server::CLOCKS_MAX;
 use crate::clock::{Clock, Moment};
 use crate::operation::Timestamp;
 
-/// The clocks of a server: a cluster has one for each shard.
+/// The estimates of a server's clocks. A cluster has one clock for each shard.
 #[derive(Debug)]
 pub(super) struct ServerClocks {
     clock: Clock,
     readings: [Mutex<Option<Reading>>; CLOCKS_MAX],
 }
 
-/// The latest time that a server told.
+/// The latest time that a server reported.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     /// The time on the server's clock.
     time: Timestamp,
-    /// When the call was sent whose reply told it.
+    /// The moment at which the call was sent whose reply brought the time.
     sent: Moment,
 }
 
@@ -33,24 +33,24 @@ impl ServerClocks {
         Self { clock, readings: [const { Mutex::new(None) }; CLOCKS_MAX] }
     }
 
-    /// The local time, to be taken when a call is sent.
+    /// Returns the local time. Callers read it when they send a call.
     pub(super) fn moment(&self) -> Moment {
         self.clock.moment()
     }
 
-    /// Learns the time from the reply to a call that was sent at `sent`.
+    /// Learns the server's time from the reply to a call that was sent at `sent`.
     pub(super) fn learn(&self, which: usize, time: Timestamp, sent: Moment) {
         if let Some(reading) = self.readings.get(which) {
             let mut reading = reading.lock();
-            // Replies may overtake each other: one to an earlier call says less.
+            // Replies may overtake each other. The reply to an earlier call is less exact.
             if reading.is_none_or(|latest| latest.sent <= sent) {
                 *reading = Some(Reading { time, sent });
             }
         }
     }
 
-    /// The estimated time; the earliest time there is before the first reply, which no server takes
-    /// for its own.
+    /// Returns the estimated time. Before the first reply it is the earliest possible time, which
+    /// no server's clock shows.
     pub(super) fn now(&self, which: usize) -> Timestamp {
         let reading = self.readings.get(which).and_then(|reading| *reading.lock());
         reading.map_or(Timestamp::default(), |Reading { time, sent }| {

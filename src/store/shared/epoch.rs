@@ -1,11 +1,13 @@
 //! Notices that a server lost its records.
 //!
-//! Each part of a server that can lose its records by itself (a shard of a cluster, a database)
-//! holds a random *marker*. A server without one gets one. A process that finds another marker than
-//! before knows that the records from before are gone too, because they were stored beside it.
+//! A shard of a cluster, or a whole database, can lose its records by itself. Each such part holds
+//! a random *marker*, and a part without a marker gets one. If a process finds another marker than
+//! before, it knows that the earlier records are gone too, because they were stored beside the
+//! earlier marker.
 //!
-//! A marker also has a status. The process that noticed the loss marks the new marker as `emptied`,
-//! so that processes that start later know of it. A person acknowledges it.
+//! A marker also has a status. With `when_store_emptied = "stop"`, the process that notices the
+//! loss sets the status of the new marker to `emptied`, so that processes that start later know of
+//! the loss. The status stays `emptied` until a person acknowledges the loss.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,32 +15,32 @@ use parking_lot::Mutex;
 
 use crate::store::Concern;
 
-/// What becomes of claims when a server has lost its records.
+/// The treatment of claims after a server has lost its records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WhenEmptied {
-    /// They are granted: operations that were done may run again. The loss is logged.
+    /// Claims are granted, so operations that were done may run again. The loss is logged.
     #[default]
     Continue,
-    /// They are refused until a person has acknowledged the loss.
+    /// Claims are refused until a person has acknowledged the loss.
     Stop,
 }
 
-/// What a part of a server holds to show that it still has its records.
+/// The marker by which a part of a server shows that it still has its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) struct EpochMarker {
-    /// Random.
+    /// A random value.
     pub(in crate::store) value: String,
     pub(in crate::store) status: EpochStatus,
 }
 
-/// What is known about the records that were there before a marker.
+/// The fate of the records that were there before a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum EpochStatus {
-    /// Nothing: the server had no marker, and was perhaps new.
+    /// Their fate is not known. The server had no marker, and was perhaps new.
     Begun,
-    /// They were lost: a process knew another marker before.
+    /// The records were lost. A process had seen another marker before.
     Emptied,
-    /// They were lost, and a person has acknowledged it.
+    /// The records were lost, and a person has acknowledged the loss.
     Acknowledged,
 }
 
@@ -51,26 +53,28 @@ pub(in crate::store) struct EpochTracker {
 
 #[derive(Debug, Default)]
 struct Observed {
-    /// By the number of the part.
+    /// The markers, by the number of their part.
     markers: HashMap<usize, EpochMarker>,
-    /// The parts whose records were lost, until that is acknowledged.
+    /// The parts whose records were lost. A part leaves this set when a person acknowledges the
+    /// loss.
     lost: BTreeSet<usize>,
-    /// How often a loss was noticed.
+    /// The number of losses that were noticed since all earlier ones were acknowledged.
     losses: u64,
 }
 
-/// What came of comparing the markers with those seen before.
+/// The result of a comparison of the markers with those seen before.
 #[derive(Debug)]
 pub(in crate::store) struct EpochCheck {
     pub(in crate::store) concern: Option<Concern>,
-    /// Markers that the caller should mark as [`EpochStatus::Emptied`] on the server.
+    /// The markers of the parts whose loss no process has noted on the server. Under `stop` the
+    /// caller marks them there as [`EpochStatus::Emptied`].
     pub(in crate::store) unmarked: Vec<(usize, EpochMarker)>,
 }
 
 impl EpochStatus {
     const ALL: [Self; 3] = [Self::Begun, Self::Emptied, Self::Acknowledged];
 
-    /// The word that is kept on servers. It must never change.
+    /// The word for the status on servers. It must never change.
     pub(in crate::store) const fn as_str(self) -> &'static str {
         match self {
             Self::Begun => "begun",
@@ -79,7 +83,7 @@ impl EpochStatus {
         }
     }
 
-    /// Parses the word that is kept on servers.
+    /// Parses the word for a status on servers.
     pub(in crate::store) fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == name)
     }
@@ -90,11 +94,11 @@ impl EpochTracker {
         Self { when_emptied, observed: Mutex::default() }
     }
 
-    /// Compares the markers that were just read with those seen before. A part that could not be
-    /// read is left out: it has lost nothing.
+    /// Compares the markers that were just read with those seen before. The caller leaves out a
+    /// part that could not be read, which then counts as not lost.
     ///
     /// A loss stays a concern until it is acknowledged, or for as long as this process runs.
-    /// Readiness, metrics and the log each ask for concerns, and none of them may miss it.
+    /// Readiness, metrics and the log each ask for concerns, and none of them may miss the loss.
     pub(in crate::store) fn observe(
         &self,
         found: impl IntoIterator<Item = (usize, EpochMarker)>,
@@ -109,8 +113,8 @@ impl EpochTracker {
                 EpochStatus::Acknowledged => {
                     observed.lost.remove(&part);
                 }
-                // Another process noticed it. Under `stop` that is enough; under `continue` only a
-                // process that knew the earlier records has lost anything.
+                // Another process noticed this loss. Under `stop` that alone counts as a loss.
+                // Under `continue` the loss counts only if this process saw another marker before.
                 EpochStatus::Emptied if has_changed || self.when_emptied == WhenEmptied::Stop => {
                     is_lost |= observed.lost.insert(part) || has_changed;
                 }
@@ -135,22 +139,22 @@ impl EpochTracker {
         EpochCheck { concern, unmarked }
     }
 
-    /// Whether claims are granted only by a server that still has its records.
+    /// Whether only a server that still has its records may grant claims.
     pub(in crate::store) fn is_guarded(&self) -> bool {
         self.when_emptied == WhenEmptied::Stop
     }
 
-    /// Whether no claim is granted until a person has acknowledged a loss.
+    /// Whether claims are refused until a person acknowledges a loss.
     pub(in crate::store) fn is_stopped(&self) -> bool {
         self.is_guarded() && !self.observed.lock().lost.is_empty()
     }
 
-    /// The marker of a part, as this process saw it last.
+    /// Returns the marker of a part, as this process saw it last.
     pub(in crate::store) fn marker(&self, part: usize) -> Option<EpochMarker> {
         self.observed.lock().markers.get(&part).cloned()
     }
 
-    /// The markers of the parts whose loss is not acknowledged.
+    /// Returns the markers of the parts whose loss is not acknowledged.
     pub(in crate::store) fn lost(&self) -> Vec<(usize, EpochMarker)> {
         let observed = self.observed.lock();
         let marker = |part: &usize| Some((*part, observed.markers.get(part)?.clone()));
@@ -159,7 +163,7 @@ impl EpochTracker {
 }
 
 impl WhenEmptied {
-    /// The word in settings and logs.
+    /// The word for the choice in settings and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Continue => "continue",
@@ -175,15 +179,15 @@ fn loss(losses: u64, when_emptied: WhenEmptied) -> Concern {
     let times = if losses == 1 { "once".to_owned() } else { format!("{losses} times") };
     let then = match when_emptied {
         WhenEmptied::Continue => "operations that were done may run again",
-        WhenEmptied::Stop => "nothing new is forwarded until that is acknowledged",
+        WhenEmptied::Stop => "nothing new is forwarded until a person acknowledges the loss",
     };
     Concern {
         code: EPOCH_CHANGED,
         text: format!(
             "the server came back without what it was told, {times} since this process began: {then}"
         ),
-        hint: "find out why it came back empty; let it keep what it is told, and let nobody empty \
-               it. `onceward store acknowledge` says that this is known"
+        hint: "find out why the server lost its records, and set it up to keep them; then \
+               acknowledge the loss with `onceward store acknowledge`"
             .to_owned(),
     }
 }
@@ -208,7 +212,7 @@ mod tests {
         assert_eq!(look(&epoch, &[(0, "a"), (1, "b"), (2, "c")]), None);
         let told = look(&epoch, &[(0, "a2"), (1, "b2"), (2, "c")]).unwrap();
         assert!(told.contains("told, once since"), "{told}");
-        // a part that gave no answer has lost nothing
+        // a part that gave no answer counts as not lost
         assert_eq!(look(&epoch, &[(0, "a2")]), Some(told));
         let told = look(&epoch, &[(2, "c2")]).unwrap();
         assert!(told.contains("told, 2 times since"), "{told}");

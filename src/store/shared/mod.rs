@@ -1,22 +1,22 @@
-//! What the stores on a server have in common. Several processes share such a store.
+//! The common part of the stores on a server. Several processes share such a store.
 //!
-//! The rules of [`crate::operation::state`] are applied here, in this process, to the record that
-//! the server has. The server then replaces exactly that record by the new one, in one atomic step,
-//! or reports what it has instead. So there is one set of rules for all stores, and a server needs
-//! one script.
+//! This process applies the rules of [`crate::operation::state`] to the record that the server has.
+//! The server then replaces exactly that record by the new one, in one atomic step. If it has
+//! another record, it reports that record instead. So all stores use one set of rules, and a server
+//! needs only one script for them.
 //!
-//! A step begins with an assumption about the server: it has no record, or the one that this
-//! process saw last. Most assumptions are right, and then the step takes one round trip. After a
-//! wrong one the rule is applied again, to the record that the server reported, which takes a
-//! second round trip. No answer rests on an assumption alone: where a rule changes nothing, it is
+//! A step begins with an assumption: the server has the record that this process saw last, or no
+//! record. Most assumptions are right, and then the step takes one round trip. After a wrong
+//! assumption the rule is applied again, to the record that the server reported. That takes a
+//! second round trip. No answer rests on an assumption alone: a rule that changes nothing is
 //! applied to a record that the server has confirmed.
 //!
 //! | file | does |
 //! | --- | --- |
-//! | `store.rs` | [`SharedStore`]: applies rules, and is the [`Store`](super::Store) |
+//! | `store.rs` | [`SharedStore`]: applies rules and implements [`Store`](super::Store) |
 //! | `server.rs` | [`RecordServer`]: what a server must be able to do |
-//! | `assumption.rs`, `snapshots.rs` | what is assumed, and the records seen last |
-//! | `clock.rs`, `window.rs` | the server's time, and when a write may be made |
+//! | `assumption.rs`, `snapshots.rs` | assumptions, and the records that this process saw last |
+//! | `clock.rs`, `window.rs` | the server's time, and the time at which a write may be made |
 //! | `epoch.rs` | whether the server still has its records |
 //! | `certificates.rs` | the TLS files of a connection |
 

@@ -18,7 +18,7 @@ impl<'a> ObservedClaim<'a> {
         Self { claim, attempt_seen: AtomicBool::new(false) }
     }
 
-    /// Whether any record that it was applied to was in flight or uncertain.
+    /// Whether any record to which the claim was applied was in flight or uncertain.
     pub(super) fn attempt_seen(&self) -> bool {
         self.attempt_seen.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What a server does for a shared store: it swaps one record for another, atomically.
+//! The work of a server for a shared store. It swaps one record for another, atomically.
 
 use async_trait::async_trait;
 
@@ -8,35 +8,37 @@ use crate::store::{Concern, Error, probe};
 
 /// The records on a server, and the atomic steps on them.
 ///
-/// Every call is one round trip. A call that is sent twice takes effect once, so that it can be
-/// repeated after a lost connection.
+/// A swap usually takes one round trip. A call that is sent twice takes effect once, so it can be
+/// sent again after a lost connection.
 #[async_trait]
 pub(crate) trait RecordServer: Send + Sync + std::fmt::Debug + 'static {
-    /// Makes a change if the expected record is there, or reports what is there instead.
+    /// Makes a change if the server has the expected record. Otherwise it reports what the server
+    /// has.
     async fn swap(&self, swap: Swap<'_>) -> Result<SwapResult, Error>;
 
     /// Removes at most `limit` settled records whose retention has passed.
     async fn expire(&self, limit: usize) -> Result<ExpiryPass, Error>;
 
-    /// The number of uncertain operations, those whose lease ran out included.
+    /// Counts the uncertain operations. Those whose lease ran out are among them.
     async fn uncertain(&self) -> Result<u64, Error>;
 
-    /// One page of records, newest first. It may hold records that the query does not ask for.
+    /// Returns one page of records, newest first. The page may hold records that the query does not
+    /// ask for.
     async fn page(&self, query: &ListQuery) -> Result<RecordPage, Error>;
 
-    /// What makes the server unsafe.
+    /// Returns the reasons why the server may lose operations.
     async fn concerns(&self) -> Result<Vec<Concern>, Error>;
 
-    /// Ids for throw-away operations. Probes with all of them reach every part of the server that
-    /// can fail by itself.
+    /// Returns ids for throw-away operations. Probes with all of these ids reach every part of the
+    /// server that can fail by itself.
     async fn probe_ids(&self) -> Result<Vec<[u8; 16]>, Error> {
         Ok(vec![probe::random()?])
     }
 
-    /// A person knows that the server lost its records. False if it did not.
+    /// Notes that a person knows of a loss of records. Returns false if the server lost none.
     async fn acknowledge(&self) -> Result<bool, Error>;
 
-    /// The number of the server's clock that an operation goes by, below [`CLOCKS_MAX`].
+    /// Returns the number of the clock that counts for an operation, which is below [`CLOCKS_MAX`].
     fn clock_of(&self, _id: OperationId) -> usize {
         0
     }
@@ -45,22 +47,22 @@ pub(crate) trait RecordServer: Send + Sync + std::fmt::Debug + 'static {
     async fn close(&self);
 }
 
-/// The most clocks that a server can have: a cluster has one for each shard.
+/// The most clocks that a server can have. A cluster has one for each shard.
 pub(crate) const CLOCKS_MAX: usize = 64;
 
 /// One atomic step on one record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Swap<'a> {
-    /// The operation whose record it is.
+    /// The operation whose record the step concerns.
     pub(crate) id: OperationId,
-    /// What must be there for the write to be made.
+    /// The record that must be there before the write is made.
     pub(crate) expected: Expected,
     /// The write.
     pub(crate) write: Write<'a>,
-    /// Whether the caller will wait if it finds an attempt in flight. The server notes that, and
-    /// notifies only where somebody waits.
+    /// Whether the caller will wait if it finds an attempt in flight. The server notes this,
+    /// because it sends notifications only of operations that somebody waits for.
     pub(crate) waits: bool,
-    /// What the step is for.
+    /// The purpose of the step.
     pub(crate) purpose: Purpose,
 }
 
@@ -77,24 +79,25 @@ impl Swap<'_> {
     }
 }
 
-/// What a step is for, where the server has to treat it in a special way.
+/// The purpose of a step, if the server must treat the step in a special way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Nothing special.
+    /// No special purpose.
     #[default]
     Any,
-    /// It grants a claim. With `when_store_emptied = "stop"`, only a server that still has its
-    /// records may do that.
+    /// The step grants a claim. With `when_store_emptied = "stop"`, only a server that still has
+    /// its records may make it.
     Grant,
-    /// It renews a lease. It must not queue behind claims, or a busy process would lose its leases.
+    /// The step renews a lease. It must not queue behind claims, because a busy process would then
+    /// lose its leases.
     Renewal,
-    /// It withdraws a claim that may still be on its way to the server. It waits for a write that
-    /// has begun and cannot be seen yet: a claim that came after the withdrawal would stay in
-    /// flight.
+    /// The step withdraws a claim that may still be on its way to the server. It waits for a write
+    /// that has begun but cannot be seen yet. Otherwise the write of that claim could end after the
+    /// withdrawal, and the claim would stay in flight.
     Withdrawal,
 }
 
-/// What must be there for a write to be made.
+/// The record that must be there before a write is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expected {
     /// No record.
@@ -102,8 +105,8 @@ pub(crate) enum Expected {
     /// This revision of the record.
     Revision {
         revision: Revision,
-        /// Whether the record's `changes_at` must have passed on the server's clock, or must not
-        /// have: whichever the rule assumed.
+        /// Whether the record's `changes_at` must have passed on the server's clock, as the rule
+        /// assumed. If false, it must not have passed.
         lapsed: bool,
     },
 }
@@ -111,24 +114,25 @@ pub(crate) enum Expected {
 /// A write to a record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Write<'a> {
-    /// None: the record is only read.
+    /// No write. The record is only read.
     Nothing,
     /// The record is removed.
     Removal(Conditions),
     /// The record is replaced by this one.
     Record {
-        /// Random and new. A call that finds its own revision there was sent twice, and is done.
+        /// A new random revision. If a call finds its own revision on the server, it was sent twice
+        /// and is already done.
         revision: Revision,
         /// The record as the codec encodes it.
         bytes: &'a [u8],
-        /// The operation that the bytes hold, for indexes and for people who read the table.
+        /// The operation in the bytes. Indexes use its fields, and people read them in the table.
         operation: &'a Operation,
         conditions: Conditions,
     },
 }
 
 impl Write<'_> {
-    /// The conditions of the write, if there is one.
+    /// Returns the conditions of the write, if there is a write.
     pub(crate) const fn conditions(&self) -> Option<Conditions> {
         match self {
             Self::Nothing => None,
@@ -140,31 +144,33 @@ impl Write<'_> {
 /// The conditions of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Conditions {
-    /// The earliest time on the server's clock at which it may be made.
+    /// The earliest time on the server's clock at which the write may be made.
     pub(crate) not_before: Timestamp,
-    /// The latest such time. The rule computed the write for a time between the two: outside of
-    /// them a clock was set, or the call comes so late that its caller has given up.
+    /// The latest time on the server's clock at which the write may be made. The rule computed the
+    /// write for a time between the two. At any other time, either somebody has set a clock, or the
+    /// call is so late that its caller has given up.
     pub(crate) not_after: Timestamp,
-    /// Whether it must be durable before the call returns.
+    /// Whether the write must be durable before the call returns.
     pub(crate) durable: bool,
-    /// Whether it ends an attempt, or records that one has ended: waiters are notified.
+    /// Whether the write ends an attempt, or records that one has ended. If so, the server notifies
+    /// waiters.
     pub(crate) ends: bool,
 }
 
-/// Names one version of a record. It never occurs twice.
+/// The name of one version of a record. No two versions have the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Revision(pub(crate) u64);
 
-/// What came of a swap.
+/// The result of a swap.
 #[derive(Debug)]
 pub(crate) enum SwapResult {
     /// The write was made, at this time on the server's clock.
     Done(Timestamp),
-    /// Nothing was changed: something else was found than was expected.
+    /// Nothing was changed, because the server did not have what was expected.
     Refused(Found),
 }
 
-/// What a server has of an operation.
+/// The state of an operation on the server.
 #[derive(Debug)]
 pub(crate) struct Found {
     /// The time on the server's clock.
@@ -173,7 +179,7 @@ pub(crate) struct Found {
     pub(crate) stored: Option<StoredRecord>,
 }
 
-/// A record as a server has it.
+/// A record in the form in which a server has it.
 #[derive(Debug)]
 pub(crate) struct StoredRecord {
     pub(crate) revision: Revision,
@@ -181,12 +187,12 @@ pub(crate) struct StoredRecord {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What one pass of expiry found on a server.
+/// The result of one pass of expiry on a server.
 #[derive(Debug, Default)]
 pub(crate) struct ExpiryPass {
-    /// Settled records that were removed.
+    /// The number of settled records that were removed.
     pub(crate) removed: usize,
-    /// Operations in flight or uncertain whose `changes_at` has passed. A rule has to decide what
+    /// The operations in flight or uncertain whose `changes_at` has passed. A rule must decide what
     /// they become.
     pub(crate) lapsed: Vec<OperationId>,
     /// Whether more records are due.
@@ -200,6 +206,6 @@ pub(crate) struct RecordPage {
     pub(crate) at: Timestamp,
     /// The encoded records.
     pub(crate) records: Vec<(OperationId, Vec<u8>)>,
-    /// Where the next page begins, if there is one.
+    /// The position behind which the next page begins, if there is one.
     pub(crate) next: Option<ListPosition>,
 }

@@ -1,8 +1,7 @@
 //! Caches the records that this process saw last.
 //!
-//! Most steps find on the server just the record that this process saw or wrote last, and then take
-//! one round trip. And a success that is read again is not decoded again: all copies share one
-//! answer.
+//! In most steps the server still has the record that this process saw or wrote last. Such a step
+//! takes one round trip. A success is decoded only once, so all copies share one answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,12 +12,13 @@ use quick_cache::sync::Cache;
 use super::server::Revision;
 use crate::operation::{Operation, OperationId, State};
 
-/// Bytes that each of the two caches may take, about.
+/// The approximate number of bytes that each of the two caches may take.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Bytes that most operations take at least: for a first guess at their number.
+/// The bytes that most operations take at least. This gives a first guess at how many operations
+/// fit.
 const WEIGHT_MIN: u64 = 1024;
 
-/// A record as this process saw it.
+/// A record, as this process saw it last.
 #[derive(Debug, Clone)]
 pub(super) struct Snapshot {
     pub(super) revision: Revision,
@@ -27,8 +27,8 @@ pub(super) struct Snapshot {
 
 /// The latest snapshots.
 ///
-/// Successes are apart from the rest, so that a flood of replays does not displace the operations
-/// in flight, nor a flood of new events the stored answers.
+/// Successes have a cache of their own. So a flood of replays does not displace the operations in
+/// flight, and a flood of new events does not displace the stored answers.
 pub(super) struct Snapshots {
     succeeded: SnapshotCache,
     others: SnapshotCache,
@@ -56,7 +56,7 @@ impl Snapshots {
         self.others.get(&id).or_else(|| self.succeeded.get(&id))
     }
 
-    /// Replaces what was known of an operation. None: the server has no record of it.
+    /// Replaces the snapshot of an operation. `None` means that the server has no record of it.
     pub(super) fn replace(&self, id: OperationId, snapshot: Option<Snapshot>) {
         let Some(snapshot) = snapshot else {
             self.others.remove(&id);

@@ -35,18 +35,18 @@ pub(in crate::store) struct SharedStore<R> {
     snapshots: Snapshots,
     watchers: Watchers,
     holds_ended: HoldsEnded,
-    /// Operations whose unreadable record was logged.
+    /// The operations whose unreadable record was logged.
     unreadable: Mutex<HashSet<OperationId>>,
     timeout: Duration,
 }
 
-/// The most operations that are remembered as logged. Beyond it they are forgotten and logged
-/// again.
+/// The most operations whose unreadable record is remembered as logged. When there are more, all
+/// are forgotten, and their records are logged again.
 const UNREADABLE_MAX: usize = 10_000;
 
 impl<R: RecordServer> SharedStore<R> {
-    /// A store whose calls take `timeout` at most. `watchers` are also notified by the server's own
-    /// subscription, which hears of attempts that other processes end.
+    /// Makes a store whose calls take `timeout` at most. The server's subscription uses the same
+    /// `watchers` to announce the attempts that other processes end.
     pub(in crate::store) fn new(
         server: R,
         watchers: Watchers,
@@ -64,8 +64,8 @@ impl<R: RecordServer> SharedStore<R> {
         }
     }
 
-    /// Logs once that an unreadable record is kept. It is never removed: nobody can say whether its
-    /// operation was done.
+    /// Logs once that an unreadable record is kept. Such a record is never removed, because nobody
+    /// can say whether its operation was done.
     fn log_unreadable(&self, id: OperationId, error: &Error) {
         let mut logged = self.unreadable.lock();
         if logged.len() == UNREADABLE_MAX {
@@ -90,8 +90,8 @@ impl<R: RecordServer> SharedStore<R> {
         let record = self.snapshots.get(id);
         let at = self.clocks.now(self.server.clock_of(id));
         let mut assumed = Assumption { record, at, is_confirmed: false };
-        // Each round means that another process changed the record. The call's timeout ends the
-        // loop.
+        // A further round follows if the server has something else than was assumed, or if it has
+        // just confirmed the assumption for an answer. The call's timeout ends the loop.
         loop {
             let found = assumed.record.as_ref().map(|known| Operation::clone(&known.operation));
             let done = call.apply(found, assumed.at);
@@ -104,11 +104,11 @@ impl<R: RecordServer> SharedStore<R> {
                 Ok(Some(found)) => {
                     assumed = Assumption::confirmed(id, found, &self.snapshots)?;
                 }
-                // The answer only turns a copy away, and the server has confirmed what it rests on.
-                // A full or read-only server still gives such answers.
+                // This answer only turns a copy away, and it rests on a record that the server has
+                // confirmed. A store whose server is full or read-only still gives such answers.
                 Err(_) if assumed.is_confirmed && stands => return Ok(()),
-                // The write failed, but a read may still work: a replica that takes no writes knows
-                // whether the operation was done.
+                // The write failed, but a read may still work. Even a replica that takes no writes
+                // may know that the operation was done.
                 Err(error) if stands => {
                     let found = self.read(Swap::read(id)).await.map_err(|_| error)?;
                     assumed = Assumption::confirmed(id, found, &self.snapshots)?;
@@ -118,8 +118,8 @@ impl<R: RecordServer> SharedStore<R> {
         }
     }
 
-    /// Applies a claim. If it fails after it saw an attempt, the error says so: then the request
-    /// must not be forwarded without a claim, whatever `when_store_fails` says.
+    /// Applies a claim. If the claim fails after it saw an attempt, the error says so. Then the
+    /// request must not be forwarded without a claim, whatever `when_store_fails` says.
     async fn claim(&self, call: &dyn RuleCall) -> Result<(), Error> {
         let claim = ObservedClaim::new(call);
         let claimed = self.within_timeout(self.step(&claim)).await;
@@ -132,8 +132,8 @@ impl<R: RecordServer> SharedStore<R> {
         })
     }
 
-    /// Has the server make the change that a rule derived from the assumption. Returns what the
-    /// server has if that is something else.
+    /// Asks the server to make the change that a rule derived from the assumption. If the server
+    /// has something else, returns that.
     async fn write(
         &self,
         call: &dyn RuleCall,
@@ -163,14 +163,14 @@ impl<R: RecordServer> SharedStore<R> {
             .map(|operation| EncodedRecord::of(id, operation))
             .transpose()?;
         let write = match &record {
-            // A record past its end is seen by nobody, so its removal need not survive a crash.
+            // Nobody sees a record past its end, so its removal need not survive a crash.
             None => Write::Removal(Conditions { durable: false, ..conditions }),
             Some(EncodedRecord { revision, bytes, operation }) => {
                 Write::Record { revision: *revision, bytes, operation, conditions }
             }
         };
-        // A claim that was not granted also writes, such as that a copy was refused. It sends
-        // nothing upstream, so it does not depend on whether the server still has its records.
+        // A claim that is not granted may also write, for example that a copy was refused. It sends
+        // nothing upstream, so the server may make this write even if it has lost its records.
         let grants = goes_on && durable;
         let purpose = if purpose == Purpose::Grant && !grants { Purpose::Any } else { purpose };
         let swap = Swap { id, expected: assumed.expected(), write, waits, purpose };
@@ -187,7 +187,8 @@ impl<R: RecordServer> SharedStore<R> {
                     self.holds_ended.note(id);
                 }
                 if conditions.ends {
-                    // Waiters of this process need not wait for the server's notification.
+                    // The waiters of this process do not have to wait for the server's
+                    // notification.
                     self.watchers.announce(id);
                 }
                 Ok(None)
@@ -208,7 +209,7 @@ impl<R: RecordServer> SharedStore<R> {
     }
 }
 
-/// What the server has to know about a call to treat it in the right way.
+/// Returns the purpose of a call, which tells the server how to treat it.
 const fn purpose(call: Call) -> Purpose {
     match call {
         Call::Claim => Purpose::Grant,
@@ -278,7 +279,7 @@ impl<R: RecordServer> Store for SharedStore<R> {
     async fn sweep(&self, limit: usize) -> Result<SweepReport, Error> {
         let ExpiryPass { mut removed, lapsed, more } =
             self.within_timeout(self.server.expire(limit)).await?;
-        // What a lapsed operation becomes is decided by a rule, and the server knows none.
+        // The server knows no rules, so this process decides what each lapsed operation becomes.
         let mut progress = removed > 0;
         for operation in lapsed {
             let expiry = TypedCall::new(Expiry { operation });
@@ -291,8 +292,8 @@ impl<R: RecordServer> Store for SharedStore<R> {
                 Err(error) => return Err(error),
             }
         }
-        // Unreadable records stay due for ever. A pass that only met those must not be repeated at
-        // once, or the sweeper would never rest.
+        // Unreadable records stay due for ever. A pass that found only such records must not be
+        // repeated at once, or the sweeper would never rest.
         let more = more && progress;
         Ok(SweepReport { removed, holds_ended: self.holds_ended.take(), more })
     }

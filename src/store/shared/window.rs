@@ -6,20 +6,21 @@ use super::assumption::Assumption;
 use crate::operation::state::Transition;
 use crate::operation::{RequestMode, State, Step, StepState, Timestamp};
 
-/// How far a server's clock may be behind the estimate.
+/// The most that a server's clock may be behind the estimate.
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
-/// The earliest time on the server's clock at which it may make the change that a rule derived from
-/// an assumption.
+/// Returns the earliest time on the server's clock at which the server may make a change. A rule
+/// derived the change from the assumption.
 ///
-/// The estimate of the server's clock may be ahead of it. A change that frees an uncertain
-/// operation is therefore bound to the server's own clock: until `ends_at` the upstream may still
-/// be working on the earlier attempt, and a new one would run beside it.
+/// The estimate may be ahead of the server's clock. A change that frees an uncertain operation must
+/// therefore wait for the server's own clock to reach `ends_at`. Until then the upstream may still
+/// be working on the earlier attempt, and a new attempt would run beside it.
 pub(super) fn earliest<T>(assumed: &Assumption, done: &Transition<T>) -> Timestamp {
     let slack = assumed.at.minus(CLOCK_SLACK);
     let before = assumed.record.as_ref().map(|snapshot| &*snapshot.operation);
     let (Some(before), Some(after)) = (before, &done.operation) else { return slack };
-    // A route that only observes does not hold back one that enforces: the latter begins at once.
+    // An attempt that was only observed does not hold back a route that enforces, so the new
+    // attempt begins at once.
     if before.asked.mode != after.asked.mode && after.asked.mode == RequestMode::Enforce {
         return slack;
     }
@@ -31,11 +32,13 @@ pub(super) fn earliest<T>(assumed: &Assumption, done: &Transition<T>) -> Timesta
     }
 }
 
-/// When the attempts at the uncertain steps that begin anew must have ended.
+/// Returns the times by which the earlier attempts have ended, for the uncertain steps that begin
+/// anew.
 fn freed_steps_end(before: &[Step], after: &[Step]) -> impl Iterator<Item = Timestamp> {
     before.iter().filter_map(|step| match &step.state {
         StepState::Uncertain(held) => {
-            // Under the same claim the step goes on: it turned out that it had never been sent.
+            // A step under the same claim goes on, because it turned out that it had never been
+            // sent.
             let is_new_claim = |claim_id| claim_id != held.claim_id;
             let begins_anew = |next: &&Step| {
                 next.name == step.name

@@ -1,4 +1,4 @@
-//! Finds the whole groups of a journal, and how the rest of it came about.
+//! Finds the whole groups of a journal, and the cause of every other part.
 
 use std::ops::Range;
 
@@ -10,51 +10,51 @@ use crate::store::embedded::stuffing::ZEROS_MAX;
 /// The smallest unit that a disk writes as a whole.
 pub(super) const SECTOR: usize = 512;
 
-/// So many zeros in a row were never written: records have at most [`ZEROS_MAX`], and the numbers
-/// between them a few more.
+/// The number of zeros in a row that shows that bytes were never written. Records have at most
+/// [`ZEROS_MAX`] zeros in a row, and the numbers between records add a few.
 const MANY_ZEROS: usize = 2 * ZEROS_MAX;
 
-/// What was found in a journal.
+/// The result of an examination of a journal.
 #[derive(Debug)]
 pub(super) struct Examined {
-    /// Where the whole groups are, in order.
+    /// The ranges of the whole groups, in order.
     pub(super) whole: Vec<Range<usize>>,
-    /// The parts between and behind them.
+    /// The parts between and behind the whole groups.
     pub(super) lost: Vec<LostPart>,
     /// The sequence number of the last whole group.
     pub(super) last: Option<u64>,
 }
 
-/// A part of a journal that is no whole group.
+/// A part of a journal that is not a whole group.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LostPart {
     pub(super) range: Range<usize>,
     pub(super) kind: LossKind,
-    /// The number of records that it changed; none if one of its groups does not tell.
+    /// The number of records that the part changed; none if one of its groups does not show it.
     pub(super) changes: Option<u64>,
-    /// The operations of these records, as far as they can be read.
+    /// The operations of these records, as far as the rows can be read.
     pub(super) operations: Vec<OperationId>,
 }
 
-/// How a part of a journal came to hold no whole group.
+/// The reason why a part of a journal is not a whole group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LossKind {
-    /// It was not written to its end.
+    /// The part was not written to its end.
     Unfinished,
-    /// Sectors of it were never written: it was not synced.
+    /// Sectors of the part were never written, because it was not synced.
     Unsynced,
-    /// Its bytes were written, and have changed since.
+    /// The bytes of the part were written, and have changed since.
     Damaged,
 }
 
 impl Examined {
-    /// The parts whose loss was not caused by a crash.
+    /// Returns the parts whose loss no crash explains.
     pub(super) fn damaged(&self) -> impl Iterator<Item = &LostPart> {
         self.lost.iter().filter(|lost| lost.kind == LossKind::Damaged)
     }
 
-    /// Notes that groups are missing that had been synced. A crash does not cause that, so every
-    /// lost part is damage; and something is lost even if no such part can be seen.
+    /// Notes that synced groups are missing. A crash does not cause that, so every lost part counts
+    /// as damaged. Something is lost even if the journal shows no lost part.
     pub(super) fn has_lost_groups(&mut self) {
         self.lost.iter_mut().for_each(|lost| lost.kind = LossKind::Damaged);
         if self.lost.is_empty() {
@@ -70,10 +70,11 @@ impl Examined {
     }
 }
 
-/// Examines the bytes of a journal, without the zeros at its end.
+/// Examines the bytes of a journal. The zeros at its end must have been cut off.
 ///
-/// `newest` is the durability of the store, for the newest journal; none for an older one, which
-/// was synced when it was full. `last` is the sequence number of the last group before it.
+/// For the newest journal, `newest` is the durability of the store. For an older journal it is
+/// none, because an older journal was synced when it was full. `last` is the sequence number of the
+/// last group before this journal.
 pub(super) fn examine(bytes: &[u8], newest: Option<Durability>, last: Option<u64>) -> Examined {
     let mut examined = Examined { whole: Vec::new(), lost: Vec::new(), last };
     let mut at = 0;
@@ -104,14 +105,14 @@ pub(super) fn examine(bytes: &[u8], newest: Option<Durability>, last: Option<u64
     examined
 }
 
-/// Whether several groups may have been written without a sync. The latest whole group tells; the
-/// setting may have been changed since.
+/// Whether several groups may have been written without a sync. The label of the latest whole group
+/// decides, because the setting may have changed since. Without a label the setting decides.
 fn may_be_several(durability: Durability, latest: Option<Group>) -> bool {
     let label = latest.and_then(|group| group.label);
     label.map_or(durability == Durability::Os, |label| !label.is_synced)
 }
 
-/// The bytes behind a whole group that are no whole group.
+/// The bytes from a place at which a whole group should begin, but does not.
 struct Tail<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -119,15 +120,16 @@ struct Tail<'a> {
 }
 
 impl Tail<'_> {
-    /// Where the next whole group begins.
+    /// Returns the place at which the next whole group begins.
     fn next_whole(&self, last: Option<u64>) -> Option<usize> {
-        // A whole group ends with a mark, so none begins behind the last mark.
+        // A whole group ends with a mark, so no whole group begins behind the last mark.
         let until = ends_in(self.bytes, self.at..self.bytes.len()).last()?;
         let is_whole = |at: &usize| group_at(self.bytes, *at, last).is_ok();
         (self.at + 1..until).find(is_whole)
     }
 
-    /// How this part came about, if it was never synced; none if it may have been acknowledged.
+    /// Returns the cause of this part, if it was never synced. Returns none if it may have been
+    /// acknowledged.
     fn never_synced(&self, may_be_several: bool, next: Option<usize>) -> Option<LossKind> {
         if next.is_some() && !may_be_several {
             return None;
@@ -137,20 +139,20 @@ impl Tail<'_> {
             return Some(LossKind::Unfinished);
         }
         let end = self.fault.end.or(marked).unwrap_or(self.bytes.len());
-        // A group behind it would mean that it was synced.
+        // If another group followed, this one would have been synced.
         let is_last = may_be_several || end == self.bytes.len();
         (is_last && self.misses_a_sector(end)).then_some(LossKind::Unsynced)
     }
 
-    /// Whether a sector of the group is missing: all bytes that the group has in it are zeros. A
-    /// sector may also have been written while the group was incomplete: then it has the first
-    /// rows, and zeros behind them.
+    /// Whether a sector of the group is missing. In a missing sector, all bytes of the group are
+    /// zeros. A sector may also have been written while the group was incomplete. Such a sector has
+    /// the first rows, and zeros behind them.
     fn misses_a_sector(&self, end: usize) -> bool {
         let starts = (self.at / SECTOR * SECTOR..end).step_by(SECTOR);
         let misses_a_whole_one = starts.map(|start| start.max(self.at)).any(|start| {
             let zeros = self.zeros_at(start, end);
-            // The group may have a single byte in its first sector, its tag, which is 1. One
-            // flipped bit makes it 0, and that is damage.
+            // The group may have only one byte in its first sector: its tag, which is 1. One
+            // flipped bit turns the tag into 0, and that is damage.
             let is_tag = start == self.at && zeros == Some(1) && self.is_whole_with_its_tag(end);
             zeros.is_some() && !is_tag
         });
@@ -159,7 +161,8 @@ impl Tail<'_> {
         misses_a_whole_one || rest.is_some_and(|zeros| zeros >= MANY_ZEROS)
     }
 
-    /// The number of bytes from `start` to the end of the sector or of the group, if all are zeros.
+    /// Returns the number of bytes from `start` to the end of the sector or of the group, if all of
+    /// them are zeros.
     fn zeros_at(&self, start: usize, end: usize) -> Option<usize> {
         let until = (start / SECTOR * SECTOR + SECTOR).min(end);
         let zeros = self.bytes.get(start..until).filter(|part| !part.is_empty())?;

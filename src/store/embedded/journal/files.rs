@@ -1,4 +1,4 @@
-//! The files of the journals: their names, and how they are read.
+//! The files of the journals. This module knows their names and reads them.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 
 use super::group::START;
 
-/// The path of a journal.
+/// Returns the path of a journal.
 pub(in crate::store::embedded) fn path(records: &Path, number: u64) -> PathBuf {
     records.join(format!("{number}.jnl"))
 }
 
-/// The numbers of the journals, oldest first.
+/// Returns the numbers of the journals, oldest first.
 pub(in crate::store::embedded) fn numbers(records: &Path) -> io::Result<Vec<u64>> {
     numbers_of(records, "jnl")
 }
 
-/// The numbers that are the names of files with this extension, lowest first. The database refuses
-/// journals of any other name.
+/// Returns the numbers that are names of files with this extension, lowest first. The database
+/// refuses journals with any other name.
 pub(in crate::store::embedded) fn numbers_of(
     records: &Path,
     extension: &str,
@@ -35,18 +35,18 @@ pub(in crate::store::embedded) fn numbers_of(
     Ok(numbers)
 }
 
-/// Whether anything was written to a journal that the database is using.
+/// Whether the database has written anything to a journal that it is using.
 pub(in crate::store::embedded) fn is_begun(path: &Path) -> io::Result<bool> {
     let mut first = [0];
     Ok(File::open(path)?.read_at(&mut first, 0)? == 1 && first == [START])
 }
 
-/// Bytes that are read at a time in search of the end of a journal, which may have a long end of
-/// zeros.
+/// The number of bytes that are read at a time in the search for the end of a journal. The zeros
+/// behind that end may be many.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Reads a journal without the zeros at its end. The database makes a journal with room for what
-/// will come.
+/// Reads a journal without the zeros at its end. The database makes each journal with room for
+/// later groups.
 pub(super) fn content(path: &Path) -> io::Result<Vec<u8>> {
     let journal = File::open(path)?;
     let mut end = journal.metadata()?.len();

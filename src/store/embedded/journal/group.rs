@@ -7,7 +7,8 @@
 //! 3  xxh3 of all rows: u64  `FJL` 3
 //! ```
 //!
-//! Numbers are little-endian. The first row of a group is a [`Label`], which this program adds.
+//! Numbers are little-endian. The first row of a group is a [`Label`], which this program adds to
+//! the group.
 
 use std::ops::Range;
 
@@ -18,17 +19,18 @@ use crate::operation::OperationId;
 
 /// The mark at the end of every group.
 pub(in crate::store::embedded) const END_MARK: &[u8] = b"FJL\x03";
-/// Bytes from the tag of a group's end to its mark: the tag and the checksum.
+/// The number of bytes from the tag of a group's end to its mark. They are the tag and the
+/// checksum.
 const BEFORE_MARK: usize = 9;
 
-/// The tags with which the parts of a group begin.
+/// The first byte of each part of a group is one of these tags.
 pub(super) const START: u8 = 1;
 const ROW: u8 = 2;
 const END: u8 = 3;
 const CLEAR: u8 = 4;
 
-/// The most sequence numbers that the database uses between two groups. It uses a few for each file
-/// that it sorts or merges.
+/// The most sequence numbers that may be missing between two groups. The database uses a few for
+/// each file that it sorts or merges.
 const SEQUENCE_GAP_MAX: u64 = 1 << 16;
 
 /// The key of a group's first row, in the table `meta`.
@@ -39,13 +41,13 @@ pub(in crate::store::embedded) const LABEL_KEY: &[u8] = b"time";
 pub(in crate::store::embedded) struct Label {
     /// The time of the store's clock, in milliseconds.
     pub(in crate::store::embedded) time: u64,
-    /// A lower bound of the group's sequence number. The database's checksum does not cover that
-    /// number, and the database would skip a group with a lower one, as if the tables had it
-    /// already.
+    /// A lower bound of the group's sequence number. The database's checksum does not cover the
+    /// sequence number. If damage made the number lower, the database would skip the group, as if
+    /// the tables already had it.
     pub(in crate::store::embedded) sequence_from: u64,
     /// The number of records that the group changes.
     pub(in crate::store::embedded) changes: u32,
-    /// Whether the group was to be synced before its calls were answered.
+    /// Whether the group had to be synced before its calls were answered.
     pub(in crate::store::embedded) is_synced: bool,
 }
 
@@ -63,7 +65,7 @@ impl Label {
         bytes
     }
 
-    /// None for the label of an older version, which is the time alone.
+    /// Parses a label. The label of an older version is only the time, and gives none.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (time, rest) = bytes.split_first_chunk()?;
         let (sequence_from, rest) = rest.split_first_chunk()?;
@@ -86,14 +88,14 @@ pub(super) struct Group {
     pub(super) label: Option<Label>,
 }
 
-/// Why there is no whole group at a place.
+/// The reason why there is no whole group at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// Where the first part begins that is wrong.
+    /// The byte at which the first wrong part begins.
     pub(super) at: usize,
-    /// Whether the bytes end before the group does, and nothing before their end is wrong.
+    /// Whether the bytes end before the group does, although nothing before their end is wrong.
     pub(super) is_cut: bool,
-    /// Where the group must have ended, if its rows could be read.
+    /// The byte at which the group must have ended, if its rows could be read.
     pub(super) end: Option<usize>,
 }
 
@@ -126,7 +128,7 @@ pub(super) fn group_at(bytes: &[u8], at: usize, before: Option<u64>) -> Result<G
     Ok(Group { end, sequence, label })
 }
 
-/// The number of records that a group changes, by its label. The group need not be whole.
+/// Returns the number of records that a group changes, by its label. The group need not be whole.
 pub(super) fn changes_at(bytes: &[u8], at: usize) -> Option<u32> {
     let mut reader = Reader { bytes, at };
     reader.head().ok()?;
@@ -134,7 +136,7 @@ pub(super) fn changes_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(Label::from_bytes(row.value).filter(|_| row.key == LABEL_KEY)?.changes)
 }
 
-/// The operations whose rows are in a range, as far as they can be read.
+/// Returns the operations whose rows are in a range, as far as the rows can be read.
 pub(super) fn operations_in(bytes: &[u8], range: &Range<usize>) -> Vec<OperationId> {
     let mut reader = Reader { bytes: bytes.get(..range.end).unwrap_or_default(), at: range.start };
     let mut operations = Vec::new();
@@ -142,7 +144,7 @@ pub(super) fn operations_in(bytes: &[u8], range: &Range<usize>) -> Vec<Operation
         return operations;
     }
     while let Ok(row) = reader.row() {
-        // Keys of this length are in the tables `operations` and `unsettled`.
+        // Only the tables `operations` and `unsettled` have keys of this length.
         if let Ok(id) = <[u8; 16]>::try_from(row.key) {
             let id = OperationId::from_bytes(id);
             if !operations.contains(&id) {
@@ -153,7 +155,7 @@ pub(super) fn operations_in(bytes: &[u8], range: &Range<usize>) -> Vec<Operation
     operations
 }
 
-/// Where groups end in a range, whole or not.
+/// Returns the places in a range at which groups end. The groups need not be whole.
 pub(super) fn ends_in(bytes: &[u8], range: Range<usize>) -> impl Iterator<Item = usize> {
     let start = range.start;
     let part = bytes.get(range).unwrap_or_default();
@@ -215,7 +217,7 @@ impl<'a> Reader<'a> {
         Ok(Row { key: self.slice(key.into())?, value: self.slice(written as usize)? })
     }
 
-    /// The checksum, and where the group ends.
+    /// Reads the end of a group. Returns the checksum and the place at which the group ends.
     fn end(&mut self) -> Result<(u64, usize), Fault> {
         let from = self.at;
         let [tag] = self.take()?;

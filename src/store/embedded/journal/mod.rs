@@ -1,30 +1,33 @@
-//! Checks the journals before the database reads them, and decides what of a damaged one may be
-//! dropped.
+//! Checks the journals before the database reads them, and decides which parts of a damaged journal
+//! may be dropped.
 //!
-//! The database takes whatever it cannot read in a journal for an unfinished last write. It cuts
-//! the file off there, with everything acknowledged behind it. Or it refuses a whole file for one
-//! group whose checksum is wrong. So every group is checked here first, and the database only gets
-//! files in which every group is whole.
+//! When the database cannot read a part of a journal, it takes that part for an unfinished last
+//! write. It cuts the file off there, and so loses all acknowledged groups behind that place. Or it
+//! refuses a whole file for one group whose checksum is wrong. So this module first checks every
+//! group. The database only gets files in which every group is whole.
 //!
-//! Only a group that was never synced may be dropped: none of its calls was answered. It is the
-//! last group of the newest journal, because a group is written only after the one before it was
-//! synced (with `durability = "os"` there may be several). Two signs tell it from damage:
+//! Only a group that was never synced may be dropped, because none of its calls was answered. Such
+//! a group is the last one of the newest journal, because a group is written only after the one
+//! before it was synced. With `durability = "os"` several groups may be unsynced. Two signs
+//! distinguish an unsynced group from damage:
 //!
-//! * The file ends inside the group. The process was killed while it wrote, or the machine stopped.
-//! * A whole sector of it is missing. A disk writes a sector of 512 bytes wholly or not at all, and
-//!   sectors in any order. After a loss of power a sector has its part of the group, or it has what
-//!   was there before. A journal is only appended to, and cut off behind its last whole group, so
-//!   what was there before is zeros, perhaps behind the end of earlier groups.
+//! * The file ends inside the group. The process was killed or the machine stopped while the group
+//!   was written.
+//! * A whole sector of the group is missing. A disk writes a sector of 512 bytes wholly or not at
+//!   all, and it writes sectors in any order. After a loss of power, a sector has either its part
+//!   of the group or its earlier bytes. A journal is only appended to, and is cut off behind its
+//!   last whole group. So the earlier bytes are zeros, perhaps behind the end of earlier groups.
 //!
-//! A missing sector cannot be mistaken for anything else: no group has that many zeros in a row
-//! (see `stuffing`), and a flipped bit does not make them. Bytes that are wrong in any other way
-//! had been written, and may have been acknowledged. Then the store does not open, unless it is
-//! told to go on without them. The same holds for a journal that is missing, or that does not reach
-//! as far as noted elsewhere: see `contents`, and `synced` for the newest one.
+//! Nothing else looks like a missing sector: no group has that many zeros in a row (see
+//! `stuffing`), and a flipped bit does not make so many. Bytes that are wrong in any other way had
+//! been written, and may have been acknowledged. Then the store does not open, unless a person
+//! tells it to go on without these bytes. The same holds for a missing journal, and for a journal
+//! that does not reach as far as noted elsewhere. The notes are in `contents`, and in `synced` for
+//! the newest journal.
 //!
-//! The last group is written once more at each start. If its sync failed, the operating system may
-//! have given up writing it and still have it in memory, so that it reads as whole until the
-//! machine stops (`fsync(2)` in the Linux manual, under EIO).
+//! Each start writes the last group once more. If the sync of that group failed, the operating
+//! system may no longer try to write it but still have it in memory. The group then reads as whole,
+//! but only until the machine stops (`fsync(2)` in the Linux manual, under EIO).
 
 mod examine;
 pub(super) mod files;
@@ -54,7 +57,7 @@ pub(super) struct Journals(Vec<CheckedJournal>);
 struct CheckedJournal {
     path: PathBuf,
     number: u64,
-    /// Where its last group ends.
+    /// The byte at which its last group ends.
     end: u64,
     /// The sequence number of the last group in it or before it.
     reaches: Option<u64>,
@@ -68,8 +71,8 @@ struct Journal {
 }
 
 impl Journals {
-    /// Checks every group of every journal. What was never synced is cut off. What is damaged is an
-    /// error, or is taken out, as the settings say.
+    /// Checks every group of every journal. Groups that were never synced are cut off. A damaged
+    /// part is an error or is taken out, as the settings say.
     pub(super) fn check(
         store: &Path,
         records: &Path,
@@ -99,7 +102,7 @@ impl Journals {
             let mut examined = examine(&bytes, is_newest.then_some(durability), last);
             let noted = if is_newest { synced } else { contents.and_then(|c| c.reaches(number)) };
             let is_without_any = examined.whole.is_empty();
-            // Groups are missing that are known to have been synced.
+            // Here the journal lacks groups that are known to have been synced.
             if (is_without_any && !may_be_empty(number, is_newest, contents))
                 || noted.zip(examined.last).is_some_and(|(noted, last)| last < noted)
             {
@@ -124,19 +127,19 @@ impl Journals {
         Ok(Self(checked))
     }
 
-    /// The journals that hold a group, with the sequence number of the last one.
+    /// Returns the journals that hold a group, each with the sequence number of its last group.
     pub(super) fn used(&self) -> BTreeMap<u64, u64> {
         let used = self.0.iter().filter(|journal| journal.end > 0);
         used.filter_map(|journal| Some((journal.number, journal.reaches?))).collect()
     }
 
-    /// The sequence number of the last group of all; 0 if there is none.
+    /// Returns the sequence number of the last group of all journals, or 0 if there is no group.
     pub(super) fn reach(&self) -> u64 {
         self.0.last().and_then(|journal| journal.reaches).unwrap_or(0)
     }
 
-    /// A journal that the database has cut off although every group was whole. A journal that is
-    /// gone was no longer needed.
+    /// Returns a journal that the database has cut off although every group was whole. If a journal
+    /// is gone, the database no longer needed it.
     pub(super) fn cut_off(&self) -> io::Result<Option<&Path>> {
         for CheckedJournal { path, end, .. } in &self.0 {
             match fs::metadata(path) {
@@ -150,8 +153,8 @@ impl Journals {
     }
 }
 
-/// The sequence number up to which all groups were synced; none in a store of a version that did
-/// not note it.
+/// Returns the sequence number up to which all groups were synced. A store of an older version has
+/// none, because that version did not note it.
 fn synced_until(
     store: &Path,
     records: &Path,
@@ -164,7 +167,7 @@ fn synced_until(
     match SyncedNote::read(records) {
         Ok(synced) => Ok(Some(synced)),
         Err(error) if if_damaged == IfDamaged::Accept => {
-            tracing::error!(%error, "how far the journals were synced is not known");
+            tracing::error!(%error, "it is not known how far the journals were synced");
             Ok(None)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -174,8 +177,8 @@ fn synced_until(
     }
 }
 
-/// The number of a journal that is missing. The database begins journals one after the other and
-/// removes the oldest ones, so their numbers have no gaps, and there is always one.
+/// Returns the number of a missing journal. The database begins journals one after the other and
+/// removes the oldest ones. So their numbers have no gaps, and there is always a journal.
 fn missing(journals: &[Journal], contents: Option<&Contents>) -> Option<u64> {
     let oldest = journals.first().map(|oldest| oldest.number);
     let mut expected = oldest.min(contents.and_then(Contents::oldest_full_journal).or(oldest));
@@ -192,8 +195,8 @@ fn missing(journals: &[Journal], contents: Option<&Contents>) -> Option<u64> {
     }
 }
 
-/// Whether a journal may have no whole group. The database begins one when the one before it is
-/// full, before it has anything to write.
+/// Whether a journal may have no whole group. When a journal is full, the database begins the next
+/// one before it has anything to write.
 fn may_be_empty(number: u64, is_newest: bool, contents: Option<&Contents>) -> bool {
     match contents {
         Some(contents) if number <= contents.newest_journal() => contents.is_empty(number),
@@ -201,13 +204,13 @@ fn may_be_empty(number: u64, is_newest: bool, contents: Option<&Contents>) -> bo
     }
 }
 
-/// The journals of a database, oldest first.
+/// Returns the journals of a database, oldest first.
 fn journals(records: &Path) -> io::Result<Vec<Journal>> {
     let numbers = numbers(records)?.into_iter();
     Ok(numbers.map(|number| Journal { path: path(records, number), number }).collect())
 }
 
-/// Leaves only whole groups in a journal. Returns where the last of them ends.
+/// Leaves only whole groups in a journal. Returns the place at which the last group ends.
 fn mend(store: &Path, path: &Path, bytes: &[u8], examined: &Examined) -> io::Result<u64> {
     let end = examined.whole.iter().map(|range| range.len() as u64).sum();
     if examined.damaged().next().is_some() {
@@ -217,7 +220,8 @@ fn mend(store: &Path, path: &Path, bytes: &[u8], examined: &Examined) -> io::Res
             File::open(&kept)?.sync_all()?;
             tracing::warn!(journal = %kept.display(), "the damaged journal is kept as it was");
         }
-        // The old file keeps its name until the new one is complete, so that a crash loses neither.
+        // The old file keeps its name until the new file is complete, so a crash never loses the
+        // journal.
         let unfinished = path.with_extension("jnl.new");
         let mut file = File::create(&unfinished)?;
         let whole = examined.whole.iter().filter_map(|range| bytes.get(range.clone()));
@@ -235,7 +239,7 @@ fn mend(store: &Path, path: &Path, bytes: &[u8], examined: &Examined) -> io::Res
 
 /// Writes the last whole group once more, in the same place, and syncs it.
 fn write_again(path: &Path, bytes: &[u8], examined: &Examined) -> io::Result<()> {
-    // A mended journal was just written and synced as a whole.
+    // A journal that was just mended has been written and synced as a whole.
     if examined.damaged().next().is_some() {
         return Ok(());
     }
@@ -248,10 +252,10 @@ fn write_again(path: &Path, bytes: &[u8], examined: &Examined) -> io::Result<()>
     journal.sync_all()
 }
 
-/// The most operations of a damaged part that are named in the log.
+/// The most operations of a damaged part that the log names.
 const NAMED_MAX: usize = 20;
 
-/// Logs what is lost with a part of a journal.
+/// Logs the loss of a part of a journal.
 fn log_loss(path: &Path, LostPart { range, kind, changes, operations }: &LostPart) {
     let journal = path.display();
     let offset = range.start;
@@ -260,8 +264,8 @@ fn log_loss(path: &Path, LostPart { range, kind, changes, operations }: &LostPar
     match kind {
         LossKind::Unfinished => tracing::info!(
             %journal, offset, bytes, changes,
-            "a group of changes that was being written when the process or the machine stopped is \
-             dropped; nobody was told of it"
+            "an unfinished group of changes is dropped: the process or the machine stopped while \
+             the group was written, and none of its calls was answered"
         ),
         LossKind::Unsynced => tracing::warn!(
             %journal, offset, bytes, changes,

@@ -1,4 +1,4 @@
-//! Journals that the database has written, cut, torn and damaged in every way.
+//! Tests with journals of the database that are cut off, torn and damaged in every way.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -46,8 +46,8 @@ fn answered(number: u8, body: &[u8]) -> Operation {
     end.apply(claimed, Timestamp(1_800_000_000_500)).operation.unwrap()
 }
 
-/// The journal after each of these groups, which the database has written; each group is of records
-/// with these bodies.
+/// Has the database write these groups, each of records with these bodies. Returns the journal
+/// after each group.
 fn written(groups: &[&[&[u8]]], durability: Durability) -> Vec<Vec<u8>> {
     let store = tempfile::tempdir().unwrap();
     let directory = Directory::take(store.path(), IfDamaged::Refuse).unwrap();
@@ -76,13 +76,13 @@ fn trimmed(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)]
 }
 
-/// Where the first part is that is no whole group, and what became of it.
+/// Returns the place of the first part that is not a whole group, and the kind of its loss.
 fn fate(examined: &Examined) -> (usize, Option<LossKind>) {
     let end = examined.whole.last().map_or(0, |last| last.end);
     examined.lost.first().map_or((end, None), |lost| (lost.range.start, Some(lost.kind)))
 }
 
-/// Bodies with everything in them that a journal is read by: marks, zeros, and a whole journal.
+/// Bodies that look like parts of a journal: marks, zeros, and a whole journal.
 fn hostile() -> Vec<Vec<u8>> {
     let journal = written(&[&[b"inside"], &[b"inside"]], Durability::Sync).pop().unwrap();
     vec![
@@ -122,13 +122,13 @@ fn a_journal_that_ends_inside_a_group_is_kept_up_to_that_group_at_whatever_byte(
     }
 }
 
-/// Sectors that a group has a part in.
+/// Returns the sectors in which a group has a part.
 fn sectors(group: &Range<usize>) -> Vec<Range<usize>> {
     let starts = (group.start / 512 * 512..group.end).step_by(512);
     starts.map(|start| start..(start + 512)).collect()
 }
 
-/// The journal with some sectors of it as they were before.
+/// Returns the journal with some of its sectors as they were before.
 fn torn(after: &[u8], before: &[u8], sectors: &[Range<usize>]) -> Vec<u8> {
     let mut bytes = after.to_vec();
     for at in sectors.iter().cloned().flatten().filter(|at| *at < after.len()) {
@@ -137,7 +137,7 @@ fn torn(after: &[u8], before: &[u8], sectors: &[Range<usize>]) -> Vec<u8> {
     bytes
 }
 
-/// What is behind this place is dropped, as nobody was told of it.
+/// Asserts that the groups behind this place are dropped, because none of their calls was answered.
 #[track_caller]
 fn is_dropped(bytes: &[u8], end: usize) {
     let examined = sync(bytes);
@@ -149,7 +149,7 @@ fn is_dropped(bytes: &[u8], end: usize) {
 
 #[test]
 fn a_last_group_without_some_of_its_sectors_is_dropped_whichever_they_are() {
-    // the group begins at another place of its first sector each time
+    // each time, the group begins at another place in its first sector
     for length in (0..512).step_by(37) {
         let padding = vec![b'p'; length];
         let images = written(&[&[&padding], &[b"two", &[b'x'; 900]]], Durability::Sync);
@@ -187,7 +187,8 @@ fn of_a_large_last_group_any_missing_sectors_are_noticed() {
     }
 }
 
-/// A page may be written while the group is: the rest of it is missing behind the end of an entry.
+/// A sector may be written before the group is complete. Its rest is then missing behind the end of
+/// a row.
 #[test]
 fn a_sector_that_was_written_before_the_group_was_complete_is_noticed() {
     let images = written(&[&[b"one"], &[&[b'x'; 700], &[b'y'; 700]]], Durability::Sync);
@@ -222,12 +223,12 @@ fn a_flipped_bit_anywhere_is_damage_or_loses_nothing() {
                 unseen += 1;
                 continue;
             }
-            // the group that it is in, or the one behind it
+            // the damage is in the group of the bit, or in the group behind it
             let at = fate(&examined).0;
             let begins = ends.iter().rfind(|end| **end <= bit / 8).copied().unwrap_or(0);
             assert!(at >= begins && ends.iter().find(|end| **end > begins).unwrap() >= &at);
         }
-        // a sequence number that is a little higher keeps its group in its place
+        // a sequence number that is a little higher passes unseen, and its group keeps its place
         assert!(unseen <= 3 * 16, "{unseen}");
     }
 }
@@ -241,7 +242,7 @@ fn a_whole_group_behind_one_that_misses_a_sector_is_damage() {
     let bytes = torn(three, one, &[missing]);
     let examined = sync(&bytes);
     assert_eq!(fate(&examined), (one.len(), Some(LossKind::Damaged)));
-    // whoever goes on without it keeps the others
+    // a store that goes on without this group keeps the others
     assert_eq!(examined.whole, [0..one.len(), two.len()..three.len()]);
     assert_eq!(examined.lost[0].range, one.len()..two.len());
     assert_eq!(examined.lost[0].changes, Some(1));
@@ -259,7 +260,7 @@ fn several_groups_may_be_unsynced_where_none_is_waited_for() {
     assert_eq!(fate(&examined), (one.len(), Some(LossKind::Unsynced)));
     assert_eq!(examined.lost[0].range.end, four.len());
     assert_eq!(examined.lost[0].changes, Some(4));
-    // the setting that counts is the one that they were written under
+    // the setting under which the groups were written counts
     assert_eq!(fate(&sync(&torn(four, one, &[second]))).1, Some(LossKind::Unsynced));
     // a flipped bit is damage all the same
     let mut bytes = torn(four, three, &sectors(&(three.len() + 512..four.len())));
@@ -267,7 +268,7 @@ fn several_groups_may_be_unsynced_where_none_is_waited_for() {
     assert_eq!(fate(&os(&bytes)), (one.len(), Some(LossKind::Damaged)));
 }
 
-/// Each sector is as it was at any time since the last sync, whatever the others are.
+/// Each sector is as it was at some time since the last sync, whatever the other sectors are.
 #[test]
 fn whatever_a_loss_of_power_leaves_of_unsynced_groups_opens_with_all_that_was_synced() {
     let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
@@ -306,7 +307,7 @@ fn an_older_journal_was_synced_to_its_end() {
     assert_eq!(fate(&examine(two, None, None)), (two.len(), None));
 }
 
-/// Its groups have no more than the time in their first row.
+/// The first row of its groups holds only the time.
 #[test]
 fn a_journal_of_an_older_version_is_read() {
     let store = tempfile::tempdir().unwrap();
