@@ -5,8 +5,7 @@
 //!
 //! * **Atomic.** It finds the record, applies the rule and writes the result in one step. No other
 //!   call sees or changes the record in between, whichever process makes it.
-//! * **On the store's clock.** The rule gets the time of the store, not that of the caller, so
-//!   machines whose clocks differ agree on the end of a lease.
+//! * **On the store's clock.** Machines whose clocks differ agree on the end of a lease.
 //! * **As durable as the rule's `Change` says** (`transition.rs`). `Durable`: it returns once the
 //!   record would survive what the store promises to survive. `Lazy`: it may return before.
 //!   `None`: nothing is written, and the answer rests only on records that are durable.
@@ -40,8 +39,7 @@
 //! | [`redis`] | several machines | a hash on the server | `redis/swap.lua`, in one script |
 //! | [`postgres`] | several machines | a row of a table | `postgres/0002_swap.sql`, one function |
 //!
-//! Redis and PostgreSQL share `shared/`, which applies the rules in this process and swaps whole
-//! records on the server. One suite, `tests/it/store_contract/`, holds all four to the contract.
+//! Redis and PostgreSQL share `shared/`. `tests/it/store_contract/` holds all four to the contract.
 
 mod call;
 mod codec;

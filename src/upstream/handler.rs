@@ -70,7 +70,8 @@ impl Handler {
         match called.await {
             Ok(Ok(response)) => {
                 let (head, body) = response.into_parts();
-                // An interim response (RFC 9110, 15.2) is no answer: hyper sends none for a handler.
+                // An interim response (RFC 9110, 15.2) is no answer: hyper sends none for a
+                // handler.
                 if head.status.is_informational() {
                     return SendResult::Unanswered(Reason::HandlerFailed);
                 }

@@ -1,9 +1,11 @@
 //! Once in front of handlers of the same process. What the handler counts is the judge.
 
 use std::convert::Infallible;
+use std::future::Ready;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -13,10 +15,12 @@ use axum::routing::post;
 use axum::{Router, handler::Handler};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
+use http::Request;
 use onceward::{App, Config, OnceLayer};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tower::{Layer as _, Service, ServiceExt as _};
 
 use crate::support::{Event, Gate, RawSender, Reply, client, event, send};
 
@@ -30,17 +34,21 @@ struct Shop {
     running: JoinHandle<()>,
 }
 
+/// An application's proxy with one route; `toml` are settings of `[defaults]`.
+async fn app(toml: &str) -> App {
+    let config = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:0\"\n[store.memory]\n\
+         [defaults]\n{toml}\n[routes.hooks]\npath = \"/hooks/*\"\nupstream = \"http://localhost\"\n"
+    );
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), config).unwrap();
+    App::start(Config::from_file(file.path(), []).unwrap()).await.unwrap()
+}
+
 impl Shop {
     /// Serves `handler` at `/hooks/{order}`; `toml` are settings of `[defaults]`.
     async fn with<T: 'static>(toml: &str, handler: impl Handler<T, ()>) -> Self {
-        let config = format!(
-            "[server]\nlisten = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:0\"\n[store.memory]\n\
-             [defaults]\n{toml}\n[routes.hooks]\npath = \"/hooks/*\"\nupstream = \"http://localhost\"\n"
-        );
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), config).unwrap();
-        let config = Config::from_file(file.path(), []).unwrap();
-        let app = App::start(config).await.unwrap();
+        let app = app(toml).await;
         let address = app.address().unwrap();
         let calls = Arc::new(AtomicUsize::new(0));
         let counting = axum::middleware::from_fn({
@@ -191,4 +199,38 @@ async fn a_handler_sees_the_extensions_of_the_request() {
     let expected = format!("order_1 of the shop: {}", sent.body.len());
     assert_eq!(shop.sends(sent).await.is_executed(200).text(), expected);
     shop.ends().await;
+}
+
+/// A handler that has no room for another request.
+#[derive(Clone)]
+struct Full;
+
+impl Service<Request<http_body_util::Full<Bytes>>> for Full {
+    type Response = Response;
+    type Error = std::io::Error;
+    type Future = Ready<Result<Response, std::io::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), std::io::Error>> {
+        Poll::Ready(Err(std::io::Error::other("it is full")))
+    }
+
+    fn call(&mut self, _: Request<http_body_util::Full<Bytes>>) -> Self::Future {
+        panic!("it is called though it is not ready")
+    }
+}
+
+#[tokio::test]
+async fn a_handler_that_is_not_ready_was_given_nothing_and_the_next_copy_is_tried() {
+    let app = app("").await;
+    let once = OnceLayer::new(app.proxy()).layer(Full);
+    for attempt in 1..=2 {
+        let request = Request::post("/hooks/order_1").header("host", "localhost");
+        let request = request.body(Body::from(event("evt_1").body)).unwrap();
+        let response = once.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), 502);
+        let body = axum::body::to_bytes(Body::new(response.into_body()), 1 << 16).await.unwrap();
+        let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(problem["type"], "urn:onceward:problem:upstream-unreachable");
+        assert_eq!(problem["attempt"], attempt);
+    }
 }

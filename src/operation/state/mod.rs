@@ -4,17 +4,16 @@
 //! to none) at a time on the store's clock. It gives the record to keep and the answer to the
 //! caller. A store applies a rule in one atomic step, so of two requests that arrive at the same
 //! moment the second one sees what the first one changed. This is the state that each rule makes of
-//! each state:
+//! each state that is found:
 //!
-//! | rule | none | in flight | uncertain | succeeded | failed | forgotten |
-//! | --- | --- | --- | --- | --- | --- | --- |
-//! | claim | in flight | - | in flight, - | - | in flight | in flight |
-//! | settle | its outcome | its outcome | its outcome | - | - | - |
-//! | conclude | - | - | succeeded, in flight, - | - | - | - |
-//! | withdraw | - | failed | failed | - | - | - |
-//! | resolve | - | - | succeeded, failed | - | succeeded, failed | - |
-//! | forget | - | - | forgotten | forgotten | forgotten | forgotten |
-//! | time | - | uncertain | none | none | none | none |
+//! | found | claim | settle | conclude | withdraw | resolve | forget | time |
+//! | --- | --- | --- | --- | --- | --- | --- | --- |
+//! | none | in flight | its outcome | - | - | - | - | - |
+//! | in flight | - | its outcome | - | failed | - | - | uncertain |
+//! | uncertain | in flight | its outcome | succeeded, in flight | failed | succeeded, failed | forgotten | none |
+//! | succeeded | - | - | - | - | - | forgotten | none |
+//! | failed | in flight | - | - | - | succeeded, failed | forgotten | none |
+//! | forgotten | in flight | - | - | - | - | forgotten | none |
 //!
 //! `-`: the state stays as it is, and the answer says which one it is. Renew changes no state.
 //!
