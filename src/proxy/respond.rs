@@ -10,10 +10,10 @@ use super::identify::KeySource;
 use super::problem::{Problem, mark, reused, what_failed};
 use super::refusal::{ExplainedRefusal, Refusal};
 use super::selector::Unread;
-use super::settings::{RefusalBody, RouteSettings};
+use super::settings::{Mode, RefusalBody, RouteSettings};
 use crate::budget::{Budget, Reserved};
 use crate::idempotency::{Disposition, Forwarded};
-use crate::operation::{AnswerBody, OperationId, Reason, StoredAnswer};
+use crate::operation::{AnswerBody, OperationId, Outcome, Reason, StoredAnswer};
 use crate::provider::signature::Refused;
 use crate::telemetry;
 use crate::upstream::ResponseBody;
@@ -228,7 +228,15 @@ fn executed(
             let mut response = Response::new(body);
             *response.status_mut() = status;
             *response.headers_mut() = headers;
-            replace_final(&mut response, route);
+            let is_done = match &route.steps {
+                // The steps know it: a status means something else to each of them.
+                Some(_) if disposition == telemetry::Disposition::Executed => step.is_none(),
+                Some(_) | None => route.policy.outcome.classify(status) == Outcome::Succeeded,
+            };
+            // A route that only observes changes nothing of what the sender got before.
+            if !is_done && route.mode != Mode::Observe {
+                replace_final(&mut response, route);
+            }
             mark(&mut response, disposition, operation);
             return Answer { step, operation, attempt, ..Answer::plain(response, disposition) };
         }
@@ -259,11 +267,11 @@ fn executed(
     Answer { reason: Some(reason), step, ..problem.answer(disposition) }
 }
 
-/// Replaces a status of the upstream by `retry_status`, if the event is not done and the sender
-/// would not send it again after that status. The body stays.
+/// Replaces a status of the upstream by `retry_status`, if the sender would not send the event again
+/// after that status. The body stays.
 fn replace_final(response: &mut Response<ResponseBody>, route: &RouteSettings) {
     let own = response.status();
-    let sent = if route.is_done_after(own) { own } else { route.in_place_of(own) };
+    let sent = route.in_place_of(own);
     if sent != own {
         *response.status_mut() = sent;
         let headers = response.headers_mut();

@@ -12,10 +12,10 @@ use super::path_pattern::PathPattern;
 use super::selector::Selector;
 use crate::budget::Share;
 use crate::idempotency::{Policy, StepsPolicy};
-use crate::operation::{Outcome, RequestMode};
+use crate::operation::RequestMode;
 use crate::provider::Provider;
 use crate::secret::Secret;
-use crate::upstream::{self, OutcomeRule};
+use crate::upstream;
 
 /// A route: a public entry, and what is done with the requests that arrive there.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,15 +104,6 @@ impl RouteSettings {
     /// Whether anybody may send events to it, because no signature is checked.
     pub fn is_unverified(&self) -> bool {
         self.secrets.is_empty() && self.mode != Mode::Pass
-    }
-
-    /// Whether an upstream's answer with this status means that the event is done.
-    pub(super) fn is_done_after(&self, status: StatusCode) -> bool {
-        let is_done = |rule: &OutcomeRule| rule.classify(status) == Outcome::Succeeded;
-        match &self.steps {
-            None => is_done(&self.policy.outcome),
-            Some(steps) => steps.steps.iter().any(|step| is_done(&step.outcome)),
-        }
     }
 
     /// The methods whose requests are forwarded without a key.

@@ -186,6 +186,36 @@ async fn steps_inherit_it_and_a_plain_proxy_does_not_have_it() {
     onceward.sends(event("evt_500").to("/app/page")).await.is_passed(500);
 }
 
+/// The same status may mean success to another step.
+#[tokio::test]
+async fn the_step_that_was_not_done_decides_whether_a_status_is_replaced() {
+    let receiver = obedient().await;
+    let takes_500 = "outcome.succeeded = [\"2xx\", \"500\"]";
+    let steps = [("ledger", &receiver, ""), ("mail", &receiver, takes_500)];
+    let onceward = Onceward::in_front_of_steps(&steps).defaults("retry_status = 503").start().await;
+    onceward.sends(event("evt_500")).await.is_executed(503);
+    receiver.was_called(1);
+
+    let receiver = obedient().await;
+    let steps = [("ledger", &receiver, takes_500), ("mail", &receiver, takes_500)];
+    let onceward = Onceward::in_front_of_steps(&steps).defaults("retry_status = 503").start().await;
+    onceward.sends(event("evt_500")).await.is_executed(500);
+    receiver.was_called(2);
+}
+
+#[tokio::test]
+async fn a_route_that_only_observes_changes_no_status_of_the_upstream() {
+    let receiver = obedient().await;
+    let observe = "mode = \"observe\"\nretry_status = 503";
+    let onceward = Onceward::in_front_of(&receiver).defaults(observe).start().await;
+    for _ in 0..2 {
+        let reply = onceward.sends(event("evt_500")).await;
+        reply.is_passed(500);
+        assert_eq!(reply.header(UPSTREAM_STATUS), None);
+    }
+    receiver.was_called(2);
+}
+
 /// Xero: "your endpoint must return a 401 with no body" for a wrong signature.
 #[tokio::test]
 async fn a_refusal_without_a_body_is_for_the_route_that_asks_for_it() {
