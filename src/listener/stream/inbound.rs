@@ -14,9 +14,10 @@ use bytes::{Buf as _, BytesMut};
 use tokio::io::ReadBuf;
 
 use super::frames::{
-    CANCEL, CONTINUATION, DATA, END_HEADERS, FrameHeader, GOAWAY, HEADER, HEADERS, PAYLOAD_MAX,
-    RST_STREAM, write_header,
+    CANCEL, CONTINUATION, DATA, FrameHeader, GOAWAY, HEADER, HEADERS, PAYLOAD_MAX, RST_STREAM,
+    write_header,
 };
+use super::partial_head::PartialHead;
 
 /// The frames of one connection on their way to h2.
 #[derive(Debug)]
@@ -49,41 +50,6 @@ pub(super) enum StopReason {
     HeadTooLong,
     /// The bytes are not HTTP/2.
     NotHttp2,
-}
-
-/// A head whose CONTINUATION frames are still arriving.
-#[derive(Debug)]
-struct PartialHead {
-    header: FrameHeader,
-    /// The HEADERS frame of the head, as it arrived.
-    first: BytesMut,
-    /// The payloads of its CONTINUATION frames.
-    rest: BytesMut,
-    /// How many bytes of the head have arrived. An empty frame counts as one byte. Otherwise a peer
-    /// could send empty frames for ever.
-    length: usize,
-}
-
-impl PartialHead {
-    fn begin(header: FrameHeader, first: BytesMut) -> Self {
-        Self { header, first, rest: BytesMut::new(), length: header.length }
-    }
-
-    /// Writes the head in as few frames as possible.
-    fn write(mut self, frames: &mut BytesMut) {
-        frames.extend_from_slice(&self.first);
-        loop {
-            let piece = self.rest.split_to(self.rest.len().min(PAYLOAD_MAX));
-            let flags = if self.rest.is_empty() { END_HEADERS } else { 0 };
-            let header =
-                FrameHeader { length: piece.len(), kind: CONTINUATION, flags, ..self.header };
-            write_header(frames, header);
-            frames.extend_from_slice(&piece);
-            if self.rest.is_empty() {
-                return;
-            }
-        }
-    }
 }
 
 impl InboundFrames {
@@ -145,8 +111,7 @@ impl InboundFrames {
 
     /// The bytes in memory of a frame and a head that have not ended.
     pub(super) fn unfinished_bytes(&self) -> usize {
-        let head = self.head.as_ref().map_or(0, |head| head.first.len() + head.rest.len());
-        self.unread.len() + head
+        self.unread.len() + self.head.as_ref().map_or(0, PartialHead::bytes)
     }
 
     /// Notes that h2 has reset a stream.
@@ -207,18 +172,17 @@ impl InboundFrames {
 
     fn continue_head(&mut self, mut head: PartialHead, header: FrameHeader, frame: &[u8]) {
         // No other frame may stand between the frames of one head (RFC 9113, 6.10).
-        if header.kind != CONTINUATION || header.stream != head.header.stream {
+        if !head.is_continued_by(header) {
             self.stopped = Some(StopReason::NotHttp2);
             return;
         }
-        head.length = head.length.saturating_add(header.length.max(1));
-        if head.length > self.head_bytes_max {
+        if head.length_with(header) > self.head_bytes_max {
             self.stopped = Some(StopReason::HeadTooLong);
             return;
         }
-        head.rest.extend_from_slice(frame.get(HEADER..).unwrap_or_default());
+        head.add(header, frame.get(HEADER..).unwrap_or_default());
         if header.ends_head() {
-            self.note_head(head.header);
+            self.note_head(head.header());
             head.write(&mut self.ready);
         } else {
             self.head = Some(head);
@@ -261,6 +225,7 @@ fn has_error(frame: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::frames::END_HEADERS;
     use super::*;
 
     const PING: &[u8] = b"\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678";
