@@ -4,6 +4,11 @@
 //! answers 431, as for a head that is too large. If the number is larger still, hyper answers 400.
 //! The answer should say that the body is too large.
 
+use memchr::memchr;
+
+/// The name of the header, with the colon after it.
+const NAME: &[u8] = b"content-length:";
+
 /// A `Content-Length` line with a valid number is shorter than this.
 const LINE_BYTES_MAX: usize = 64;
 
@@ -28,18 +33,29 @@ impl Default for ContentLengthScan {
 
 impl ContentLengthScan {
     /// Scans bytes that were read.
-    pub(super) fn follow(&mut self, bytes: &[u8]) {
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            // A line that is longer than the buffer is cut. It then does not parse as a length.
-            let room = self.line.iter_mut().skip(self.length);
-            let kept = room.zip(piece).map(|(to, from)| *to = *from).count();
-            self.length += kept;
-            if piece.ends_with(b"\n") {
-                self.is_too_large |=
-                    is_length_too_large(self.line.get(..self.length).unwrap_or(piece));
-                self.length = 0;
-            }
+    pub(super) fn follow(&mut self, mut bytes: &[u8]) {
+        while let Some(end) = memchr(b'\n', bytes) {
+            let (line, rest) = bytes.split_at_checked(end + 1).unwrap_or((bytes, &[]));
+            // Nearly every line arrives whole, and is not copied.
+            let is_too_large = if self.length == 0 {
+                is_length_too_large(line.get(..LINE_BYTES_MAX).unwrap_or(line))
+            } else {
+                self.keep(line);
+                is_length_too_large(self.line.get(..self.length).unwrap_or(line))
+            };
+            self.is_too_large |= is_too_large;
+            self.length = 0;
+            bytes = rest;
         }
+        self.keep(bytes);
+    }
+
+    /// Keeps a piece of a line. A line that is longer than the buffer is cut. It then does not
+    /// parse as a length.
+    fn keep(&mut self, piece: &[u8]) {
+        let room = self.line.iter_mut().skip(self.length);
+        let kept = room.zip(piece).map(|(to, from)| *to = *from).count();
+        self.length += kept;
     }
 
     /// Whether a line had a length that is too large.
@@ -50,15 +66,15 @@ impl ContentLengthScan {
 
 /// Whether a header line is a `Content-Length` that is too large.
 fn is_length_too_large(line: &[u8]) -> bool {
-    let Some((name, value)) = std::str::from_utf8(line).ok().and_then(|line| line.split_once(':'))
-    else {
-        return false;
-    };
-    let value = value.trim_ascii();
+    let value = line
+        .split_at_checked(NAME.len())
+        .filter(|(name, _)| name.eq_ignore_ascii_case(NAME))
+        .and_then(|(_, value)| std::str::from_utf8(value.trim_ascii()).ok());
+    let Some(value) = value else { return false };
     let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
     // A value of digits that does not parse is beyond 64 bits.
     let is_too_large = || value.parse().map_or(true, |length: u64| length > LENGTH_MAX);
-    name.eq_ignore_ascii_case("content-length") && is_number && is_too_large()
+    is_number && is_too_large()
 }
 
 #[cfg(test)]
