@@ -111,7 +111,7 @@ impl Shared {
     /// request names, even while the proxy drains.
     fn select(&self, head: &Parts, log: &mut RequestLog) -> Result<Selected<Arc<Route>>, Refusal> {
         let named = guard::head(head).and_then(|()| self.routes.named(head));
-        log.route = named.as_ref().ok().cloned();
+        log.route = named.as_ref().ok().map(|named| Arc::clone(&named.route));
         if self.draining.load(Ordering::Acquire) {
             return Err(Refusal::Draining);
         }

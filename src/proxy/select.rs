@@ -58,6 +58,13 @@ impl Described for &RouteSettings {
     }
 }
 
+/// The route whose host and path a request names, and that host.
+#[derive(Debug)]
+pub(super) struct Named<R> {
+    pub(super) route: R,
+    host: Authority,
+}
+
 /// The route of a request, and where the request goes from there.
 #[derive(Debug, Clone)]
 pub(super) struct Selected<R> {
@@ -91,17 +98,18 @@ impl<R: Described> Routes<R> {
     }
 
     /// The route whose host and path a request names. Metrics and log count later refusals for it.
-    pub(super) fn named(&self, head: &Parts) -> Result<R, Refusal> {
+    pub(super) fn named(&self, head: &Parts) -> Result<Named<R>, Refusal> {
         let target = target(head)?;
         let host = host(head);
         let name = canonical_host(host.host()).unwrap_or_default();
-        self.as_written.find(&name, target.path()).cloned().ok_or(Refusal::NoRoute)
+        let route = self.as_written.find(&name, target.path()).cloned().ok_or(Refusal::NoRoute)?;
+        Ok(Named { route, host })
     }
 
     /// Checks that the route takes the request, and makes the target for the upstream.
-    pub(super) fn select(&self, route: R, head: &Parts) -> Result<Selected<R>, Refusal> {
+    pub(super) fn select(&self, named: Named<R>, head: &Parts) -> Result<Selected<R>, Refusal> {
+        let Named { route, host } = named;
         let target = target(head)?;
-        let (host, path) = (host(head), target.path());
         let name = canonical_host(host.host()).unwrap_or_default();
         let settings = route.settings();
         // A GET that is not deduplicated is forwarded, because senders check a URL with a GET
@@ -109,7 +117,7 @@ impl<R: Described> Routes<R> {
         if !settings.methods.contains(&head.method) && !SAFE_METHODS.contains(&head.method) {
             return Err(Refusal::MethodNotAllowed(allow(&settings.methods)));
         }
-        self.read_alike(settings, &name, path).map_err(Refusal::Malformed)?;
+        self.read_alike(settings, &name, target.path()).map_err(Refusal::Malformed)?;
         guard::connection(&head.headers, |name| settings.reads_header(name))?;
         let (target, prefix) =
             rewrite(&settings.path, settings.upstream.target.path.as_deref(), target)?;
