@@ -59,10 +59,9 @@ pub fn canonical_host(text: &str) -> Result<Cow<'_, str>, HostError> {
 /// Whether a label is a number: decimal, or hexadecimal as the C library reads it ("URL Standard",
 /// 3.5).
 fn is_number(label: &str) -> bool {
-    let lower = label.to_ascii_lowercase();
-    match lower.strip_prefix("0x") {
+    match label.strip_prefix("0x").or_else(|| label.strip_prefix("0X")) {
         Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
-        None => lower.bytes().all(|byte| byte.is_ascii_digit()),
+        None => label.bytes().all(|byte| byte.is_ascii_digit()),
     }
 }
 
