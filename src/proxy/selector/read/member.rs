@@ -1,9 +1,7 @@
 //! A part that stands in a JSON body.
 
-use std::borrow::Cow;
-
 use super::{Parts, checked};
-use crate::json::{self, Found, Pointer};
+use crate::json::{self, Found, Pointer, Scalar};
 use crate::operation::KeyPart;
 use crate::proxy::selector::{InvalidReason, MissingReason, Unread};
 
@@ -38,20 +36,12 @@ fn values<'a>(texts: &[&'a str]) -> Parts<'a> {
 
 /// The part that a JSON value makes, as it is written in the body.
 fn value(text: &str) -> Result<KeyPart<'_>, Unread> {
-    let part = match text.bytes().next() {
-        Some(b'{' | b'[') => return Err(InvalidReason::NotAValue.into()),
-        Some(b'"') => KeyPart::Text(decoded(text)?),
-        Some(b'n') | None => return Err(MissingReason::Blank.into()),
-        Some(_) => KeyPart::Literal(text),
+    let part = match json::scalar(text) {
+        Scalar::Text(text) => KeyPart::Text(text),
+        Scalar::Literal(literal) => KeyPart::Literal(literal),
+        Scalar::Null => return Err(MissingReason::Blank.into()),
+        Scalar::Composite => return Err(InvalidReason::NotAValue.into()),
+        Scalar::NotText => return Err(InvalidReason::NotText.into()),
     };
     checked(part)
-}
-
-fn decoded(text: &str) -> Result<Cow<'_, str>, Unread> {
-    if text.contains('\\') {
-        let text = serde_json::from_str(text).map_err(|_| InvalidReason::NotText)?;
-        return Ok(Cow::Owned(text));
-    }
-    let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-    Ok(Cow::Borrowed(inner.unwrap_or(text)))
 }
