@@ -137,7 +137,7 @@ impl Settings {
     /// from there.
     pub(super) fn carried_by(&self, way: &Way, signed: &SignedRequest<'_>) -> Carried {
         let mut carried = way.carried(signed);
-        for other in &self.ways {
+        for other in self.ways.iter().filter(|other| *other != way) {
             carried.must_agree_with(&other.carried(signed));
         }
         carried
