@@ -165,8 +165,7 @@ async fn a_call_that_there_is_not_names_those_that_there_are() {
 #[tokio::test]
 async fn a_copy_that_was_refused_before_its_attempt_failed_is_counted_and_logged() {
     let gate = Gate::default();
-    let held = gate.clone();
-    let receiver = Receiver::that(move |_, _| Answer::new(500, "").when(&held)).await;
+    let receiver = Receiver::behind(&gate, 500, "").await;
     let builder = Onceward::in_front_of(&receiver).expects_log("refused");
     let onceward = builder.start().await;
     let copy = async {

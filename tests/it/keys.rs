@@ -147,8 +147,7 @@ async fn a_retry_whose_body_changed_is_a_copy_by_its_events_id_and_goes_on_as_it
 #[tokio::test]
 async fn a_key_that_stands_for_another_request_is_refused_and_changes_nothing() {
     let gate = Gate::default();
-    let held = gate.clone();
-    let receiver = Receiver::that(move |_, _| Answer::new(200, "ten").when(&held)).await;
+    let receiver = Receiver::behind(&gate, 200, "ten").await;
     let onceward = Onceward::in_front_of(&receiver).start().await;
     let (ten, more) = (json(r#"{"amount":10}"#).keyed("k1"), json(r#"{"amount":99}"#).keyed("k1"));
     let others = async {

@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{KIB, big, chunked, reached};
 use crate::support::http2::{Http2Sender, field, post};
-use crate::support::{Answer, Event, Gate, Onceward, PATIENCE, RawSender, Receiver, event};
+use crate::support::{Event, Gate, Onceward, PATIENCE, RawSender, Receiver, event};
 
 /// All but the last byte of an event.
 async fn begins(onceward: &Onceward) -> RawSender {
@@ -165,8 +165,7 @@ async fn one_peer_has_no_more_than_its_share_of_pending_bodies() {
 #[tokio::test]
 async fn one_peer_has_no_more_than_its_share_of_connections_and_requests() {
     let gate = Gate::default();
-    let held = gate.clone();
-    let receiver = Receiver::that(move |_, _| Answer::new(200, "ok").when(&held)).await;
+    let receiver = Receiver::behind(&gate, 200, "ok").await;
     let limits = "connections_max = 40\nrequests_in_flight_max = 4\nper_peer_max = 0.25";
     let onceward = Onceward::in_front_of(&receiver).limits(limits).start().await;
     let second = async {

@@ -88,8 +88,7 @@ async fn a_body_of_exactly_the_limit_passes_whole() {
 async fn uploads_beyond_the_memory_are_told_to_come_back_and_then_get_through() {
     const UPLOADS: usize = 50;
     let gate = Gate::default();
-    let held = gate.clone();
-    let receiver = Receiver::that(move |_, _| Answer::new(200, "ok").when(&held)).await;
+    let receiver = Receiver::behind(&gate, 200, "ok").await;
     let builder = Onceward::in_front_of(&receiver).limits("buffered_bytes_max = \"2MiB\"");
     let onceward = builder.start().await;
     let upload = |number: usize| {
@@ -260,8 +259,7 @@ async fn a_sender_that_does_not_read_a_long_answer_is_left_and_the_outcome_recor
 #[tokio::test]
 async fn requests_beyond_requests_in_flight_max_are_told_to_come_back() {
     let gate = Gate::default();
-    let held = gate.clone();
-    let receiver = Receiver::that(move |_, _| Answer::new(200, "ok").when(&held)).await;
+    let receiver = Receiver::behind(&gate, 200, "ok").await;
     let builder = Onceward::in_front_of(&receiver).limits("requests_in_flight_max = 2");
     let onceward = builder.start().await;
     let two = async {
@@ -285,8 +283,7 @@ async fn requests_beyond_requests_in_flight_max_are_told_to_come_back() {
 #[tokio::test]
 async fn attempts_beyond_a_routes_in_flight_max_are_told_to_come_back() {
     let gate = Gate::default();
-    let held = gate.clone();
-    let receiver = Receiver::that(move |_, _| Answer::new(200, "ok").when(&held)).await;
+    let receiver = Receiver::behind(&gate, 200, "ok").await;
     let onceward = Onceward::in_front_of(&receiver).defaults("in_flight_max = 1").start().await;
     let second = async {
         receiver.has_counted(1).await;
@@ -307,8 +304,7 @@ async fn attempts_beyond_a_routes_in_flight_max_are_told_to_come_back() {
 #[tokio::test]
 async fn copies_beyond_waiters_max_are_refused_and_the_others_wait() {
     let gate = Gate::default();
-    let held = gate.clone();
-    let receiver = Receiver::that(move |_, _| Answer::new(200, "ok").when(&held)).await;
+    let receiver = Receiver::behind(&gate, 200, "ok").await;
     let builder = Onceward::in_front_of(&receiver);
     let builder = builder.defaults("when_in_flight = \"wait\"\nwaiters_max = 2");
     let onceward = builder.start().await;

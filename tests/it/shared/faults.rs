@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::server::Server;
 use super::{on_every_server, two_patient_proxies, two_proxies, two_unready_proxies};
-use crate::support::{Answer, Gate, Onceward, Receiver, event, until};
+use crate::support::{Gate, Onceward, Receiver, event, until};
 
 on_every_server! {
     without_its_server_it_starts_unready_and_recovers_by_itself
@@ -135,8 +135,7 @@ async fn an_outcome_that_could_not_be_recorded_at_first_is_recorded_later<S: Ser
 /// With four connections for each process, twenty attempts and twenty waiters.
 async fn an_upstream_that_is_slow_holds_no_connection_to_the_server<S: Server>() {
     let (server, gate) = (S::start().await, Gate::default());
-    let shut = gate.clone();
-    let receiver = Receiver::that(move |_, _| Answer::new(200, "done\n").when(&shut)).await;
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
     let settings = "when_in_flight = \"wait\"\nlease = \"5s\"";
     let (a, b) = two_patient_proxies(&server, &receiver, settings).await;
     let all = |onceward| {
