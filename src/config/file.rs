@@ -54,8 +54,8 @@ pub(super) fn parse(name: &'static str, path: &Path, text: &str) -> Result<Layer
     let document = DeTable::parse(text).map_err(|error| syntax_problem(&file, text, &error))?;
     let mut layer = Layer::empty(name, Origin::File(Arc::clone(&file)));
     let lines = LineEnds::of(text);
-    layer.settings =
-        Converter { file, lines, layer: &mut layer }.table(&Key::default(), document.get_ref());
+    let mut converter = Converter { file, lines, tag: Tag::Default, layer: &mut layer };
+    layer.settings = converter.table(&Key::default(), document.get_ref());
     Ok(layer)
 }
 
@@ -64,25 +64,8 @@ pub(super) fn value(text: &str, tag: Tag) -> Option<Value> {
     let parsed = DeValue::parse(text).ok()?;
     let mut nowhere = Layer::empty("", Origin::BuiltIn);
     let file: Arc<Path> = Path::new("").into();
-    let mut converter = Converter { file, lines: LineEnds::of(text), layer: &mut nowhere };
-    Some(marked(converter.value(&Key::default(), parsed.get_ref()), tag))
-}
-
-fn marked(value: Value, tag: Tag) -> Value {
-    match value {
-        Value::String(_, text) => Value::String(tag, text),
-        Value::Char(_, c) => Value::Char(tag, c),
-        Value::Bool(_, bool) => Value::Bool(tag, bool),
-        Value::Num(_, number) => Value::Num(tag, number),
-        Value::Empty(_, empty) => Value::Empty(tag, empty),
-        Value::Dict(_, dict) => Value::Dict(
-            tag,
-            dict.into_iter().map(|(key, value)| (key, marked(value, tag))).collect(),
-        ),
-        Value::Array(_, items) => {
-            Value::Array(tag, items.into_iter().map(|item| marked(item, tag)).collect())
-        }
-    }
+    let mut converter = Converter { file, lines: LineEnds::of(text), tag, layer: &mut nowhere };
+    Some(converter.value(&Key::default(), parsed.get_ref()))
 }
 
 /// The message of the library names what was expected. Its `Display` would show the line, which may
@@ -123,6 +106,8 @@ impl LineEnds {
 struct Converter<'a> {
     file: Arc<Path>,
     lines: LineEnds,
+    /// Marks each value.
+    tag: Tag,
     layer: &'a mut Layer,
 }
 
@@ -138,7 +123,7 @@ impl Converter<'_> {
     }
 
     fn value(&mut self, at: &Key, value: &DeValue<'_>) -> Value {
-        let tag = Tag::Default;
+        let tag = self.tag;
         match value {
             DeValue::String(text) => Value::String(tag, text.to_string()),
             DeValue::Integer(integer) => Value::Num(tag, number(integer)),
