@@ -186,8 +186,8 @@ fn probe(settings: store::Settings) -> Result<Vec<Concern>, NotProbed> {
 /// Writes the findings for people.
 fn as_text(args: &Args, findings: &Findings) -> String {
     let Findings { risks, notes, effective, not_probed } = findings;
-    let settings = effective.iter().filter(|_| args.effective);
-    let settings: Vec<String> = settings
+    let settings: Vec<String> = effective
+        .iter()
         .map(|Effective { key, value, origin }| format!("{key} = {value}  # {origin}\n"))
         .collect();
     let settings = settings.concat();

@@ -56,6 +56,9 @@ pub(super) fn is_setting(sources: &Sources, key: &Key) -> bool {
         [table, ..] => !matches!(table.as_str(), "routes" | "providers"),
         [] => false,
     };
+    if !is_there {
+        return false;
+    }
     // A configuration that has nothing but this setting, without a value. If it can be read, every
     // part of the name is known.
     let nothing = Value::Empty(Tag::Default, Empty::None);
@@ -65,7 +68,7 @@ pub(super) fn is_setting(sources: &Sources, key: &Key) -> bool {
         });
     let mut reader = Reader::new(sources);
     let _: Result<_, Reported> = read(&mut reader, tree, Completeness::Incomplete);
-    is_there && reader.into_collected().problems.is_empty()
+    reader.into_collected().problems.is_empty()
 }
 
 fn read(
