@@ -1,10 +1,7 @@
 //! What may help with a mistake.
 
-use figment::value::Value;
-
 use super::file;
-use super::key::Key;
-use super::meant;
+use super::key::{Key, is_index};
 use super::sources::Sources;
 
 /// Examples of settings that have no built-in value, by the last part of their name.
@@ -45,7 +42,6 @@ pub(super) fn usual(sources: &Sources, key: &Key) -> String {
     if key.is_secret() {
         return SECRET.to_owned();
     }
-    let is_index = |part: &&String| part.bytes().all(|byte| byte.is_ascii_digit());
     let named: Vec<String> = key.parts().iter().filter(|part| !is_index(part)).cloned().collect();
     let name = named.last().map_or("", String::as_str);
     let example = |part: &String| EXAMPLES.iter().find(|(known, _)| known == part);
@@ -62,11 +58,6 @@ pub(super) fn usual(sources: &Sources, key: &Key) -> String {
         }
         (None, None) => ALL.to_owned(),
     }
-}
-
-/// How a value is written that a person wrote in another way.
-pub(super) fn meant(expected: &str, value: &Value) -> Option<String> {
-    meant::meant_by(expected, value)
 }
 
 /// Which setting may have been meant by a name that is not known.

@@ -47,7 +47,6 @@ impl Key {
     /// The setting of `[defaults]` from which a step takes this one, by way of its route. The index
     /// of the step may be left out.
     pub(super) fn in_defaults_of_step(&self) -> Option<Self> {
-        let is_index = |part: &String| part.bytes().all(|byte| byte.is_ascii_digit());
         let rest = match self.of_a_route()? {
             [steps, index, rest @ ..] if steps == "steps" && is_index(index) => rest,
             [steps, rest @ ..] if steps == "steps" => rest,
@@ -76,8 +75,7 @@ impl Key {
     pub(super) fn shown_for(self, origin: &Origin) -> Self {
         let Origin::Variable(name) = origin else { return self };
         let named = name.split("__").count();
-        let index = |part: &&String| part.bytes().all(|byte| byte.is_ascii_digit());
-        let known = |part: &&String| index(part) || matches!(part.as_str(), "env" | "file");
+        let known = |part: &&String| is_index(part) || matches!(part.as_str(), "env" | "file");
         let below = self.0.iter().skip(named).take_while(known).count();
         Self(self.0.into_iter().take(named + below).collect())
     }
@@ -98,6 +96,11 @@ impl Key {
                 && self.0.iter().zip(*secret).all(|(own, part)| *part == "*" || own == part)
         }) || self.0.windows(2).any(|pair| *pair == ["lookup", "headers"])
     }
+}
+
+/// Whether a part of a key is the index of an item in a list.
+pub(super) fn is_index(part: &str) -> bool {
+    part.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 impl fmt::Display for Key {

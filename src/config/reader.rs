@@ -9,6 +9,7 @@ use super::environment;
 use super::hint;
 use super::key::Key;
 use super::leaf::Leaf;
+use super::meant::meant_by;
 use super::origin::Origin;
 use super::problem::{Problem, Problems};
 use super::shown::{Found, Showing, describe, quoted};
@@ -111,7 +112,7 @@ impl<'s> Reader<'s> {
         let hint = match &found {
             // The hint would show the value.
             Found::Quoted(_) if is_variable => None,
-            Found::Quoted(_) => hint::meant(&expected, value),
+            Found::Quoted(_) => meant_by(&expected, value),
             Found::Described(_) => None,
         };
         self.report(key, expected, found, hint.as_deref())
