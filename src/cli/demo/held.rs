@@ -7,16 +7,16 @@ use clap::Parser as _;
 
 use super::event;
 use super::sender::{Answer, Reply, Sender};
-use super::transcript::{Count, GivenAnswer, Promise, PromisedAnswer, Transcript};
+use super::transcript::{GivenAnswer, Promise, PromisedAnswer, Transcript};
 use super::upstream::SampleUpstream;
 use crate::cli::operations;
 use crate::cli::output::{Exit, say};
 
 static PROMISE: Promise = Promise {
     answers: &[
-        PromisedAnswer { copies: Count::ONE, answer: Answer::Unanswered(504) },
-        PromisedAnswer { copies: Count::ONE, answer: Answer::Uncertain(503) },
-        PromisedAnswer { copies: Count::ONE, answer: Answer::Replayed(200) },
+        PromisedAnswer::one(Answer::Unanswered(504)),
+        PromisedAnswer::one(Answer::Uncertain(503)),
+        PromisedAnswer::one(Answer::Replayed(200)),
     ],
     forwarded: 1,
 };

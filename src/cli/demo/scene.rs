@@ -41,8 +41,8 @@ static DUPLICATE: Scene = Scene {
     copies: Copies::OneByOne(2),
     promise: Promise {
         answers: &[
-            PromisedAnswer { copies: Count::ONE, answer: Answer::Executed(200) },
-            PromisedAnswer { copies: Count::ONE, answer: Answer::Replayed(200) },
+            PromisedAnswer::one(Answer::Executed(200)),
+            PromisedAnswer::one(Answer::Replayed(200)),
         ],
         forwarded: 1,
     },
@@ -55,9 +55,9 @@ static REDELIVERY: Scene = Scene {
     copies: Copies::OneByOne(3),
     promise: Promise {
         answers: &[
-            PromisedAnswer { copies: Count::ONE, answer: Answer::Executed(200) },
-            PromisedAnswer { copies: Count::ONE, answer: Answer::Replayed(200) },
-            PromisedAnswer { copies: Count::ONE, answer: Answer::Replayed(200) },
+            PromisedAnswer::one(Answer::Executed(200)),
+            PromisedAnswer::one(Answer::Replayed(200)),
+            PromisedAnswer::one(Answer::Replayed(200)),
         ],
         forwarded: 1,
     },
@@ -70,7 +70,7 @@ static BURST: Scene = Scene {
     copies: Copies::AtOnce(8),
     promise: Promise {
         answers: &[
-            PromisedAnswer { copies: Count::ONE, answer: Answer::Executed(200) },
+            PromisedAnswer::one(Answer::Executed(200)),
             PromisedAnswer { copies: Count::Exactly(7), answer: Answer::Replayed(200) },
         ],
         forwarded: 1,
@@ -84,9 +84,9 @@ static FAILURE: Scene = Scene {
     copies: Copies::OneByOne(3),
     promise: Promise {
         answers: &[
-            PromisedAnswer { copies: Count::ONE, answer: Answer::Executed(503) },
-            PromisedAnswer { copies: Count::ONE, answer: Answer::Executed(200) },
-            PromisedAnswer { copies: Count::ONE, answer: Answer::Replayed(200) },
+            PromisedAnswer::one(Answer::Executed(503)),
+            PromisedAnswer::one(Answer::Executed(200)),
+            PromisedAnswer::one(Answer::Replayed(200)),
         ],
         forwarded: 2,
     },
@@ -100,9 +100,9 @@ static SLOWNESS: Scene = Scene {
     copies: Copies::AfterGivingUp(Duration::from_secs(10)),
     promise: Promise {
         answers: &[
-            PromisedAnswer { copies: Count::ONE, answer: Answer::GaveUp(Duration::from_secs(10)) },
+            PromisedAnswer::one(Answer::GaveUp(Duration::from_secs(10))),
             PromisedAnswer { copies: Count::AtLeastOne, answer: Answer::InFlight(503) },
-            PromisedAnswer { copies: Count::ONE, answer: Answer::Replayed(200) },
+            PromisedAnswer::one(Answer::Replayed(200)),
         ],
         forwarded: 1,
     },

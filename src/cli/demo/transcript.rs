@@ -22,6 +22,13 @@ pub(super) struct PromisedAnswer {
     pub(super) answer: Answer,
 }
 
+impl PromisedAnswer {
+    /// An answer that one copy gets.
+    pub(super) const fn one(answer: Answer) -> Self {
+        Self { copies: Count::Exactly(1), answer }
+    }
+}
+
 /// How many copies get an answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Count {
@@ -31,8 +38,6 @@ pub(super) enum Count {
 }
 
 impl Count {
-    pub(super) const ONE: Self = Self::Exactly(1);
-
     const fn holds_for(self, copies: usize) -> bool {
         match self {
             Self::Exactly(count) => copies == count,
