@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tower::{Layer as _, Service, ServiceExt as _};
 
-use crate::support::{Event, Gate, RawSender, Reply, client, event, send};
+use crate::support::{Event, Gate, RawSender, Reply, client, event, send, until};
 
 /// An application with one handler behind a layer.
 struct Shop {
@@ -72,6 +72,11 @@ impl Shop {
         send(&self.client, self.address, event.to("/hooks/order_1")).await.unwrap()
     }
 
+    /// Waits until the handler has been called.
+    async fn is_called(&self) {
+        until("the handler is called", async || self.calls.load(Ordering::SeqCst) > 0).await;
+    }
+
     fn was_called(&self, times: usize) {
         assert_eq!(self.calls.load(Ordering::SeqCst), times);
     }
@@ -94,9 +99,7 @@ async fn a_handler_is_called_once_for_many_copies() {
     .await;
     let copies = futures_util::future::join_all((0..50).map(|_| shop.sends(event("evt_1"))));
     let opened = async {
-        while shop.calls.load(Ordering::SeqCst) == 0 {
-            tokio::task::yield_now().await;
-        }
+        shop.is_called().await;
         gate.opens();
     };
     let (replies, ()) = tokio::join!(copies, opened);
@@ -173,9 +176,7 @@ async fn a_sender_that_hangs_up_interrupts_no_handler() {
     .await;
     let mut sender = RawSender::connect(shop.address).await;
     sender.writes(&event("evt_1").to("/hooks/order_1").raw()).await;
-    while shop.calls.load(Ordering::SeqCst) == 0 {
-        tokio::task::yield_now().await;
-    }
+    shop.is_called().await;
     drop(sender);
     gate.opens();
     shop.sends(event("evt_1")).await.is_replayed(200);
