@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
@@ -88,7 +89,7 @@ async fn an_interrupt_ends_the_demo_early_and_leaves_nothing_behind() {
     let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
     while !lines.next_line().await.unwrap().unwrap().starts_with("5. ") {}
 
-    interrupt(&demo).await;
+    interrupt(&demo);
     let status = timeout(Duration::from_secs(8), demo.wait()).await.unwrap().unwrap();
     assert_eq!(status.code(), Some(0));
     assert_eq!(left_in(directory.path()), 0);
@@ -110,7 +111,7 @@ async fn the_configuration_that_the_demo_names_can_be_used_after_its_end() {
         }
     };
     let arguments = timeout(HANGS, check).await.unwrap();
-    interrupt(&demo).await;
+    interrupt(&demo);
     assert_eq!(timeout(HANGS, demo.wait()).await.unwrap().unwrap().code(), Some(0));
 
     let mut check = Command::new(env!("CARGO_BIN_EXE_onceward"));
@@ -145,9 +146,9 @@ fn without_counts(text: &str) -> String {
     format!("{before}\n5. {scene}\n6. {after}")
 }
 
-async fn interrupt(demo: &Child) {
-    let kill = format!("kill -INT {}", demo.id().unwrap());
-    assert!(Command::new("sh").args(["-c", &kill]).status().await.unwrap().success());
+fn interrupt(demo: &Child) {
+    let pid = Pid::from_raw(demo.id().unwrap().try_into().unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
 }
 
 /// The operation id in the sixth scene says nothing to a reader.
