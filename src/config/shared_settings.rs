@@ -11,8 +11,7 @@ use super::reader::Reported;
 use super::receiver::{Connection, ReceiverSettings, receiver};
 use super::table::Table;
 use super::value::FingerprintPart;
-use super::word::InFlightWord;
-use crate::idempotency::{IfInFlight, Policy, Remember, WhenStoreFails};
+use crate::idempotency::{Policy, Remember, WhenStoreFails};
 use crate::operation::Durations;
 use crate::operation::state::IfUncertain;
 use crate::proxy::{
@@ -139,10 +138,7 @@ fn policy(
     let hold_for = table.above_zero("hold_for")?;
     let answer_within = table.optional_above_zero("answer_within");
     let waiters_max = table.setting::<Count>("waiters_max")?.as_usize();
-    let if_in_flight = match table.setting("when_in_flight")? {
-        InFlightWord::Refuse => IfInFlight::Refused,
-        InFlightWord::Wait => IfInFlight::Waits,
-    };
+    let if_in_flight = table.setting("when_in_flight")?;
     let when_store_fails = table.setting("when_store_fails")?;
     // Without a store nobody would know which steps an event has passed.
     if scope.has_steps() && when_store_fails == WhenStoreFails::Forward {

@@ -1,17 +1,10 @@
 //! Settings that are one of a few words.
 
 use super::leaf::FromText;
-use crate::idempotency::{Remember, WhenStoreFails};
+use crate::idempotency::{IfInFlight, Remember, WhenStoreFails};
 use crate::provider::Alphabet;
 use crate::proxy::{Mode, RefusalBody, WhenKeyMissing};
 use crate::store::embedded::Durability;
-
-/// What happens to a copy of an operation in flight.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum InFlightWord {
-    Refuse,
-    Wait,
-}
 
 /// What happens to an uncertain operation.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +38,7 @@ macro_rules! words {
     };
 }
 
-words!(InFlightWord, "`refuse` or `wait`", "refuse" => Refuse, "wait" => Wait);
+words!(IfInFlight, "`refuse` or `wait`", "refuse" => Refused, "wait" => Waits);
 words!(
     UncertainWord, "`hold`, `lookup` or `retry`",
     "hold" => Hold, "lookup" => LookUp, "retry" => Retry
