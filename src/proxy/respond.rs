@@ -267,8 +267,8 @@ fn executed(
     Answer { reason: Some(reason), step, ..problem.answer(disposition) }
 }
 
-/// Replaces a status of the upstream by `retry_status`, if the sender would not send the event again
-/// after that status. The body stays.
+/// Replaces a status of the upstream by `retry_status`, if the sender would not send the event
+/// again after that status. The body stays.
 fn replace_final(response: &mut Response<ResponseBody>, route: &RouteSettings) {
     let own = response.status();
     let sent = route.in_place_of(own);

@@ -102,8 +102,9 @@ struct World {
     /// Steps that succeeded, or that an operator or a look-up called done, since they were last
     /// freed.
     done: HashSet<Arc<str>>,
-    /// The claim that was told to run each step and has not reported its end.
-    running: HashMap<Arc<str>, ClaimId>,
+    /// The claim that was told to run each step and has not reported its end, and when its time for
+    /// the step is over.
+    running: HashMap<Arc<str>, (ClaimId, Timestamp)>,
 }
 
 impl World {
@@ -115,10 +116,18 @@ impl World {
         self.claims.iter().rev().nth(claim).copied()
     }
 
-    /// Notes that a step has begun under a claim. A step that has succeeded must not begin again.
+    /// Notes that a step has begun under a claim. A step that has succeeded must not begin again,
+    /// and none may while another claim may still be running it.
     fn begins(&mut self, step: &Arc<str>, claim_id: ClaimId) -> TestCaseResult {
         prop_assert!(!self.done.contains(step), "{step} has succeeded before");
-        self.running.insert(Arc::clone(step), claim_id);
+        let ends_at = self.now.plus(Duration::from_millis(ATTEMPT_TIMEOUT));
+        match self.running.get(step) {
+            // The call was repeated. The step's time counts from the first one.
+            Some((known, _)) if *known == claim_id => return Ok(()),
+            Some((_, until)) => prop_assert!(*until <= self.now, "{step} runs elsewhere"),
+            None => {}
+        }
+        self.running.insert(Arc::clone(step), (claim_id, ends_at));
         Ok(())
     }
 
@@ -192,23 +201,19 @@ impl World {
             Happens::Withdraw { claim } => {
                 let id = self.newest(*claim).map_or(claim_of(0), |(id, _)| id);
                 self.record = withdraw(found, id, now).operation;
+                self.running.retain(|_, (running, _)| *running != id);
                 Ok(())
             }
             Happens::Resolve { succeeded } => {
-                let verdict = if *succeeded { Verdict::Succeeded(None) } else { Verdict::Failed };
-                self.record = resolve(found, &resolution(verdict), now).operation;
-                self.note_done();
+                self.resolve(found, *succeeded);
                 Ok(())
             }
             Happens::Forget => {
-                let done = forget(found, "again", now);
-                if done.result == Decided::Done {
-                    self.done.clear();
-                }
-                self.record = done.operation;
+                self.forget(found);
                 Ok(())
             }
             Happens::Crash => {
+                self.running.clear();
                 let flies = |found: &Operation| matches!(found.state, State::InFlight(_));
                 self.record = match found {
                     Some(found) if flies(&found) => Some(abandon(found, now)),
@@ -221,10 +226,31 @@ impl World {
                 self.record = lapse(found, self.now).operation;
                 if self.record.is_none() {
                     (self.latest, self.done) = (0, HashSet::new());
+                    self.running.clear();
                 }
                 Ok(())
             }
         }
+    }
+
+    fn resolve(&mut self, found: Option<Operation>, succeeded: bool) {
+        let verdict = if succeeded { Verdict::Succeeded(None) } else { Verdict::Failed };
+        let done = resolve(found, &resolution(verdict), self.now);
+        // A person has made sure that nothing runs any more.
+        if done.result == Decided::Done {
+            self.running.clear();
+        }
+        self.record = done.operation;
+        self.note_done();
+    }
+
+    fn forget(&mut self, found: Option<Operation>) {
+        let done = forget(found, "again", self.now);
+        if done.result == Decided::Done {
+            self.done.clear();
+            self.running.clear();
+        }
+        self.record = done.operation;
     }
 
     fn end(
