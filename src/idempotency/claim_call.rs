@@ -92,7 +92,7 @@ impl Context<'_> {
         }
         let options = ClaimOptions::new(None, IfInFlight::Refused);
         let claimed = match ClaimCall::new(self, asked, options) {
-            Ok(mut call) => call.send().await,
+            Ok(call) => call.send().await,
             Err(error) => Err(error),
         };
         match claimed {
@@ -142,9 +142,8 @@ impl<'a> ClaimCall<'a> {
         Ok(Self { context, request, asked_at: executor.clock.moment(), place })
     }
 
-    async fn send(&mut self) -> Result<Claimed, store::Error> {
+    async fn send(&self) -> Result<Claimed, store::Error> {
         let executor = self.context.executor;
-        self.asked_at = executor.clock.moment();
         let claimed = executor.store.apply(self.request.clone()).await;
         claimed.inspect_err(|error| {
             // Nothing is sent without a reply, but the store may have granted the claim. Without a
