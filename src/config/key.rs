@@ -55,6 +55,21 @@ impl Key {
         (!rest.is_empty()).then(|| Self([&["defaults".to_owned()], rest].concat()))
     }
 
+    /// The setting of its route from which a step takes this one.
+    pub(super) fn in_route_of_step(&self) -> Option<Self> {
+        match self.0.as_slice() {
+            [routes, route, steps, index, rest @ ..]
+                if routes == "routes"
+                    && steps == "steps"
+                    && is_index(index)
+                    && !rest.is_empty() =>
+            {
+                Some(Self([&[routes.clone(), route.clone()], rest].concat()))
+            }
+            _ => None,
+        }
+    }
+
     /// The setting of a provider from which a route takes this one.
     pub(super) fn in_provider(&self, provider: &str) -> Option<Self> {
         let table = ["providers".to_owned(), provider.to_owned()];

@@ -27,17 +27,24 @@ impl Layer {
 
     /// Where this layer has the setting `key`, and under which name.
     ///
-    /// A setting of a route may stand at the route, at its provider, or in `[defaults]`. If only a
-    /// table around the setting is known, the origin is that of the table.
+    /// A setting of a step may stand at the step or at its route, and a setting of a route at the
+    /// route, at its provider, or in `[defaults]`. If only a table around the setting is known, the
+    /// origin is that of the table.
     pub(super) fn locate(&self, key: &Key, provider: Option<&str>) -> (Origin, Key) {
+        let of_provider = |key: &Key| key.in_provider(provider?);
+        let own = |key: &Key| Some(key.clone());
+        let levels: [Level<'_>; 6] = [
+            &own,
+            &Key::in_route_of_step,
+            &of_provider,
+            &Key::in_defaults,
+            &|key| of_provider(&key.in_route_of_step()?),
+            &|key| key.in_route_of_step()?.in_defaults(),
+        ];
         for table in key.and_around() {
-            if let Some(origin) = self.origins.get(&table) {
-                return (origin.clone(), key.clone());
-            }
-            let of_provider = |key: &Key| key.in_provider(provider?);
-            for shared in [&of_provider as &dyn Fn(&Key) -> Option<Key>, &Key::in_defaults] {
-                let origin = shared(&table).and_then(|table| self.origins.get(&table));
-                if let (Some(origin), Some(key)) = (origin, shared(key)) {
+            for level in levels {
+                let origin = level(&table).and_then(|table| self.origins.get(&table));
+                if let (Some(origin), Some(key)) = (origin, level(key)) {
                     return (origin.clone(), key);
                 }
             }
@@ -88,6 +95,9 @@ impl Provider for Layer {
         Ok(Profile::Default.collect(self.settings.clone()))
     }
 }
+
+/// The name that a setting has at another level, such as `[defaults]`.
+type Level<'a> = &'a dyn Fn(&Key) -> Option<Key>;
 
 /// A value of no layer yet; figment marks it when the layer is merged.
 const UNMARKED: Tag = Tag::Default;

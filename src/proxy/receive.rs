@@ -108,6 +108,10 @@ impl BodyReader {
             }
             buffer.append(&bytes).map_err(|_| Refusal::Overloaded)?;
         }
+        // A body of another length than its head says was cut off.
+        if expected.is_some_and(|expected| expected != buffer.len()) {
+            return Err(Refusal::Malformed(Malformed::Body));
+        }
         let (body, mut memory) = buffer.finish();
         // The head is in memory for as long as the body: both count towards the budget.
         if let Some(head) = head.extensions.get::<HeadMemory>().and_then(HeadMemory::take) {

@@ -149,3 +149,30 @@ fn a_secret_in_a_step_is_not_shown() {
     let shown = format!("{:?}", written.sources().unwrap().effective());
     assert!(shown.contains("lookup") && !shown.contains("s3cret"), "{shown}");
 }
+
+#[test]
+fn a_step_takes_what_stands_in_a_variable() {
+    let config = with_steps("", &[LEDGER])
+        .variable("ONCEWARD_DEFAULTS__ATTEMPTS_MAX", "5")
+        .variable("ONCEWARD_DEFAULTS__WHEN_UNCERTAIN", "retry")
+        .variable("ONCEWARD_DEFAULTS__PRESERVE_HOST", "false")
+        .variable("ONCEWARD_DEFAULTS__OUTCOME__SUCCEEDED", "201,202")
+        .variable("ONCEWARD_ROUTES__ORDERS__KEEPALIVE", "3s")
+        .config()
+        .unwrap();
+    let ledger = &config.routes[0].steps.as_ref().unwrap().steps[0];
+    assert_eq!(ledger.if_uncertain, IfUncertain::Retried { attempts_max: 5 });
+    assert!(!ledger.upstream.preserve_host);
+    assert_eq!(ledger.upstream.keepalive, Duration::from_secs(3));
+    let succeeded: Vec<u16> = ledger.outcome.succeeded.iter().map(|range| range.first).collect();
+    assert_eq!(succeeded, [201, 202]);
+}
+
+#[test]
+fn a_mistake_that_steps_inherit_is_one_problem() {
+    assert_snapshot!(with_steps("attempt_timeout = \"1 s\"", &[LEDGER, MAIL]).problems(), @r"
+    the configuration has 1 problem
+      onceward.toml:3: `routes.orders.attempt_timeout`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found `1 s`
+        hint: write `1s`
+    ");
+}

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::support::http2::{Http2Sender, post};
+use crate::support::http2::{Http2Sender, field, post};
 use crate::support::{Act, Answer, Event, Gate, Onceward, RawSender, Receiver, event};
 
 const BUFFERED: &str = "onceward_buffered_bytes";
@@ -430,4 +430,33 @@ async fn a_request_with_an_error_behind_it_is_served_once_or_not_at_all() {
         asks_with(&onceward, &copy, error).await.is_closed().await;
         is_done_once(&onceward, copy, &receiver, round).await;
     }
+}
+
+/// For hyper a reset with `NO_ERROR` is the end of a body (RFC 9113, 8.1 has it of servers). Half an
+/// event is none, whether or not its head says how long it is.
+#[tokio::test]
+async fn a_request_that_is_reset_in_its_body_is_not_forwarded_whatever_the_code() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let refused = "onceward_refusals_total{route=\"hooks\",code=\"malformed\"}";
+    let mut count = 0.0;
+    for code in [0, 2, 8] {
+        for length in [None, Some("1000")] {
+            let key = format!("k-{code}-{}", length.is_some());
+            let mut block = [post("/hooks"), field("x-idempotency-key", &key)].concat();
+            if let Some(length) = length {
+                block.extend(field("content-length", length));
+            }
+            let mut sender = Http2Sender::connects(onceward.address, 1 << 16).await;
+            let stream = sender.asks(&block, None).await;
+            sender.sends_piece(stream, b"{\"id\":\"evt").await;
+            sender.resets_stream(stream, code).await;
+            count += 1.0;
+            onceward.comes_to_count(refused, count).await;
+            let before = receiver.seen().len();
+            assert!(onceward.sends(event("evt").keyed(&key)).await.status == 200, "{key}");
+            receiver.was_called(before + 1);
+        }
+    }
+    receiver.was_called(6);
 }

@@ -124,12 +124,23 @@ impl InboundFrames {
     pub(super) fn cancel_incomplete(&mut self) -> bool {
         self.head = None;
         self.unread = BytesMut::new();
-        for &stream in &self.incomplete {
-            let header = FrameHeader { length: 4, kind: RST_STREAM, flags: 0, stream };
-            write_header(&mut self.ready, header);
-            self.ready.extend_from_slice(&CANCEL.to_be_bytes());
+        let incomplete = std::mem::take(&mut self.incomplete);
+        for &stream in &incomplete {
+            self.cancel(stream);
         }
-        !std::mem::take(&mut self.incomplete).is_empty()
+        !incomplete.is_empty()
+    }
+
+    /// Tells h2 that the peer has cancelled an incomplete request, whatever code it gave.
+    ///
+    /// For hyper a reset with `NO_ERROR` is the end of a body, as it is in a client whose server
+    /// has answered early (RFC 9113, 8.1). From a sender it would make a whole event of half a
+    /// body.
+    fn cancel(&mut self, stream: u32) {
+        self.forget(stream);
+        let header = FrameHeader { length: 4, kind: RST_STREAM, flags: 0, stream };
+        write_header(&mut self.ready, header);
+        self.ready.extend_from_slice(&CANCEL.to_be_bytes());
     }
 
     /// Makes h2 send GOAWAY with an error if the peer made an error. Returns true once, when there
@@ -193,7 +204,9 @@ impl InboundFrames {
         match header.kind {
             HEADERS => self.note_head(header),
             DATA if header.ends_stream() => self.forget(header.stream),
-            RST_STREAM => self.forget(header.stream),
+            RST_STREAM if self.incomplete.contains(&header.stream) => {
+                return self.cancel(header.stream);
+            }
             // The frame continues a head, but no head has begun.
             CONTINUATION => self.stopped = Some(StopReason::NotHttp2),
             GOAWAY if has_error(frame) => self.stopped = Some(StopReason::PeerGoaway),
@@ -349,6 +362,26 @@ mod tests {
         assert_eq!(given(&mut inbound), b"");
         assert_eq!(inbound.stop_reason(), Some(StopReason::PeerGoaway));
         assert!(!inbound.provoke_goaway());
+    }
+
+    #[test]
+    fn a_reset_of_an_incomplete_request_is_a_cancellation_whatever_its_code() {
+        for code in [0_u32, 2, 8] {
+            let head = frame(HEADERS, END_HEADERS, 1, b"h");
+            let mut inbound = after(&head);
+            assert_eq!(given(&mut inbound), head);
+            inbound.take_head_given();
+            inbound.take(&frame(RST_STREAM, 0, 1, &code.to_be_bytes()));
+            assert_eq!(given(&mut inbound), frame(RST_STREAM, 0, 1, &CANCEL.to_be_bytes()));
+            assert!(!inbound.cancel_incomplete());
+        }
+        let complete = frame(HEADERS, END_HEADERS | 0x1, 1, b"h");
+        let reset = frame(RST_STREAM, 0, 1, &[0; 4]);
+        let mut inbound = after(&complete);
+        assert_eq!(given(&mut inbound), complete);
+        inbound.take_head_given();
+        inbound.take(&reset);
+        assert_eq!(given(&mut inbound), reset);
     }
 
     #[test]

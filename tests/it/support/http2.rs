@@ -79,6 +79,16 @@ impl Http2Sender {
         self.raw.writes(bytes).await;
     }
 
+    /// Writes a part of a request's body.
+    pub async fn sends_piece(&mut self, stream: u32, piece: &[u8]) {
+        self.raw.writes(&frame(DATA, 0, stream, piece)).await;
+    }
+
+    /// Resets one stream with this code (RFC 9113, 7).
+    pub async fn resets_stream(&mut self, stream: u32, code: u32) {
+        self.raw.writes(&frame(RST_STREAM, 0, stream, &code.to_be_bytes())).await;
+    }
+
     /// Says that it gives the connection up, for an error of this kind, and leaves it open.
     pub async fn says_goodbye(&mut self, error: u32) {
         let last_stream = [0; 4];
