@@ -9,7 +9,9 @@ mod store;
 
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use axum::Router;
@@ -21,7 +23,7 @@ use crate::budget::{Budget, Share};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::idempotency::Executor;
-use crate::listener::{self, Listener, Resources, Service, Shutdown};
+use crate::listener::{self, Listener, Resources, Service, Shutdown, Workers};
 use crate::provider::signature::Certificates;
 use crate::proxy::{Dependencies, Proxy, RouteSettings};
 use crate::store::{Measured, Store};
@@ -118,7 +120,9 @@ impl App {
             Arc::new(Measured::new(store, clock.clone(), Arc::clone(&metrics)));
         log_probe(&*store).await;
         let budget = Budget::new(server.limits.buffered_bytes_max, Arc::clone(&metrics));
-        let resources = Resources { memory: budget.clone(), metrics: Arc::clone(&metrics) };
+        let workers = start_workers(server.threads).map_err(StartError::Threads)?;
+        let resources =
+            Resources { memory: budget.clone(), metrics: Arc::clone(&metrics), workers };
         let retentions = retentions(&routes, admin.retention);
         let executor = Executor::new(
             Arc::clone(&store),
@@ -200,6 +204,9 @@ impl App {
 
     /// Serves until `stop` ends, and then drains.
     ///
+    /// Connections from senders are served on threads of their own (`server.threads`); everything
+    /// else runs on the runtime that polls this future.
+    ///
     /// While it drains, `/readyz` says so. For `server.drain_delay` requests are still served; then
     /// they are refused with 503, and attempts in flight are finished. After
     /// `server.shutdown_timeout` those that are left are aborted and recorded as uncertain. This
@@ -232,8 +239,13 @@ impl App {
     /// # }
     /// ```
     ///
+    /// The router is served on the runtime that polls this future, and not on the threads of
+    /// [`App::run`], because its handlers may need what only that runtime has, such as
+    /// [`tokio::task::block_in_place`].
+    ///
     /// Not cancel safe, like [`App::run`].
-    pub async fn run_inside(self, router: Router, stop: impl Future<Output = ()>) {
+    pub async fn run_inside(mut self, router: Router, stop: impl Future<Output = ()>) {
+        self.resources.workers = Workers::of_caller();
         self.run_service(TowerToHyperService::new(router), stop).await;
     }
 
@@ -244,7 +256,11 @@ impl App {
         let control = Resources {
             memory: Budget::for_control_plane(CONTROL_BYTES_MAX, Arc::clone(&metrics)),
             metrics: Arc::clone(&metrics),
+            workers: Workers::of_caller(),
         };
+        // Attempts outlive their connections, and the store may work on these threads until it is
+        // closed.
+        let workers = self.resources.workers.clone();
         let mut public = tokio::spawn(self.public.serve(service, open.clone(), self.resources));
         let router = TowerToHyperService::new(self.admin.router());
         let private = tokio::spawn(self.private.serve(router, closing.clone(), control));
@@ -297,8 +313,17 @@ impl App {
         closing.stop(LAST_ANSWERS);
         let _panicked = private.await;
         self.store.close().await;
+        drop(workers);
         tracing::info!("done");
     }
+}
+
+/// Starts the threads for the senders' connections: so many, or one for each processor that this
+/// process may use.
+fn start_workers(threads: Option<NonZeroUsize>) -> io::Result<Workers> {
+    // A system that does not tell how many processors there are is served by one thread.
+    let processors = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    Workers::start(threads.unwrap_or_else(processors))
 }
 
 /// Logs that a route takes events from anybody.

@@ -20,6 +20,9 @@ pub enum StartError {
         /// The cause.
         source: io::Error,
     },
+    /// The threads that serve connections cannot be started.
+    #[error("the threads that serve connections cannot be started")]
+    Threads(#[source] io::Error),
     /// The embedded store cannot be opened.
     #[error("the store cannot be opened")]
     Store(#[source] embedded::OpenError),

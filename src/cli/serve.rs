@@ -112,7 +112,11 @@ pub(super) fn run(args: &Args) -> Exit {
         let code = secret.code;
         tracing::warn!(setting = %secret.key, code, hint = &*secret.hint, "{}", secret.text);
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(BACKGROUND_THREADS)
+        .enable_all()
+        .build();
+    let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return Exit::failed(&error),
     };
@@ -122,6 +126,11 @@ pub(super) fn run(args: &Args) -> Exit {
     runtime.shutdown_background();
     exit
 }
+
+/// The threads for all but the connections from senders: the control plane, the connections to the
+/// store's server, and what is done from time to time. With two, a long list for an operator does
+/// not delay the store.
+const BACKGROUND_THREADS: usize = 2;
 
 /// How long after the first signal another one counts as the same. `timeout`, for one, sends a
 /// signal to the process and then to its group, so the process gets it twice.
@@ -233,7 +242,8 @@ fn not_started(error: &StartError) -> Exit {
         StartError::Store(OpenError::NotOurs { .. }) => exit.with_hint(
             "let `store.embedded.path` name an empty directory, or one that is not there yet",
         ),
-        StartError::Store(_)
+        StartError::Threads(_)
+        | StartError::Store(_)
         | StartError::Secret(_)
         | StartError::Certificates(_)
         | StartError::Server(_) => exit,

@@ -5,7 +5,7 @@ use super::key::{Key, is_index};
 use super::sources::Sources;
 
 /// Examples of settings that have no built-in value, by the last part of their name.
-const EXAMPLES: [(&str, &str); 17] = [
+const EXAMPLES: [(&str, &str); 18] = [
     ("answer_from", "it names one of the `[[routes.NAME.steps]]`; left out, it is the last one"),
     ("answer_within", "`answer_within = \"25s\"`"),
     ("ca", "`ca = \"/etc/onceward/ca.pem\"`"),
@@ -20,6 +20,7 @@ const EXAMPLES: [(&str, &str); 17] = [
     ("reference", "`reference = \"json:/id\"`"),
     ("retry_status", "`retry_status = 503`"),
     ("steps", "`[[routes.NAME.steps]]` with a `name` and an `upstream`, for each receiver"),
+    ("threads", "left out, there is one for each processor"),
     ("tolerance", "`tolerance = \"5m\"`"),
     ("upstream", "`upstream = \"http://127.0.0.1:3000\"`"),
     ("url", "`url = \"http://127.0.0.1:3000/events/{key}\"`"),

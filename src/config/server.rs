@@ -1,6 +1,7 @@
 //! `[server]`: the data plane as a whole.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 
 use http::Uri;
@@ -14,6 +15,9 @@ use super::url::PublicUrl;
 use crate::listener;
 use crate::proxy;
 use crate::upstream::AnswerHead;
+
+/// A thread for each processor is enough, and few machines have more of them than this.
+const THREADS: RangeInclusive<Count> = Count(1)..=Count(1024);
 
 /// The limits of a head. hyper takes no smaller buffer than the lower one.
 const HEAD_BYTES: RangeInclusive<Size> = Size(8 << 10)..=Size(16 << 20);
@@ -46,6 +50,7 @@ pub(super) fn server(table: &mut Table<'_, '_>) -> Result<ServerTable, Reported>
     let public_url = table.written::<Option<PublicUrl>>("public_url");
     let public_url = public_url.map(|url| url.flatten().map(|url| url.0));
     let trusted_proxies = table.setting_list("trusted_proxies")?;
+    let threads = table.written_within("threads", &THREADS, "a whole number from 1 to 1024");
     let drain_delay = table.setting("drain_delay")?;
     let shutdown_timeout = table.setting("shutdown_timeout")?;
     let Limits { mut listener, proxy, bodies_max } = table.section("limits", limits)?;
@@ -59,6 +64,7 @@ pub(super) fn server(table: &mut Table<'_, '_>) -> Result<ServerTable, Reported>
             listen,
             public_url: public_url.clone()?,
             trusted_proxies,
+            threads: threads?.and_then(|threads| NonZeroUsize::new(threads.as_usize())),
             drain_delay,
             shutdown_timeout,
             listener,

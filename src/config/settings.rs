@@ -1,6 +1,7 @@
 //! What a configuration means once it has been checked: values of these types are never invalid.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use http::Uri;
@@ -33,6 +34,8 @@ pub struct Server {
     pub public_url: Option<Uri>,
     /// Whose `X-Forwarded-*` is believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// How many threads serve connections; none if it is the number of processors.
+    pub threads: Option<NonZeroUsize>,
     /// How long requests are still taken after the signal to stop.
     pub drain_delay: Duration,
     /// How long attempts in flight may take after that.

@@ -120,9 +120,10 @@ impl Listener {
                 // not end the listener.
                 () = next_ended(&mut connections) => {}
                 (stream, peer, place) = self.accept(&places) => {
-                    let served = connection::serve(Arc::clone(&context), stream, peer, service.clone());
-                    connections.spawn(async move {
-                        served.await;
+                    let context = Arc::clone(&context);
+                    let service = service.clone();
+                    resources.workers.serve(&mut connections, stream, async move |stream| {
+                        connection::serve(context, stream, peer, service).await;
                         drop(place);
                     });
                 }

@@ -53,7 +53,7 @@ impl HeadMemory {
 
 impl HeadLimits {
     pub(super) fn new(limits: &Limits, resources: &Resources) -> Self {
-        let Resources { memory, metrics } = resources;
+        let Resources { memory, metrics, .. } = resources;
         Self {
             bytes_max: limits.header_bytes_max,
             lines_max: limits.header_lines_max,

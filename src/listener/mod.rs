@@ -1,9 +1,9 @@
 //! Accepts connections and serves HTTP/1.1 and HTTP/2 on them, within limits.
 //!
-//! One task serves one connection. A timer in the same task ends the connection when a time limit
-//! has passed. hyper's own timers are not used: they do not cover a connection that sends nothing,
-//! they count the time between two requests as part of a head, and they do not notice a peer that
-//! stops reading.
+//! One task serves one connection, on one thread from its first byte to its last. A timer in the
+//! same task ends the connection when a time limit has passed. hyper's own timers are not used:
+//! they do not cover a connection that sends nothing, they count the time between two requests as
+//! part of a head, and they do not notice a peer that stops reading.
 //!
 //! hyper and h2 refuse some requests themselves, without a body that says why. So the stream
 //! between them and the socket watches the bytes: on HTTP/1 it replaces such an answer by one that
@@ -13,6 +13,7 @@
 //! | --- | --- |
 //! | `settings.rs` | the limits of a listener, and what it shares with the process |
 //! | `accept.rs`, `shutdown.rs` | accepts connections; ends a listener in two steps |
+//! | `workers.rs` | the threads that serve connections |
 //! | `connection.rs`, `service.rs` | serves one connection; the service that answers its requests |
 //! | `timer.rs` | the time limits of one connection |
 //! | `head_limits.rs`, `content_length.rs` | the limits of a request's head |
@@ -30,6 +31,7 @@ mod settings;
 mod shutdown;
 mod stream;
 mod timer;
+mod workers;
 
 #[cfg(test)]
 mod tests;
@@ -39,3 +41,4 @@ pub use head_limits::{HeadMemory, header_map_bytes};
 pub use service::Service;
 pub use settings::{Limits, Peer, Resources};
 pub use shutdown::Shutdown;
+pub use workers::Workers;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
+use super::workers::Workers;
 use crate::budget::{Budget, Share};
 use crate::telemetry::Metrics;
 
@@ -44,6 +45,8 @@ pub struct Resources {
     pub memory: Budget,
     /// The metrics.
     pub metrics: Arc<Metrics>,
+    /// The threads that serve connections.
+    pub workers: Workers,
 }
 
 /// The address of the peer that sent a request. It is an extension of the request.

@@ -13,6 +13,7 @@ use http_body_util::Full;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
+use tokio::runtime::{self, Handle};
 use tokio::time::timeout;
 
 use super::observed::{Observations, ObservedStream};
@@ -67,15 +68,32 @@ impl HttpConnection {
     }
 }
 
-/// The idle connections of one upstream, the most recently used last, and what is known about the
-/// reuse of connections to its addresses.
+/// The idle connections of one upstream, and what is known about the reuse of connections to its
+/// addresses.
 #[derive(Debug)]
 pub(super) struct Pool {
-    idle: Mutex<Vec<Idle>>,
+    idle: Mutex<IdleConnections>,
     addresses: Mutex<HashMap<SocketAddr, Arc<Reuse>>>,
     keepalive: Duration,
     keepalive_max: Duration,
     clock: Clock,
+}
+
+/// Idle connections by the runtime that watches their sockets, the most recently used last. On
+/// another runtime, each byte that arrives would wake one thread to wake another.
+#[derive(Debug, Default)]
+struct IdleConnections(HashMap<runtime::Id, Vec<Idle>>);
+
+impl IdleConnections {
+    fn add(&mut self, idle: Idle) {
+        if self.0.values().map(Vec::len).sum::<usize>() < IDLE_MAX {
+            self.0.entry(Handle::current().id()).or_default().push(idle);
+        }
+    }
+
+    fn take(&mut self) -> Option<Idle> {
+        self.0.get_mut(&Handle::current().id())?.pop()
+    }
 }
 
 #[derive(Debug)]
@@ -112,14 +130,14 @@ impl Pool {
         Arc::clone(addresses.entry(address).or_default())
     }
 
-    /// The connection that became idle last, if it is young enough and still open.
+    /// The connection that became idle last on this runtime, if it is young enough and still open.
     ///
     /// The last one is taken and not the first, because it is the least likely to reach the
     /// server's idle timeout.
     pub(super) fn take(&self) -> Option<HttpConnection> {
         let now = self.now();
         loop {
-            let mut idle = self.idle.lock().pop()?;
+            let mut idle = self.idle.lock().take()?;
             if self.may_be_used(&idle, now) {
                 if idle.connection.is_open() {
                     return Some(idle.connection);
@@ -142,23 +160,25 @@ impl Pool {
     }
 
     fn keep(&self, idle: Idle) {
-        let may_be_used = self.may_be_used(&idle, self.now());
-        let mut all = self.idle.lock();
-        if may_be_used && all.len() < IDLE_MAX {
-            all.push(idle);
+        if self.may_be_used(&idle, self.now()) {
+            self.idle.lock().add(idle);
         }
     }
 
     /// Closes connections that have been idle for too long, and drops those that the server closed.
     pub(super) fn close_idle(&self) {
         let now = self.now();
-        self.idle.lock().retain_mut(|idle| {
+        let stays_open = |idle: &mut Idle| {
             let may_be_used = self.may_be_used(idle, now);
             let is_open = may_be_used && idle.connection.is_open();
             if may_be_used && !is_open {
                 idle.connection.reuse.record_close(now);
             }
             is_open
+        };
+        self.idle.lock().0.retain(|_, of_runtime| {
+            of_runtime.retain_mut(stays_open);
+            !of_runtime.is_empty()
         });
     }
 

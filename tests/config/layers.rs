@@ -39,6 +39,7 @@ fn what_is_not_said_is_built_in() {
             listen: 127.0.0.1:8080,
             public_url: None,
             trusted_proxies: [],
+            threads: None,
             drain_delay: 0ns,
             shutdown_timeout: 65s,
             listener: Limits {

@@ -1,5 +1,7 @@
 //! Problems: all mistakes are reported at once, each with its origin and a hint.
 
+use std::num::NonZeroUsize;
+
 use insta::assert_snapshot;
 use onceward::config::Config;
 
@@ -174,6 +176,20 @@ fn a_problem_of_a_variable_names_the_variable() {
       ONCEWARD_SERVER__TRUSTED_PROXIES: `server.trusted_proxies.1`: expected a network such as `10.0.0.0/8` or `fd00::/8`, found another value
         hint: left out, `trusted_proxies` is `[]`
     "#);
+}
+
+#[test]
+fn so_many_threads_serve_connections_as_are_written() {
+    let threads = |text: &str| Written::beside_a_route(text).config().unwrap().server.threads;
+    assert_eq!(threads(""), None);
+    assert_eq!(threads("[server]\nthreads = 3\n").map(NonZeroUsize::get), Some(3));
+    for wrong in ["0", "1025", "-1", "\"2\""] {
+        let problems =
+            Written::beside_a_route(&format!("[server]\nthreads = {wrong}\n")).problems();
+        let expected = "onceward.toml:2: `server.threads`: expected a whole number from 1 to ";
+        assert!(problems.contains(expected), "{problems}");
+        assert!(problems.contains("left out, there is one for each processor"), "{problems}");
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@
 //! - limits of memory, places and time: `limits/`
 //! - upstreams as they are: `upstreams/`, `outcome/reused.rs`
 //! - people who look and decide: `operations/`, `admin.rs`, `log.rs`
-//! - the end of a process: `shutdown.rs`
+//! - the threads of a process, and its end: `threads.rs`, `shutdown.rs`
 //! - what every store has to do, and how each of them fails: `store_contract/`; what two processes
 //!   make of one store: `shared/`
 //! - records that an older version has written: `older_records/`
@@ -78,4 +78,5 @@ mod shutdown;
 mod signatures;
 mod steps;
 mod store_fails;
+mod threads;
 mod upstreams;

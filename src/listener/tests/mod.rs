@@ -3,6 +3,7 @@
 mod limits;
 mod sockets;
 mod speaks;
+mod workers;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,10 +17,11 @@ use hyper::client::conn::http2::SendRequest;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
 use super::connection::{self, ServerContext};
-use super::{Limits, Resources, Service, Shutdown};
+use super::{Limits, Resources, Service, Shutdown, Workers};
 use crate::budget::{Budget, Share};
 use crate::telemetry::{Limit, Metrics};
 
@@ -42,7 +44,8 @@ fn limits() -> Limits {
 /// More memory than any test needs.
 fn resources(metrics: &Arc<Metrics>) -> Resources {
     let metrics = Arc::clone(metrics);
-    Resources { memory: Budget::new(1 << 30, Arc::clone(&metrics)), metrics }
+    let memory = Budget::new(1 << 30, Arc::clone(&metrics));
+    Resources { memory, metrics, workers: Workers::of_caller() }
 }
 
 /// Listeners without sockets: on a paused clock their time limits are exact.

@@ -5,7 +5,6 @@ use std::io;
 use std::net::SocketAddr;
 
 use http::StatusCode;
-use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -15,7 +14,7 @@ use crate::listener::Listener;
 /// The longest wait of a test. It is reached only if something is broken.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-struct Running {
+pub(super) struct Running {
     address: SocketAddr,
     shutdown: Shutdown,
     metrics: Arc<Metrics>,
@@ -24,20 +23,25 @@ struct Running {
 
 impl Running {
     fn start<S: Service>(service: S, limits: Limits) -> Self {
+        Self::start_on(Workers::of_caller(), service, limits)
+    }
+
+    pub(super) fn start_on<S: Service>(workers: Workers, service: S, limits: Limits) -> Self {
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = Shutdown::default();
         let metrics = Arc::new(Metrics::new());
-        let served = listener.serve(service, shutdown.clone(), resources(&metrics));
+        let resources = Resources { workers, ..resources(&metrics) };
+        let served = listener.serve(service, shutdown.clone(), resources);
         Self { address, shutdown, metrics, served: tokio::spawn(served) }
     }
 
-    async fn connect(&self) -> TcpStream {
+    pub(super) async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()
     }
 
     /// Sends one request on a connection of its own.
-    async fn ask(&self) -> String {
+    pub(super) async fn ask(&self) -> String {
         let mut stream = self.connect().await;
         stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
         let mut answer = String::new();

@@ -8,7 +8,7 @@ use onceward::budget::Budget;
 use onceward::clock::Clock;
 use onceward::config::Config;
 use onceward::idempotency::Executor;
-use onceward::listener::{Listener, Resources, Shutdown};
+use onceward::listener::{Listener, Resources, Shutdown, Workers};
 use onceward::provider::signature::Certificates;
 use onceward::proxy::{Dependencies, Proxy};
 use onceward::store::{Measured, memory::Memory};
@@ -55,7 +55,11 @@ impl Inside {
             Arc::clone(&metrics),
             budget.clone(),
         );
-        let resources = Resources { memory: budget.clone(), metrics: Arc::clone(&metrics) };
+        let resources = Resources {
+            memory: budget.clone(),
+            metrics: Arc::clone(&metrics),
+            workers: Workers::of_caller(),
+        };
         let dependencies = Dependencies {
             executor,
             budget,
