@@ -8,7 +8,7 @@ use tokio::join;
 use tokio::time::Instant;
 
 use super::server::Server;
-use super::{on_every_server, two_patient_proxies, two_proxies, two_unready_proxies};
+use super::{on_every_server, two_patient_proxies, two_tolerant_proxies, two_unready_proxies};
 use crate::support::{Gate, Onceward, Receiver, event, until};
 
 on_every_server! {
@@ -64,7 +64,7 @@ async fn without_its_server_it_starts_unready_and_recovers_by_itself<S: Server>(
 /// All are refused in time, and not one after the other.
 async fn a_server_that_is_away_refuses_what_is_new_within_its_timeout<S: Server>() {
     let (server, receiver) = (S::start().await, Receiver::that_answers(200, "done\n").await);
-    let (a, b) = two_proxies(&server, &receiver, "").await;
+    let (a, b) = two_tolerant_proxies(&server, &receiver, "").await;
     a.sends(event("evt_old")).await.is_executed(200);
     server.pauses();
     let began = Instant::now();
@@ -88,7 +88,7 @@ async fn a_server_that_is_away_refuses_what_is_new_within_its_timeout<S: Server>
 /// Claims, renewals and settles break off.
 async fn a_server_that_is_killed_under_load_loses_nothing_and_repeats_nothing<S: Server>() {
     let (mut server, receiver) = (S::start().await, Receiver::that_answers(200, "done\n").await);
-    let (a, b) = two_proxies(&server, &receiver, "").await;
+    let (a, b) = two_tolerant_proxies(&server, &receiver, "").await;
     let ids: Vec<String> = (0..200).map(|number| format!("evt_{number}")).collect();
     let senders = async |onceward: &Onceward, ids: &[String]| {
         for ids in ids.chunks(10) {
@@ -119,7 +119,7 @@ async fn a_server_that_is_killed_under_load_loses_nothing_and_repeats_nothing<S:
 async fn an_outcome_that_could_not_be_recorded_at_first_is_recorded_later<S: Server>() {
     let (mut server, gate) = (S::start().await, Gate::default());
     let receiver = Receiver::behind(&gate, 200, "done\n").await;
-    let (a, b) = two_proxies(&server, &receiver, "").await;
+    let (a, b) = two_tolerant_proxies(&server, &receiver, "").await;
     let (reply, ()) = join!(a.sends(event("evt_1")), async {
         receiver.has_counted(1).await;
         server.is_killed().await;
@@ -162,7 +162,7 @@ async fn copies_that_wait_are_not_forwarded_when_the_server_goes_away<S: Server>
     let (mut server, gate) = (S::start().await, Gate::default());
     let receiver = Receiver::behind(&gate, 200, "done\n").await;
     let defaults = "when_store_fails = \"forward\"\nwhen_in_flight = \"wait\"\nlease = \"10s\"";
-    let (a, b) = two_proxies(&server, &receiver, defaults).await;
+    let (a, b) = two_tolerant_proxies(&server, &receiver, defaults).await;
     let (copy, claims) = (event("evt_1"), b.metric(CLAIMS).await);
     let (first, copies, ()) = join!(
         a.sends(copy.clone()),
@@ -192,7 +192,7 @@ async fn a_copy_of_what_is_in_flight_is_not_forwarded_without_its_server<S: Serv
     let (server, gate) = (S::start().await, Gate::default());
     let receiver = Receiver::behind(&gate, 200, "done\n").await;
     let defaults = "when_store_fails = \"forward\"\nlease = \"1h\"";
-    let (a, b) = two_proxies(&server, &receiver, defaults).await;
+    let (a, b) = two_tolerant_proxies(&server, &receiver, defaults).await;
     let (first, ()) = join!(a.sends(event("evt_1")), async {
         receiver.has_counted(1).await;
         b.sends(event("evt_1")).await.is_in_flight(409);
