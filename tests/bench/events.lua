@@ -1,36 +1,23 @@
--- Sends events of about 1 KiB. With `new`, every request has a key of its own; with `copies`, all
--- requests share the same few keys.
---   wrk ... -s events.lua URL -- new|copies PREFIX KEYS
-
-local threads = 0
-
-function setup(thread)
-   thread:set("number", threads)
-   threads = threads + 1
-end
+-- Sends events. With `new`, every request has a key of its own, the same ones in every run with this prefix; with
+-- `copies`, all requests share the same few keys.
+--   wrk -t 1 ... -s events.lua URL -- new|copies PREFIX KEYS BYTES
 
 function init(arguments)
-   local what, prefix, keys = arguments[1], arguments[2], tonumber(arguments[3])
-   local filler = string.rep("0123456789abcdef", 58)
-   local body = '{"id":"evt_1","type":"order.paid","data":{"amount":1299,"note":"' .. filler .. '"}}'
+   local what, prefix, keys, bytes = arguments[1], arguments[2], tonumber(arguments[3]), tonumber(arguments[4])
+   local begin, ending = '{"id":"evt_1","type":"order.paid","data":{"amount":1299,"note":"', '"}}'
+   local body = begin .. string.rep("0", bytes - #begin - #ending) .. ending
    head = "POST " .. wrk.path .. " HTTP/1.1\r\nHost: " .. wrk.host .. "\r\n"
       .. "Content-Type: application/json\r\nContent-Length: " .. #body .. "\r\n"
       .. "X-Idempotency-Key: " .. prefix .. "-"
    tail = "\r\n\r\n" .. body
    sent = 0
-   if what == "new" then
-      head = head .. number .. "-"
-   else
-      -- The threads begin at different places, so that they do not ask for the same key at once.
-      first = number * math.floor(keys / 2)
-      modulus = keys
-   end
+   modulus = what == "copies" and keys
 end
 
 function request()
    sent = sent + 1
    if modulus then
-      return head .. (first + sent) % modulus .. tail
+      return head .. sent % modulus .. tail
    end
    return head .. sent .. tail
 end

@@ -1,0 +1,2 @@
+\set id random(1, 100000)
+SELECT answer FROM once WHERE key = 'evt_' || :id;
