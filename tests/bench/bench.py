@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import load
@@ -125,11 +126,13 @@ class Bench:
         return int(counters[2].split()[2]) - self.looks
 
     def warm_up(self, proxy, events):
-        """Sends for a moment; copies until every one of them is answered without the receiver."""
+        """Sends other new events for a moment, or the copies until all are answered without the receiver."""
+        is_new = events.what == "new"
+        prefix = next(self.names) if is_new else events.prefix
         for _ in range(WARM_UPS_MAX):
             before = self.received()
-            load.wrk(proxy.port, dataclasses.replace(events, seconds=WARM_UP_SECONDS))
-            if events.what == "new" or self.received() == before:
+            load.wrk(proxy.port, dataclasses.replace(events, prefix=prefix, seconds=WARM_UP_SECONDS))
+            if is_new or self.received() == before:
                 return self.calm_down()
         raise Failed("copies are forwarded: there is nothing to measure")
 
@@ -141,16 +144,34 @@ class Bench:
 
     def measure(self, proxy, events, store=None):
         """Sends events to a warm proxy, and says what that cost."""
-        server = store and store.server
-        received, used = self.received(), proxy.processor_seconds()
-        used_by_server = server and server.processor_seconds()
-        told = load.wrk(proxy.port, events)
+        return self.measured([proxy], store, lambda: load.wrk(proxy.port, events))
+
+    def measure_together(self, proxies, store):
+        """Sends new events to several warm proxies on one store at the same time, each over its share of connections."""
+        share = max(1, self.options.connections // len(proxies))
+
+        def send():
+            with ThreadPoolExecutor(len(proxies)) as senders:
+                events = [self.events("new", connections=share) for _ in proxies]
+                return load.together(list(senders.map(load.wrk, [proxy.port for proxy in proxies], events)))
+
+        return self.measured(proxies, store, send)
+
+    def measured(self, proxies, store, send):
+        received, used = self.received(), used_by(proxies)
+        server = [store.server] if store and store.server else []
+        used_by_server = used_by(server)
+        told = send()
         figures = rates(told)
-        figures["processor_us"] = (proxy.processor_seconds() - used) / told.requests * 1e6
+        figures["processor_us"] = (used_by(proxies) - used) / told.requests * 1e6
         if server:
-            figures["server_us"] = (server.processor_seconds() - used_by_server) / told.requests * 1e6
+            figures["server_us"] = (used_by(server) - used_by_server) / told.requests * 1e6
         figures["forwarded"] = (self.received() - received) / told.requests
         return figures
+
+
+def used_by(processes):
+    return sum(process.processor_seconds() for process in processes)
 
 
 def rates(told):

@@ -27,8 +27,8 @@ class Case:
     measure: Callable
     is_of_onceward: bool = True
     needs: tuple[str, ...] = ()
-    # Takes minutes: measured only if it is named.
-    is_long: bool = False
+    # Measured only if it is named.
+    is_extra: bool = False
 
 
 # --- nginx ------------------------------------------------------------------------------------------
@@ -38,16 +38,10 @@ def nginx(config, what, **changes):
     def measure(bench, _):
         with bench.nginx(config) as proxy:
             events = bench.events(what, **changes)
-            warm(bench, proxy, events)
+            bench.warm_up(proxy, events)
             return bench.measure(proxy, events)
 
     return measure
-
-
-def warm(bench, proxy, events):
-    """What is new must still be new afterwards."""
-    prefix = events.prefix if events.what == "copies" else f"{events.prefix}-warm"
-    bench.warm_up(proxy, dataclasses.replace(events, prefix=prefix))
 
 
 # --- Onceward ---------------------------------------------------------------------------------------
@@ -57,7 +51,7 @@ def onceward(store_name, what, mode="enforce", **changes):
     def measure(bench, binary):
         with bench.store(store_name) as store, bench.onceward(binary, store, mode) as proxy:
             events = bench.events(what, **changes)
-            warm(bench, proxy, events)
+            bench.warm_up(proxy, events)
             return bench.measure(proxy, events, store)
 
     return measure
@@ -67,8 +61,21 @@ def replay_of_another(store_name):
     def measure(bench, binary):
         store, prefix = bench.executed_by_another(store_name, binary)
         with bench.onceward(binary, store) as proxy:
-            warm(bench, proxy, bench.events("new"))
-            return bench.measure(proxy, bench.events("new", prefix=prefix), store)
+            events = bench.events("new", prefix=prefix)
+            bench.warm_up(proxy, events)
+            return bench.measure(proxy, events, store)
+
+    return measure
+
+
+def two_processes(store_name):
+    def measure(bench, binary):
+        with contextlib.ExitStack() as stack:
+            store = stack.enter_context(bench.store(store_name))
+            proxies = [stack.enter_context(bench.onceward(binary, store)) for _ in range(2)]
+            for proxy in proxies:
+                bench.warm_up(proxy, bench.events("new"))
+            return bench.measure_together(proxies, store)
 
     return measure
 
@@ -167,6 +174,9 @@ CASES = [
     Case("latency-os", "new event, embedded `os`, one connection", onceward("os", "new", connections=1)),
     Case("idle", "memory, idle", idle),
     Case("idle-connections", "memory, 10,000 idle connections", idle_connections),
-    Case("remembered", "new event, embedded `os`, with those remembered", remembered, is_long=True),
-    Case("build", "cold release build", build, False, is_long=True),
+    Case("redis-two-new", "new event, two processes on one Redis", two_processes("redis"), needs=REDIS, is_extra=True),
+    Case("postgres-two-new", "new event, two processes on one PostgreSQL", two_processes("postgres"), needs=POSTGRES,
+         is_extra=True),
+    Case("remembered", "new event, embedded `os`, with those remembered", remembered, is_extra=True),
+    Case("build", "cold release build", build, False, is_extra=True),
 ]

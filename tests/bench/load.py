@@ -46,6 +46,17 @@ def wrk(port, events):
     return Told(requests, micros / 1e6, p50, p99, errors)
 
 
+def together(told):
+    """What several senders say that sent at the same time, each as many as it could."""
+    return Told(
+        requests=sum(each.requests for each in told),
+        seconds=max(each.seconds for each in told),
+        p50_us=max(each.p50_us for each in told),
+        p99_us=max(each.p99_us for each in told),
+        errors=sum(each.errors for each in told),
+    )
+
+
 def redis_benchmark(port, seconds):
     """Takes locks with keys of their own, one command at a time on each connection."""
     count = 50_000 * seconds
