@@ -68,6 +68,11 @@ class Bench:
         with self.new_directory() as directory, servers.onceward(directory, binary, values) as proxy:
             yield proxy
 
+    @contextlib.contextmanager
+    def floor(self, program):
+        with self.new_directory() as directory, servers.floor(directory, program, self.upstream.port) as proxy:
+            yield proxy
+
     # --- stores ---------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
@@ -147,7 +152,7 @@ class Bench:
         return self.measured([proxy], store, lambda: load.wrk(proxy.port, events))
 
     def measure_together(self, proxies, store):
-        """Sends new events to several warm proxies on one store at the same time, each over its share of connections."""
+        """Sends new events to warm proxies on one store at the same time, over an equal share of connections."""
         share = max(1, self.options.connections // len(proxies))
 
         def send():

@@ -4,10 +4,10 @@ import contextlib
 import dataclasses
 import http.client
 import resource
-import subprocess
 import time
 from collections.abc import Callable
 
+import builds
 import load
 from bench import rates
 from servers import Failed
@@ -31,7 +31,7 @@ class Case:
     is_extra: bool = False
 
 
-# --- nginx ------------------------------------------------------------------------------------------
+# --- proxies that remember nothing, or no claims ------------------------------------------------------
 
 
 def nginx(config, what, **changes):
@@ -42,6 +42,13 @@ def nginx(config, what, **changes):
             return bench.measure(proxy, events)
 
     return measure
+
+
+def floor(bench, _):
+    with bench.floor(builds.floor()) as proxy:
+        events = bench.events("new")
+        bench.warm_up(proxy, events)
+        return bench.measure(proxy, events)
 
 
 # --- Onceward ---------------------------------------------------------------------------------------
@@ -141,12 +148,9 @@ def with_server(server, send):
     return {**rates(told), "server_us": (server.processor_seconds() - used) / told.requests * 1e6}
 
 
-def build(bench, _):
-    begin = time.monotonic()
+def cold_build(bench, _):
     with bench.new_directory() as directory:
-        command = ["cargo", "build", "--release", "--locked", "--quiet", "--bin", "onceward"]
-        subprocess.run([*command, "--target-dir", directory], check=True)
-    return {"seconds": time.monotonic() - begin}
+        return {"seconds": builds.seconds_of_a_cold_one(directory)}
 
 
 REDIS = ("redis-server=redis-server", "redis-benchmark=redis-tools")
@@ -174,9 +178,10 @@ CASES = [
     Case("latency-os", "new event, embedded `os`, one connection", onceward("os", "new", connections=1)),
     Case("idle", "memory, idle", idle),
     Case("idle-connections", "memory, 10,000 idle connections", idle_connections),
+    Case("floor", "a proxy that only passes on, on hyper", floor, False, is_extra=True),
     Case("redis-two-new", "new event, two processes on one Redis", two_processes("redis"), needs=REDIS, is_extra=True),
     Case("postgres-two-new", "new event, two processes on one PostgreSQL", two_processes("postgres"), needs=POSTGRES,
          is_extra=True),
     Case("remembered", "new event, embedded `os`, with those remembered", remembered, is_extra=True),
-    Case("build", "cold release build", build, False, is_extra=True),
+    Case("build", "cold release build", cold_build, False, is_extra=True),
 ]

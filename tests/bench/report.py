@@ -5,13 +5,19 @@ import statistics
 from cases import CASES
 from targets import TARGETS
 
+
+def short(value):
+    """Three digits that count, and all before the point."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
 # Figures of a table: title, and how one value is written.
 RATES = {
     "per_second": ("requests/s", lambda value: f"{value:,.0f}"),
     "processor_us": ("processor µs", lambda value: f"{value:.1f}"),
     "server_us": ("store's server µs", lambda value: f"{value:.1f}"),
-    "p50_us": ("p50 ms", lambda value: f"{value / 1e3:.2f}"),
-    "p99_us": ("p99 ms", lambda value: f"{value / 1e3:.2f}"),
+    "p50_us": ("p50 ms", lambda value: short(value / 1e3)),
+    "p99_us": ("p99 ms", lambda value: short(value / 1e3)),
     "forwarded": ("forwarded", lambda value: f"{value:.3f}"),
     "errors": ("errors", lambda value: f"{value:.0f}"),
 }
@@ -114,22 +120,18 @@ def figures_table(results, figures):
     return lines and table(["case", "what", "build", *(title for title, _ in figures.values())], lines)
 
 
-def number(value):
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
 def targets_table(results):
     lines = []
     for target, build, found in judged(results):
         bound = f"{'at least' if target.is_floor else 'at most'} {target.bound:g} {target.unit()}"
         met = "yes" if target.is_met(found.median) else "no"
-        lines.append([target.case, build or "", target.figure, target.against or "", found.text(number), bound, met])
+        lines.append([target.case, build or "", target.figure, target.against or "", found.text(short), bound, met])
     return lines and table(["case", "build", "figure", "against", "measured", "target", "met"], lines)
 
 
 def comparison_table(results):
     lines = [
-        [case.name, build] + [found[figure].text(number) if figure in found else "" for figure in COMPARED]
+        [case.name, build] + [found[figure].text(short) if figure in found else "" for figure in COMPARED]
         for case, build, found in compared(results)
     ]
     return lines and table(["case", f"build, times {results.builds()[0]}", *COMPARED], lines)

@@ -1,11 +1,12 @@
 """The servers of a measurement: on free ports of the loopback address, ended by their ids whatever happens."""
 
 import contextlib
-import getpass
 import grp
 import http.client
 import os
+import pwd
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -113,7 +114,7 @@ def filled_in(directory, name, values):
 def nginx(directory, name, ready_path, values):
     """nginx with the configuration of this name."""
     port = free_port()
-    user = f"{getpass.getuser()} {grp.getgrgid(os.getgid()).gr_name}"
+    user = f"{pwd.getpwuid(os.getuid()).pw_name} {grp.getgrgid(os.getgid()).gr_name}"
     config = filled_in(directory, f"{name}.conf", {"USER": user, "PORT": port, **values})
     command = ["nginx", "-p", directory, "-e", directory / "nginx.log", "-c", config]
     return running(command, port, directory / "nginx.log", lambda: answer(port, ready_path) is not None)
@@ -125,6 +126,13 @@ def onceward(directory, binary, values):
     config = filled_in(directory, "onceward.toml", {"PORT": port, "ADMIN": admin, **values})
     command = [binary, "serve", "--config", config, "--log", "warn"]
     return running(command, port, directory / "onceward.log", lambda: answer(admin, "/readyz") is not None)
+
+
+def floor(directory, program, upstream):
+    """The proxy of `floor.rs`."""
+    port = free_port()
+    command = [program, f"127.0.0.1:{port}", f"127.0.0.1:{upstream}"]
+    return running(command, port, directory / "floor.log", lambda: answer(port, "/") is not None)
 
 
 def redis(directory):
@@ -145,7 +153,7 @@ def postgres(directory):
     port, data, log = free_port(), directory / "data", directory / "postgres.log"
     if owner:
         os.chmod(directory.parent, 0o755)
-        os.chown(directory, *(Path("/var/lib/postgresql").stat().st_uid, -1))
+        shutil.chown(directory, "postgres")
     made = ["-A", "trust", "-U", DATABASE_USER, "-E", "UTF8", "--no-locale", "-D", data]
     output = subprocess.run(
         [postgres_program("initdb"), *made], cwd="/", capture_output=True, text=True, check=False, **owner
