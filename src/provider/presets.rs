@@ -72,6 +72,7 @@ const PRESETS: &[Preset] = &[
     Preset { name: "mollie-classic", toml: include_str!("presets/mollie-classic.toml") },
     Preset { name: "monday", toml: include_str!("presets/monday.toml") },
     Preset { name: "msgraph", toml: include_str!("presets/msgraph.toml") },
+    Preset { name: "mux", toml: include_str!("presets/mux.toml") },
     Preset { name: "nmi", toml: include_str!("presets/nmi.toml") },
     Preset { name: "notion", toml: include_str!("presets/notion.toml") },
     Preset { name: "paddle", toml: include_str!("presets/paddle.toml") },

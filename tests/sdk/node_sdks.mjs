@@ -8,6 +8,7 @@ import { createInterface } from "node:readline";
 import adyen from "@adyen/api-library";
 import { EventCallbackHelper, EventCallbackRequest } from "@dropbox/sign";
 import { LinearWebhookClient } from "@linear/sdk/webhooks";
+import Mux from "@mux/mux-node";
 import { sign as githubSigns, verify as githubVerifies } from "@octokit/webhooks-methods";
 import { Paddle } from "@paddle/paddle-node-sdk";
 import { ApiVersion, shopifyApi } from "@shopify/shopify-api";
@@ -156,6 +157,16 @@ const SDKS = {
       })),
     verify: ({ headers, body, secret }) =>
       new LinearWebhookClient(secret).verify(Buffer.from(body), headers["linear-signature"], JSON.parse(body).webhookTimestamp),
+  },
+  "node-mux": {
+    sign: (asked) =>
+      json({ type: "video.asset.ready", object: { type: "asset", id: "a1" }, id: asked.event, data: { id: "a1" }, attempts: [] }, (body) => ({
+        "Mux-Signature": `t=${seconds(asked)},v1=${hmac(asked.secret, `${seconds(asked)}.${body}`, "hex")}`,
+      })),
+    verify: async ({ headers, body, secret }) => {
+      await new Mux({ tokenId: "id", tokenSecret: "secret" }).webhooks.verifySignature(body, headers, secret);
+      return true;
+    },
   },
   "node-paddle": {
     sign: (asked) =>

@@ -60,6 +60,7 @@ class NodeSdks:
             sdk("node-square", "square", False),
             sdk("node-shopify", "shopify", False),
             sdk("node-linear", "linear", True),
+            sdk("node-mux", "mux", True),
             sdk("node-paddle", "paddle", True),
             sdk("node-razorpay", "razorpay", False),
             sdk("node-workos", "workos", True),
