@@ -23,12 +23,12 @@
 //! ```text
 //! (none) --claim--> in_flight --+--> succeeded   copies get the stored answer
 //!                       ^       +--> failed      the next copy claims attempt n+1
-//!                       |       +--> uncertain   or the lease ran out; held, looked up or retried
-//!                       +--claim-- failed, forgotten, uncertain (looked up or retried)
+//!                       |       +--> uncertain   held, unless the route looks up or retries
+//!                       +--claim-- failed, forgotten, uncertain (after a look-up, or retried)
 //! ```
 //!
-//! An operator resolves what is uncertain or failed, as succeeded or failed, and forgets what is
-//! not in flight. What is not in flight is removed when its retention, or its hold, has passed.
+//! An attempt whose lease runs out is uncertain. An operator resolves what is uncertain or failed.
+//! What is not in flight can be forgotten, and is removed when its retention or hold has passed.
 //!
 //! # Words, each with one meaning
 //!

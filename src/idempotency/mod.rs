@@ -1,8 +1,9 @@
 //! What "once" means: an operation is claimed, attempted and recorded, and copies get its answer.
 //!
-//! [`Executor::execute`] takes a [`KeyedRequest`] and gives a [`Disposition`]. This is the path
-//! between the two; each step names its values and its file. The proxy calls recall before it makes
-//! the `KeyedRequest`, and waiters call it again:
+//! [`Executor::execute`] takes a [`KeyedRequest`] and gives a [`Disposition`]. `execute.rs` goes
+//! this way between the two; each step names its values and its file. A `KeyedRequest` holds the
+//! request for the upstream. Recall does not need that, so the proxy calls it before it makes one.
+//! Waiters call it again:
 //!
 //! ```text
 //! recall   OperationRequest -> Disposition   a success that is in memory        executor.rs
@@ -20,9 +21,11 @@
 //!
 //! # Where a copy is answered
 //!
+//! These files decide what a copy gets. `proxy::respond` names the status for it.
+//!
 //! | its operation | the copy | file |
 //! | --- | --- | --- |
-//! | in flight | waits, or is told to come back | `wait.rs`, `disposition.rs` |
+//! | in flight | waits, or is told to come back | `wait.rs`, else `disposition.rs` |
 //! | succeeded | gets the stored answer | `executor.rs` from memory, else `disposition.rs` |
 //! | failed, forgotten, gone | makes the next attempt | `attempt.rs` |
 //! | uncertain, held | is told so | `disposition.rs` |
@@ -58,6 +61,9 @@
 //!
 //! Two kinds of requests take other paths: those that are not deduplicated (`pass.rs`), and those
 //! of a route that only observes (`observe.rs`).
+//!
+//! A route's settings are in `policy.rs`, `receiver.rs`, `reference.rs` and `lookup/`, which also
+//! sends the question of a look-up. `route_handler.rs` holds them together for the route.
 
 mod attempt;
 mod claim;

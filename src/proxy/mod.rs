@@ -13,7 +13,7 @@
 //! A step that stops early returns a `Refusal`, which `respond` turns into a problem document. 503
 //! says that the process ends (select), that a place or memory is missing, or that a certificate
 //! cannot be fetched (verify). A disposition gets the status of an answer, or 409, 422, 502, 503 or
-//! 504. Settings are in `settings` and `path_pattern`; `log` writes one line for each request.
+//! 504, or what `settings` names instead. `log` writes one line for each request.
 
 mod answer;
 mod examine;

@@ -9,12 +9,12 @@
 //! * **As durable as the rule's `Change` says** (`transition.rs`). `Durable`: it returns once the
 //!   record would survive what the store promises to survive. `Lazy`: it may return before.
 //!   `None`: nothing is written, and the answer rests only on records that are durable.
-//! * **Repeatable.** A call that is sent twice with one claim id takes effect once.
-//! * **Bounded.** A call ends within a time limit. Contention is a normal answer, not an error.
+//! * **Repeatable.** A call may be repeated. With one claim id its rule takes effect once.
+//! * **Bounded.** A call ends within a time limit. An attempt in flight is an answer, not an error.
 //!
-//! And every store promises: an operation whose lease ran out is uncertain for the next reader,
-//! without a background job. Nothing past its retention is seen. Expiry never removes an operation
-//! in flight, or one that is held. What older versions of Onceward wrote stays readable.
+//! And every store promises: a read shows what `state::lapse` makes of a record at that time, and
+//! needs no background job for it. After its lease an attempt is uncertain, and after its retention
+//! or hold a record is gone. Expiry removes only those. Records of older versions stay readable.
 //!
 //! # What may fail
 //!
@@ -26,7 +26,7 @@
 //! | `Failed` | the connection, the server or the disk failed | perhaps |
 //! | `Unreadable` | the record is damaged; a store never takes it for a free key | no |
 //! | `Emptied` | the server lost its records; see [`WhenEmptied`] | no |
-//! | `AttemptExists` | a claim saw an attempt in flight or uncertain, then failed | as its cause |
+//! | `AttemptExists` | one of these, after a claim saw an attempt | as that one says |
 //!
 //! A claim that failed is no grant. The caller withdraws it if it may have taken effect.
 //!

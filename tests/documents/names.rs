@@ -145,7 +145,8 @@ fn every_name_with_an_underscore_stands_in_the_program_too() {
             }
         }
     }
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    let wrong = wrong.join("\n");
+    assert!(wrong.is_empty(), "names that neither `src` nor `config` has:\n{wrong}");
 }
 
 /// `src/proxy/route.rs`, but neither a place with a name to be filled in nor one of a machine.

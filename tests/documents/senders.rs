@@ -61,6 +61,12 @@ fn every_sender_has_a_page_that_says_what_its_preset_says() {
     assert!(written == pages, "`UPDATE_DOCS=1 cargo test --test documents` writes the pages");
 }
 
+#[test]
+fn the_readme_says_how_many_senders_are_known() {
+    let said = format!("Onceward knows {} [senders]", presets().len());
+    assert!(read("README.md").contains(&said), "README.md does not say: {said}");
+}
+
 /// What stands above the list of all pages.
 const CONTENTS: &str = r#"# Senders
 

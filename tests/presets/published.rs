@@ -152,12 +152,28 @@ fn the_identity_of_every_preset_is_pinned() {
     let firsts: Vec<&Sample> = samples.iter().filter(|it| it.kind == Kind::First).collect();
     let mut pinned = String::new();
     for preset in presets() {
-        let first = firsts.iter().find(|sample| sample.provider == preset.name).unwrap();
-        let operation = first.explain(false).operation.unwrap();
-        writeln!(pinned, "{} {operation}", preset.name).unwrap();
+        let name = preset.name;
+        let first = firsts.iter().find(|sample| sample.provider == name);
+        let first = first.unwrap_or_else(|| panic!("{name}: no first delivery in expect.json"));
+        let operation = first.explain(false).operation;
+        let operation = operation.unwrap_or_else(|| panic!("{name}: {} has no key", first.file));
+        writeln!(pinned, "{name} {operation}").unwrap();
     }
     let expected = include_str!("vectors.txt");
-    assert_eq!(pinned, expected, "an identity changes once, named in the changelog, or never");
+    let found = lines_missing(expected, &pinned);
+    let written = lines_missing(&pinned, expected);
+    assert!(
+        found.is_empty() && written.is_empty(),
+        "an identity changes once, named in the changelog, or never\n\
+         vectors.txt lacks:\n{found}vectors.txt has instead:\n{written}"
+    );
+    assert_eq!(pinned, expected, "vectors.txt is in the order of the presets");
+}
+
+/// The lines of `other` that `text` does not have.
+fn lines_missing(text: &str, other: &str) -> String {
+    let is_missing = |line: &&str| text.lines().all(|known| known != *line);
+    other.lines().filter(is_missing).map(|line| format!("{line}\n")).collect()
 }
 
 /// A sample that is missing proves nothing.

@@ -22,16 +22,22 @@
 //!   wakes up after another one has claimed its operation, changes nothing but the attempt log. A
 //!   settle that finds no record writes a new one, because the store has lost the record.
 //! * A claim of an uncertain operation is refused, unless the route's policy lets a copy make the
-//!   next attempt or a look-up. The next attempt begins only after the time limit of the last one.
-//!   A look-up leaves the operation uncertain, and conclude reports its end. A copy that is refused
-//!   makes the hold longer.
+//!   next attempt or a look-up. The next attempt begins only when `attempt_timeout` of the last one
+//!   has passed, because the upstream may work on it until then. A copy that is refused makes the
+//!   hold longer.
+//! * A look-up leaves the operation uncertain until conclude reports what was found. *Done* makes
+//!   the operation succeeded. After *not done* the same request makes the next attempt, if it may
+//!   begin. Otherwise the operation stays uncertain.
+//! * A claim with another fingerprint is refused while the operation is in flight, uncertain or
+//!   succeeded. In the other states it is granted: a sender may correct an event that failed.
 //! * A claim of a success is granted if the route remembers outcomes for waiters only
-//!   ([`Remember::InFlight`]). A claim of what a route only observed is granted, in every state, if
-//!   the route enforces now, except after a success whose sender was verified.
-//! * A claim with another fingerprint changes no state while an attempt is in flight, uncertain or
-//!   succeeded.
-//! * The end of a process acts as time does on what it had in flight, where the store knows of that
-//!   end ([`abandon`]).
+//!   ([`Remember::InFlight`]).
+//! * A record that a route made under `mode = "observe"` does not bind a claim under `enforce`: the
+//!   claim is granted, even while the record is in flight. Only a success with a valid signature
+//!   binds it.
+//! * A claim that has no place for an attempt only reads the state.
+//! * Whoever opens the embedded store makes what an earlier process had in flight uncertain, and
+//!   does not wait for the leases to run out ([`abandon`]).
 //!
 //! Each rule has a request and a file:
 //!
