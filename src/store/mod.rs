@@ -42,7 +42,8 @@
 //! Redis and PostgreSQL share `shared/`. `tests/it/store_contract/` holds all four to the contract.
 
 mod call;
-mod codec;
+#[doc(hidden)]
+pub mod codec;
 mod concern;
 pub mod embedded;
 mod error;

@@ -7,22 +7,19 @@
 )]
 #![expect(clippy::print_stdout, reason = "the figures are what it is run for")]
 
+mod event;
+
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
 use onceward::clock::Clock;
-use onceward::operation::state::{
-    ClaimRequest, Claimed, Ending, Grant, OperationState, Settlement,
-};
-use onceward::operation::{
-    AnswerBody, ClaimId, Durations, FingerprintDigest, Key, KeyKind, OperationId, OperationIdParts,
-    OperationRequest, StoredAnswer,
-};
+use onceward::operation::state::{Claimed, OperationState};
 use onceward::store::embedded::{self, Durability, IfDamaged, Settings};
 use onceward::store::{ListQuery, Store, StoreExt as _};
 use tokio::task::JoinSet;
+
+use event::{remember, request};
 
 const OPERATIONS: usize = 1_000_000;
 const TASKS: usize = 500;
@@ -88,53 +85,6 @@ async fn listed(store: &dyn Store) -> usize {
             return count;
         }
     }
-}
-
-/// Claims an operation and settles it with an answer of 300 bytes.
-async fn remember(store: &dyn Store, key: &str) {
-    let request = request(key);
-    let Claimed::Granted(Grant { attempt, .. }) = store.apply(request.clone()).await.unwrap()
-    else {
-        unreachable!("every key is new");
-    };
-    let body = format!("{key:#>300}");
-    let answer = StoredAnswer {
-        status: StatusCode::OK,
-        headers: Vec::new(),
-        body: AnswerBody::Kept(body.into()),
-    };
-    let ending = Ending::Succeeded { answer: Arc::new(answer), reference: None };
-    let ClaimRequest { asked, claim_id, holder, durations, .. } = request;
-    let settlement = Settlement { asked, claim_id, attempt, holder, durations, ending };
-    store.apply(settlement).await.unwrap();
-}
-
-fn request(key: &str) -> ClaimRequest {
-    let id = OperationId::derive(OperationIdParts {
-        route: "orders",
-        method: "POST",
-        path: None,
-        scope: &[],
-        from: KeyKind::Header,
-        key: &[&[key.into()]],
-    });
-    let asked = OperationRequest {
-        id,
-        route: "orders".into(),
-        method: "POST".to_owned(),
-        path: "/webhooks/orders".to_owned(),
-        key: Key { from: KeyKind::Header, parts: vec![key.to_owned()] },
-        fingerprint: FingerprintDigest::under("body").finish(),
-        mode: onceward::operation::RequestMode::Enforce,
-    };
-    let durations = Durations {
-        lease: Duration::from_secs(15),
-        attempt_timeout: Duration::from_mins(1),
-        retention: Duration::from_hours(24),
-        hold_for: Duration::from_hours(24),
-    };
-    let claim_id = ClaimId::from_random(*id.as_bytes());
-    ClaimRequest::new(Arc::new(asked), claim_id, "bench".into(), durations)
 }
 
 /// Prints how long it took and how much memory is used, and holds that to its limit.

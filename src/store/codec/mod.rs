@@ -42,7 +42,10 @@ pub enum Corrupt {
 }
 
 /// Encodes an operation in the current version.
-pub(super) fn encode(operation: &Operation) -> Result<Vec<u8>, Corrupt> {
+///
+/// # Errors
+/// [`Corrupt::Content`] if the operation cannot be written in this form.
+pub fn encode(operation: &Operation) -> Result<Vec<u8>, Corrupt> {
     let mut bytes = vec![VERSION, 0, 0, 0, 0];
     bytes = postcard::to_extend(operation, bytes).map_err(Corrupt::Content)?;
     let checksum = crc32fast::hash(bytes.get(HEAD..).unwrap_or_default()).to_be_bytes();
@@ -53,7 +56,10 @@ pub(super) fn encode(operation: &Operation) -> Result<Vec<u8>, Corrupt> {
 }
 
 /// Decodes a record of any version.
-pub(super) fn decode(bytes: &[u8]) -> Result<Operation, Corrupt> {
+///
+/// # Errors
+/// Why the bytes are no record of an operation.
+pub fn decode(bytes: &[u8]) -> Result<Operation, Corrupt> {
     let (head, record) = bytes.split_at_checked(HEAD).ok_or(Corrupt::CutOff)?;
     let [version, checksum @ ..] = head else {
         return Err(Corrupt::CutOff);
