@@ -267,6 +267,10 @@ pub struct ResolvedMany {
     pub left: bool,
     /// The `cursor` of the next call.
     pub next: Option<String>,
+    /// The names of the configured routes, where there are no operations and the route is not one
+    /// of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routes: Option<Vec<String>>,
 }
 
 /// What became of one of many operations.
@@ -274,6 +278,9 @@ pub struct ResolvedMany {
 pub struct Resolved {
     /// The operation id.
     pub operation: String,
+    /// Its idempotency key; none from a process that is older than the command.
+    #[serde(default)]
+    pub key: Option<Key>,
     /// The number of its latest attempt.
     pub attempt: u32,
     /// When it was first claimed.

@@ -58,6 +58,20 @@ impl Retentions {
     pub(super) fn of(&self, route: &str) -> Duration {
         self.routes.get(route).copied().unwrap_or(self.otherwise)
     }
+
+    /// The names of the configured routes, if this is none of them.
+    ///
+    /// A list of a misspelt route is empty like that of a route without operations. A route that
+    /// was renamed or removed still has operations, so a name alone is no mistake: ask only where
+    /// nothing was found.
+    pub(super) fn routes_if_unknown(&self, route: &str) -> Option<Vec<String>> {
+        if self.routes.contains_key(route) {
+            return None;
+        }
+        let mut names: Vec<String> = self.routes.keys().map(ToString::to_string).collect();
+        names.sort_unstable();
+        Some(names)
+    }
 }
 
 impl Admin {

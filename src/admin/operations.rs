@@ -29,16 +29,8 @@ pub(super) async fn list(
 ) -> Result<Json<api::Page<api::Operation>>, Problem> {
     let listing = listing(query.as_deref().unwrap_or_default())?;
     let (operations, next) = page(&admin, &listing).await?;
-    let configured = &admin.0.retentions.routes;
-    // A list of a misspelt route is empty like that of a route without operations. A route that was
-    // renamed or removed still has operations, so a name alone is no mistake.
-    let is_unknown = operations.is_empty()
-        && listing.route.is_some_and(|route| !configured.contains_key(&route));
-    let routes = is_unknown.then(|| {
-        let mut names: Vec<String> = configured.keys().map(ToString::to_string).collect();
-        names.sort_unstable();
-        names
-    });
+    let route = listing.route.filter(|_| operations.is_empty());
+    let routes = route.and_then(|route| admin.0.retentions.routes_if_unknown(&route));
     Ok(Json(api::Page { operations, next: next.map(cursor), routes }))
 }
 

@@ -18,7 +18,7 @@ use super::listing::{LIMIT_MAX, check_limit, cursor, page, parse_cursor, parse_t
 use super::problem::Problem;
 use crate::clock::{Clock, Moment};
 use crate::operation::state::{Decided, Resolution, Verdict};
-use crate::operation::{Operation, OperationId, StateName, Timestamp};
+use crate::operation::{Key, Operation, OperationId, StateName, Timestamp};
 use crate::store::{ListQuery, Store};
 
 /// How many calls to the store are in flight at a time.
@@ -30,6 +30,7 @@ const BEGIN_WITHIN: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 struct Candidate {
     id: OperationId,
+    key: Key,
     attempt: u32,
     created_at: Timestamp,
 }
@@ -38,6 +39,7 @@ impl From<&Operation> for Candidate {
     fn from(operation: &Operation) -> Self {
         Self {
             id: operation.asked.id,
+            key: operation.asked.key.clone(),
             attempt: operation.attempts.latest_number(),
             created_at: operation.created_at,
         }
@@ -48,6 +50,7 @@ impl Candidate {
     fn resolved(&self, result: ResolveResult) -> Resolved {
         Resolved {
             operation: self.id.to_string(),
+            key: Some(self.key.clone()),
             attempt: self.attempt,
             created_at: rfc3339(self.created_at),
             result,
@@ -144,6 +147,8 @@ pub(super) async fn resolve(
         Some(seen) => Selection::of_seen(&admin, &listing, before, &seen, &deadline).await?,
     };
     let Selection { candidates, changed, left, next } = selection;
+    let is_empty = candidates.is_empty() && changed == 0;
+    let routes = is_empty.then(|| admin.0.retentions.routes_if_unknown(&asked.route)).flatten();
     let mut done = if asked.dry_run {
         would_resolve(&candidates)
     } else {
@@ -156,6 +161,7 @@ pub(super) async fn resolve(
             );
         resolved.await.map_err(|_panicked| Problem::NoReply)?
     };
+    done.routes = routes;
     done.refused += changed;
     // If something is left of this page, the next call has to begin where this page began: the
     // operations that were resolved are not in the state any more and are not found again.
@@ -285,6 +291,7 @@ fn would_resolve(candidates: &[Candidate]) -> ResolvedMany {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operation::KeyKind;
     use crate::store::memory::Memory;
 
     /// Resolves operations that the store does not remember.
@@ -305,6 +312,7 @@ mod tests {
     fn candidates() -> impl Iterator<Item = Candidate> {
         (0..100).map(|n| Candidate {
             id: OperationId::from_bytes([n; 16]),
+            key: Key { from: KeyKind::Header, parts: vec![n.to_string()] },
             attempt: 1,
             created_at: Timestamp(0),
         })

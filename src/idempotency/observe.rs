@@ -48,6 +48,7 @@ impl Context<'_> {
         };
         let would_be = match claimed {
             Ok(ClaimResult::Granted(claim)) => {
+                handler.metrics.observed(D::Executed);
                 return Box::pin(Attempt { context: self, claim, keyed }.run()).await;
             }
             // `in_flight_max` protects the upstream in this mode too.

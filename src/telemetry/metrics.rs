@@ -309,7 +309,9 @@ impl RouteMetrics {
         for &code in expected.refusals {
             drop(self.refusals.get_or_create(&RefusalLabels { route: route(), code }));
         }
-        for disposition in Disposition::ALL.into_iter().filter(|_| expected.observed) {
+        // What passes on a route that enforces is not observed.
+        let observed = Disposition::ALL.into_iter().filter(|it| *it != Disposition::Passed);
+        for disposition in observed.filter(|_| expected.observed) {
             let disposition = disposition.as_str();
             drop(self.observed.get_or_create(&RequestLabels { route: route(), disposition }));
         }

@@ -38,6 +38,7 @@ async fn a_route_that_observes_forwards_everything_and_counts_what_it_would_do()
     passes(&onceward.sends(signed(event("evt_1"))).await, &receiver, 1);
     assert_eq!(receiver.seen()[0].header("onceward-verified"), Some("stripe"));
     assert_eq!(onceward.metric(&observed("replayed")).await, 0.0);
+    assert_eq!(onceward.metric(&observed("executed")).await, 1.0);
     passes(&onceward.sends(signed(event("evt_1"))).await, &receiver, 2);
     assert_eq!(onceward.metric(&observed("replayed")).await, 1.0);
 

@@ -5,11 +5,12 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::error::Error;
+use super::summary;
 use super::text::{json, more_rows, table};
 use crate::admin::api::Operation;
 use crate::cli::output::say;
 use crate::clock::Clock;
-use crate::operation::StateName;
+use crate::operation::{Key, StateName};
 
 /// The most operations on one page of the admin API.
 const PAGE: usize = 500;
@@ -103,11 +104,17 @@ pub(super) async fn run(args: &Args, client: &Client, as_json: bool) -> Result<S
 fn row(json: &Value) -> Result<Vec<String>, Error> {
     let operation = operation(json)?;
     let attempts = operation.attempts_total.to_string();
-    let key = operation.key.parts.join(" ");
-    let short: String = key.chars().take(KEY_CHARS_MAX).collect();
-    let key = if short == key { key } else { format!("{short}...") };
-    let Operation { operation, route, state, created_at, .. } = operation;
+    let key = short_key(&operation.key);
+    let state = summary::state_name(&operation);
+    let Operation { operation, route, created_at, .. } = operation;
     Ok(vec![operation, route, state, attempts, created_at, key])
+}
+
+/// A key in a cell of a table.
+pub(super) fn short_key(key: &Key) -> String {
+    let key = key.parts.join(" ");
+    let short: String = key.chars().take(KEY_CHARS_MAX).collect();
+    if short == key { key } else { format!("{short}...") }
 }
 
 /// Reads an operation of a page.

@@ -3,6 +3,7 @@
 
 use super::client::Client;
 use super::error::Error;
+use super::list;
 use super::resolve::Args;
 use super::text::{self, plain, table};
 use crate::admin::api::{Outcome, ResolvableState, ResolveMany, ResolveResult, ResolvedMany, Seen};
@@ -52,6 +53,14 @@ async fn dry_run(args: &Args, client: &Client) -> Result<ResolvedMany, Error> {
         found.operations.extend(page.operations);
         found.left = page.left;
         found.next = page.next;
+        // Only an empty list means that the route has no such operations: a page may be empty and
+        // have a next one.
+        if let Some(routes) = page.routes
+            && found.next.is_none()
+            && found.operations.is_empty()
+        {
+            return Err(Error::NoRoute(routes));
+        }
         if found.next.is_none() || found.operations.len() >= limit {
             return Ok(found);
         }
@@ -87,9 +96,10 @@ fn preview(args: &Args, found: &ResolvedMany) -> String {
         return "no operations\n".to_owned();
     }
     let rows = found.operations.iter().map(|each| {
-        vec![each.operation.clone(), each.attempt.to_string(), each.created_at.clone()]
+        let key = each.key.as_ref().map(list::short_key).unwrap_or_default();
+        vec![each.operation.clone(), each.attempt.to_string(), each.created_at.clone(), key]
     });
-    let table = table(&["OPERATION", "ATTEMPT", "CREATED"], rows);
+    let table = table(&["OPERATION", "ATTEMPT", "CREATED", "KEY"], rows);
     let count = counted(found.operations.len());
     let outcome = args.outcome.as_str();
     let reason = plain(&args.decider.reason);
@@ -141,6 +151,7 @@ mod tests {
         ] {
             let operations = results.iter().map(|result| Resolved {
                 operation: "op".to_owned(),
+                key: None,
                 attempt: 1,
                 created_at: "now".to_owned(),
                 result: *result,

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::client::Client;
 use super::error::Error;
+use super::summary;
 use super::text::{json, plain, table};
 use crate::admin::api::{Attempt, Decision, Operation, Step};
 use crate::operation::OperationId;
@@ -31,7 +32,7 @@ fn text(operation: &Operation) -> String {
         let _written = writeln!(text, "{name:<13}{}", plain(value));
     };
     line("operation", &operation.operation);
-    line("state", &operation.state);
+    line("state", &summary::state_name(operation));
     line("route", &operation.route);
     line("request", &format!("{} {}", operation.method, operation.path));
     line("key", &format!("{}: {}", operation.key.from.as_str(), quoted(&operation.key.parts)));

@@ -13,9 +13,17 @@ pub(super) fn key(operation: &Operation) -> String {
     format!("{} ({})", key.parts.join(" "), key.from.as_str())
 }
 
+/// The state, with a word more where the route only observed: then no copy was refused or answered
+/// because of it.
+pub(super) fn state_name(operation: &Operation) -> String {
+    let state = &operation.state;
+    if operation.observed { format!("{state} (observed)") } else { state.clone() }
+}
+
 /// The state and the latest attempt, in one line.
 pub(super) fn state(shown: &Operation) -> String {
-    let Operation { operation, route, state, created_at, .. } = shown;
+    let Operation { operation, route, created_at, .. } = shown;
+    let state = state_name(shown);
     let attempt = shown.attempts.iter().max_by_key(|attempt| attempt.number);
     let attempt = attempt.map_or_else(String::new, |attempt| {
         let sent = match attempt.sent {

@@ -41,6 +41,19 @@ async fn sends_many(onceward: &Onceward, prefix: &str, count: usize) -> HashSet<
     sent
 }
 
+/// Of what a route only observed nothing is held, whatever the state.
+#[tokio::test]
+async fn the_commands_say_what_was_only_observed() {
+    let receiver = Receiver::that_answers(200, "ok").await;
+    let onceward = Onceward::in_front_of(&receiver).routes("mode = \"observe\"\n").start().await;
+    onceward.sends(event("evt_1")).await.is_passed(200);
+    let page = page(&onceward, "").await;
+    for line in [&["list"][..], &["show", &ids(&page)[0]]] {
+        let printed = types(&onceward, line).await.printed();
+        assert!(printed.contains("succeeded (observed)"), "{printed}");
+    }
+}
+
 #[tokio::test]
 async fn pages_over_more_than_a_thousand_operations_join_without_gap_or_double() {
     let receiver = Receiver::that_answers(200, "ok").await;

@@ -148,9 +148,9 @@ async fn the_command_shows_which_before_it_resolves_them() {
 
     let dry = types(&onceward, &[&line[..], &["--dry-run"]].concat()).await.printed();
     insta::assert_snapshot!(masked(&onceward, &dry), @"
-    OPERATION  ATTEMPT  CREATED
-    op_9bedf06cc7872aae59467440f0190672  1  TIME
-    op_64d3d508a94ec6b18c9a6f9243e7ef65  1  TIME
+    OPERATION  ATTEMPT  CREATED  KEY
+    op_9bedf06cc7872aae59467440f0190672  1  TIME  hooks e1 payment.paid
+    op_64d3d508a94ec6b18c9a6f9243e7ef65  1  TIME  hooks e0 payment.paid
 
     2 operations to be resolved as failed
     danger: what the upstream has done all the same, the next copies do again
@@ -172,6 +172,23 @@ async fn the_command_shows_which_before_it_resolves_them() {
     let incomplete = [&["resolve", "--all-of-route", "hooks"][..], &why].concat();
     let said = types(&onceward, &incomplete).await.complained(2);
     assert!(said.contains("--state") && said.contains("--before"), "{said}");
+}
+
+/// A misspelt route has no operations, and a script would take that for done.
+#[tokio::test]
+async fn the_command_fails_for_many_of_an_unknown_route_as_it_does_for_a_list() {
+    let receiver = forgetful().await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let all = ["resolve", "--all-of-route", "hoks", "--state", "uncertain", "--before", "0s"];
+    let line = [&all[..], &["--outcome", "failed", "--reason", "why"]].concat();
+    let listed = types(&onceward, &["list", "--route", "hoks"]).await.complained(1);
+    for more in [&["--dry-run"][..], &["--yes"], &["--yes", "--json"]] {
+        let said = types(&onceward, &[&line[..], more].concat()).await.complained(1);
+        assert_eq!(said, listed, "{more:?}");
+    }
+    let none = line.iter().map(|word| if *word == "hoks" { "hooks" } else { *word });
+    let none: Vec<&str> = none.chain(["--yes"]).collect();
+    assert_eq!(types(&onceward, &none).await.printed(), "no operations\n");
 }
 
 /// What a script has to hear of: the store did not say whether it was done.
