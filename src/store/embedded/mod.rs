@@ -131,7 +131,8 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
 /// The database panicked on bytes that it cannot have written.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "it holds bytes that it cannot have written; restore it, or remove its directory to begin anew"
+    "it holds bytes that it cannot have written; restore it (what was recorded after the copy may run \
+     again), or remove its directory to begin anew (all may)"
 )]
 struct Unreadable;
 

@@ -27,14 +27,14 @@ pub enum OpenError {
         found: String,
     },
     /// The directory belongs to a store, but the store's records are gone.
-    #[error("the records of the store in `{}` are gone; restore them, or, to begin with an empty one, remove the directory or start once with `--accept-damaged-store`", path.display())]
+    #[error("the records of the store in `{}` are gone; restore them (what was recorded after the copy may run again), or, to begin with an empty store (all may), remove the directory or start once with `--accept-damaged-store`", path.display())]
     RecordsGone {
         /// The store's directory.
         path: PathBuf,
     },
     /// A file or folder of the database is missing.
     #[error(
-        "`{}` is missing: operations that were recorded may be forwarded again; restore the store in `{}`, or start once with `--accept-damaged-store` to go on without it",
+        "`{}` is missing: operations that were recorded may be forwarded again; put it back as it was in `{}`, or start once with `--accept-damaged-store` to go on without it; an older copy of the store lacks all that was recorded after it",
         missing.display(), store.display()
     )]
     Missing {
@@ -45,7 +45,7 @@ pub enum OpenError {
     },
     /// Records that had been acknowledged were lost with a damaged journal.
     #[error(
-        "a journal of the store in `{}` was damaged, and operations are lost: copies of them would be forwarded again; restore the store, or start once with `--accept-damaged-store` to go on without them",
+        "a journal of the store in `{}` was damaged, and operations are lost: copies of them would be forwarded again; start once with `--accept-damaged-store` to go on without them; an older copy of the store lacks all that was recorded after it",
         path.display()
     )]
     Damaged {
@@ -54,7 +54,7 @@ pub enum OpenError {
     },
     /// The bytes of a journal have changed since they were written, or some are missing.
     #[error(
-        "the journal `{}` is damaged at byte {offset}: operations that were recorded there would be forwarded again; restore the store in `{}`, or start once with `--accept-damaged-store` to go on without what is damaged",
+        "the journal `{}` is damaged at byte {offset}: operations that were recorded there would be forwarded again; put the journal back as it was in `{}`, or start once with `--accept-damaged-store` to go on without what is damaged; an older copy of the store lacks all that was recorded after it",
         journal.display(), store.display()
     )]
     DamagedJournal {
