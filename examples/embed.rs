@@ -20,7 +20,7 @@ use onceward::config::Config;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let upstream = std::env::args().nth(1).unwrap_or_else(|| "http://127.0.0.1:3000".to_owned());
-    let config = Config::from_upstream(&upstream, "/webhooks/*", std::env::vars())?;
+    let config = Config::from_upstream(&upstream, "/webhooks/*", std::env::vars_os())?;
     let app = App::start(config).await?;
     println!("serving on http://{}", app.address()?);
 

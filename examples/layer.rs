@@ -22,7 +22,7 @@ async fn take_order(order: String) -> &'static str {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     // The layer calls the handler in place of the upstream, which is never connected to.
-    let config = Config::from_upstream("http://localhost", "/webhooks/*", std::env::vars())?;
+    let config = Config::from_upstream("http://localhost", "/webhooks/*", std::env::vars_os())?;
     let app = App::start(config).await?;
     println!("serving on http://{}", app.address()?);
 

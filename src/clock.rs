@@ -139,4 +139,4 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
 }
 
 /// Ten years: far above every sensible setting, far below every overflow.
-const LONGEST: Duration = Duration::from_hours(24 * 3650);
+pub const LONGEST: Duration = Duration::from_hours(24 * 3650);

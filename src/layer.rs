@@ -33,7 +33,7 @@ use crate::upstream::{Handler, ResponseBody};
 /// use onceward::{App, Config, OnceLayer};
 ///
 /// # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
-/// let config = Config::from_upstream("http://localhost", "/webhooks/*", std::env::vars())?;
+/// let config = Config::from_upstream("http://localhost", "/webhooks/*", std::env::vars_os())?;
 /// let app = App::start(config).await?;
 /// let once = OnceLayer::new(app.proxy());
 /// let router = Router::new().route("/webhooks/orders", post(async || "done\n").layer(once));

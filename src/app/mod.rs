@@ -51,7 +51,7 @@ use store::{log_probe, sweep};
 ///
 /// #[tokio::main]
 /// async fn main() -> Result<(), Box<dyn Error>> {
-///     let config = Config::from_file(Path::new("onceward.toml"), std::env::vars())?;
+///     let config = Config::from_file(Path::new("onceward.toml"), std::env::vars_os())?;
 ///     let app = App::start(config).await?;
 ///     println!("serving on http://{}", app.address()?);
 ///     app.run(async {

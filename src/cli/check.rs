@@ -1,10 +1,10 @@
 //! `onceward check`: finds all problems and risks of a configuration, without starting.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::environment::environment;
 use super::output::Exit;
 use crate::app::{self, StartError};
 use crate::clock::Clock;
@@ -87,12 +87,12 @@ const IN_USE_HINT: &str = "a running `onceward serve` is the usual one, and its 
 pub(super) fn run(args: &Args) -> Exit {
     // Problems go to stdout: they are the result of this command, and a script reads them as JSON
     // there.
-    let Report { text, status } = report(args, environment());
+    let Report { text, status } = report(args, std::env::vars_os());
     Exit { status, ..Exit::done(text) }
 }
 
 /// Checks the configuration that `args` name, with these environment variables.
-fn report(args: &Args, environment: impl IntoIterator<Item = (String, String)>) -> Report {
+fn report(args: &Args, environment: impl IntoIterator<Item = (OsString, OsString)>) -> Report {
     match examine(args, environment) {
         Ok(findings) => {
             // A probe that was asked for and not made must not pass for one that found nothing.
@@ -118,7 +118,7 @@ fn report(args: &Args, environment: impl IntoIterator<Item = (String, String)>) 
 
 fn examine(
     args: &Args,
-    environment: impl IntoIterator<Item = (String, String)>,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Findings, Problems> {
     let sources = Sources::from_file(&args.config, environment)?;
     let config = sources.check()?;

@@ -166,7 +166,7 @@ mod tests {
             std::fs::write(&file, text).unwrap();
             let variable = preset.name.to_ascii_uppercase().replace('-', "_");
             let configured = secrets.iter().any(|secret| {
-                let variable = (format!("{variable}_WEBHOOK_SECRET"), (*secret).to_owned());
+                let variable = (format!("{variable}_WEBHOOK_SECRET").into(), (*secret).into());
                 Config::from_file(&file, [variable]).is_ok()
             });
             assert!(configured, "{}: {:?}", preset.name, Config::from_file(&file, []));

@@ -6,7 +6,6 @@
 mod check;
 mod completions;
 mod demo;
-mod environment;
 mod explain;
 mod init;
 mod operations;

@@ -7,7 +7,6 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
-use super::environment::environment;
 use super::output::Exit;
 use super::signals::Signals;
 use crate::app::{App, StartError};
@@ -148,7 +147,7 @@ error: nothing to serve: neither `--config` nor `--upstream` is given
 /// Where the configuration comes from: a file or the arguments, and the environment.
 fn sources(args: &Args) -> Result<Sources, Problems> {
     match (&args.config, &args.upstream) {
-        (Some(file), _) => Sources::from_file(file, environment()),
+        (Some(file), _) => Sources::from_file(file, std::env::vars_os()),
         (None, upstream) => {
             let secret = match (&args.secret_file, args.provider.as_deref().and_then(preset)) {
                 (Some(file), _) => Some(SecretIn::File(file)),
@@ -161,7 +160,7 @@ fn sources(args: &Args) -> Result<Sources, Problems> {
                 provider: args.provider.as_deref(),
                 secret,
             };
-            Sources::from_arguments(&given, environment())
+            Sources::from_arguments(&given, std::env::vars_os())
         }
     }
 }

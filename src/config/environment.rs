@@ -1,6 +1,7 @@
 //! Variables of the environment: settings as a layer, and the variables that hold secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 
 use figment::value::{Tag, Value};
@@ -9,6 +10,7 @@ use super::file;
 use super::key::Key;
 use super::layer::Layer;
 use super::origin::Origin;
+use super::problem::{Problem, Problems};
 
 const PREFIX: &str = "ONCEWARD_";
 
@@ -16,27 +18,52 @@ const PREFIX: &str = "ONCEWARD_";
 const SEPARATOR: &str = "__";
 
 /// The variables that the process was started with. Never printed: any of them may be a secret.
-pub(super) struct Environment(BTreeMap<String, String>);
+pub(super) struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
-    pub(super) fn new(variables: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub(super) fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         Self(variables.into_iter().collect())
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+    pub(super) fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(OsStr::new(name)).map(OsString::as_os_str)
     }
 
     /// The variables that are settings. `routes` are the names of the routes in the file. A
     /// variable names one of them in capitals, and with `_` for `-`.
-    pub(super) fn layer(&self, name: &'static str, routes: &BTreeSet<String>) -> Layer {
+    ///
+    /// # Errors
+    ///
+    /// Every setting that is not text. Nobody can say what it means, so nothing is read without it.
+    pub(super) fn layer(
+        &self,
+        name: &'static str,
+        routes: &BTreeSet<String>,
+    ) -> Result<Layer, Problems> {
         let mut layer = Layer::empty(name, Origin::BuiltIn);
-        for (variable, text) in &self.0 {
-            if let Some(key) = key_of(variable, routes) {
-                layer.set(&key, value_of(text), &Origin::Variable(variable.clone()));
+        let mut problems = Problems::default();
+        for (variable, value) in &self.0 {
+            let shown = variable.to_string_lossy();
+            let Some(key) = key_of(&shown, routes) else { continue };
+            let origin = Origin::Variable(shown.into_owned());
+            match (variable.to_str(), value.to_str()) {
+                (Some(_), Some(text)) => layer.set(&key, value_of(text), &origin),
+                (None, _) => problems.push(not_text(origin, key, "a name in UTF-8")),
+                (Some(_), None) => problems.push(not_text(origin, key, "a value in UTF-8")),
             }
         }
-        layer
+        if problems.is_empty() { Ok(layer) } else { Err(problems) }
+    }
+}
+
+/// The problem of a setting whose name or value is not text.
+fn not_text(origin: Origin, key: Key, expected: &str) -> Problem {
+    Problem {
+        origin,
+        key,
+        expected: expected.to_owned(),
+        found: "one with other bytes".to_owned(),
+        hint: "set it anew where Onceward is started, or take it out there".to_owned(),
     }
 }
 
@@ -85,10 +112,11 @@ impl Environment {
     /// The variables that would be settings with `__` in place of some `_`, each with the name that
     /// would be read.
     pub(super) fn nearly(&self, is_setting: impl Fn(&Key) -> bool) -> Vec<(String, String)> {
-        let nearly = |variable: &String| {
+        let nearly = |variable: &OsString| {
+            let variable = variable.to_str()?;
             let rest = variable.strip_prefix(PREFIX).filter(|rest| !rest.contains(SEPARATOR))?;
             let words: Vec<String> = rest.split('_').map(str::to_ascii_lowercase).collect();
-            let others = OTHERS.contains(&variable.as_str());
+            let others = OTHERS.contains(&variable);
             if others || words.len() > WORDS_MAX || words.iter().any(String::is_empty) {
                 return None;
             }
@@ -96,7 +124,7 @@ impl Environment {
                 divisions(&words).find(|parts| is_setting(&Key::from_parts(parts.clone())))?;
             // Most shells take no `-` in the name of a variable.
             let meant = parts.join(SEPARATOR).replace('-', "_").to_ascii_uppercase();
-            Some((variable.clone(), format!("{PREFIX}{meant}")))
+            Some((variable.to_owned(), format!("{PREFIX}{meant}")))
         };
         self.0.keys().filter_map(nearly).collect()
     }
@@ -119,10 +147,17 @@ fn divisions(words: &[String]) -> impl Iterator<Item = Vec<String>> {
 }
 
 /// The value of a variable. It is text, whatever it looks like: only the setting knows whether it
-/// wants a number. A table in braces is one at once, since layers are merged table by table.
+/// wants a number.
+///
+/// A table in braces is one at once, since layers are merged table by table. So is a list of such
+/// tables, since a step takes settings from its route.
 fn value_of(text: &str) -> Value {
-    let table = text.trim_start().starts_with('{').then(|| file::value(text.trim(), Tag::Default));
-    table.flatten().unwrap_or_else(|| Value::String(Tag::Default, text.to_owned()))
+    let is_table = |value: &Value| value.as_dict().is_some();
+    let tables = file::value(text.trim(), Tag::Default).filter(|value| {
+        let items = value.as_array().unwrap_or_default();
+        is_table(value) || !items.is_empty() && items.iter().all(is_table)
+    });
+    tables.unwrap_or_else(|| Value::String(Tag::Default, text.to_owned()))
 }
 
 /// The text of a variable as a list: as TOML, or with commas between the items.

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use super::origin::Origin;
+use crate::provider::looks_like_a_secret;
 
 /// The name of a setting: `routes.orders.key.header`, as its parts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(Vec<String>);
 
 impl Key {
@@ -37,6 +38,28 @@ impl Key {
             .rev()
             .filter_map(|length| self.0.get(..length))
             .map(|parts| Self(parts.to_vec()))
+    }
+
+    /// Whether this is `table` itself, or the key of something in it.
+    pub(super) fn is_in(&self, table: &Self) -> bool {
+        self.0.starts_with(&table.0)
+    }
+
+    /// The names under which the setting may have been written, the one that wins first.
+    ///
+    /// A setting of a step may stand at the step or at its route, and a setting of a route at the
+    /// route, at its provider, or in `[defaults]`.
+    pub(super) fn levels(&self, provider: Option<&str>) -> [Option<Self>; 6] {
+        let of_provider = |key: &Self| key.in_provider(provider?);
+        let route = self.in_route_of_step();
+        [
+            Some(self.clone()),
+            route.clone(),
+            of_provider(self),
+            self.in_defaults(),
+            route.as_ref().and_then(of_provider),
+            route.as_ref().and_then(Self::in_defaults),
+        ]
     }
 
     /// The setting of `[defaults]` from which a route takes this one.
@@ -118,12 +141,15 @@ pub(super) fn is_index(part: &str) -> bool {
     part.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Shows a part that looks like a secret as `***`. People paste a secret where a name belongs.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, part) in self.0.iter().enumerate() {
             let separator = if index == 0 { "" } else { "." };
             let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-            if !part.is_empty() && part.chars().all(bare) {
+            if looks_like_a_secret(part) {
+                write!(f, "{separator}***")?;
+            } else if !part.is_empty() && part.chars().all(bare) {
                 write!(f, "{separator}{part}")?;
             } else {
                 // TOML quotes such a name too.
@@ -131,5 +157,11 @@ impl fmt::Display for Key {
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }

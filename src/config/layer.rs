@@ -8,6 +8,9 @@ use figment::{Metadata, Profile, Provider};
 use super::key::Key;
 use super::origin::Origin;
 
+/// Where each key was written.
+type Origins = BTreeMap<Key, Origin>;
+
 /// One source of settings.
 #[derive(Debug)]
 pub(super) struct Layer {
@@ -15,7 +18,7 @@ pub(super) struct Layer {
     pub(super) name: &'static str,
     pub(super) settings: Dict,
     /// Where each key was written, tables and list items included.
-    pub(super) origins: BTreeMap<Key, Origin>,
+    pub(super) origins: Origins,
     /// Where the layer as a whole comes from.
     pub(super) whole: Origin,
 }
@@ -25,27 +28,15 @@ impl Layer {
         Self { name, settings: Dict::new(), origins: BTreeMap::new(), whole }
     }
 
-    /// Where this layer has the setting `key`, and under which name.
-    ///
-    /// A setting of a step may stand at the step or at its route, and a setting of a route at the
-    /// route, at its provider, or in `[defaults]`. If only a table around the setting is known, the
-    /// origin is that of the table.
+    /// Where this layer has the setting `key`, and under which name. If only a table around the
+    /// setting is known, the origin is that of the table.
     pub(super) fn locate(&self, key: &Key, provider: Option<&str>) -> (Origin, Key) {
-        let of_provider = |key: &Key| key.in_provider(provider?);
-        let own = |key: &Key| Some(key.clone());
-        let levels: [Level<'_>; 6] = [
-            &own,
-            &Key::in_route_of_step,
-            &of_provider,
-            &Key::in_defaults,
-            &|key| of_provider(&key.in_route_of_step()?),
-            &|key| key.in_route_of_step()?.in_defaults(),
-        ];
+        let named = key.levels(provider);
         for table in key.and_around() {
-            for level in levels {
-                let origin = level(&table).and_then(|table| self.origins.get(&table));
-                if let (Some(origin), Some(key)) = (origin, level(key)) {
-                    return (origin.clone(), key);
+            for (table, named) in table.levels(provider).iter().zip(&named) {
+                let origin = table.as_ref().and_then(|table| self.origins.get(table));
+                if let (Some(origin), Some(named)) = (origin, named) {
+                    return (origin.clone(), named.clone());
                 }
             }
         }
@@ -54,22 +45,34 @@ impl Layer {
 
     /// Sets a value, and notes its origin.
     pub(super) fn set(&mut self, key: &Key, value: Value, origin: &Origin) {
-        for table in key.and_around() {
-            // Several variables may fill one table. The first one stands for it.
-            self.origins.entry(table).or_insert_with(|| origin.clone());
-        }
-        if let Some((last, tables)) = key.parts().split_last() {
-            let mut dict = &mut self.settings;
-            for table in tables {
-                let inner = dict.entry(table.clone()).or_insert_with(empty_table);
-                // Of the variables `ONCEWARD_A__B` and `ONCEWARD_A__B__C` the second one says more.
-                if inner.as_dict().is_none() {
-                    *inner = empty_table();
-                }
-                let Value::Dict(_, inner) = inner else { return };
-                dict = inner;
+        let Some((last, tables)) = key.parts().split_last() else { return };
+        let mut dict = &mut self.settings;
+        let mut at = Key::default();
+        for table in tables {
+            at = at.join(table.as_str());
+            let inner = dict.entry(table.clone()).or_insert_with(empty_table);
+            // Of the variables `ONCEWARD_A__B` and `ONCEWARD_A__B__C` the second one says more.
+            if inner.as_dict().is_none() {
+                *inner = empty_table();
+                forget(&mut self.origins, &at);
             }
-            dict.insert(last.clone(), value);
+            // Several variables may fill one table. The first one stands for it.
+            self.origins.entry(at.clone()).or_insert_with(|| origin.clone());
+            let Value::Dict(_, inner) = inner else { return };
+            dict = inner;
+        }
+        forget(&mut self.origins, key);
+        note(&mut self.origins, key, &value, origin);
+        dict.insert(last.clone(), value);
+    }
+
+    /// Forgets where those settings were written that a higher layer replaces. A mistake in the
+    /// higher layer would otherwise be said to stand here.
+    pub(super) fn give_way_to(&mut self, higher: &Self) {
+        let mut replaced = Vec::new();
+        find_replaced(&Key::default(), &self.settings, &higher.settings, &mut replaced);
+        for key in replaced {
+            forget(&mut self.origins, &key);
         }
     }
 
@@ -96,8 +99,47 @@ impl Provider for Layer {
     }
 }
 
-/// The name that a setting has at another level, such as `[defaults]`.
-type Level<'a> = &'a dyn Fn(&Key) -> Option<Key>;
+/// Notes the origin of a value and of everything in it.
+fn note(origins: &mut Origins, key: &Key, value: &Value, origin: &Origin) {
+    origins.insert(key.clone(), origin.clone());
+    match value {
+        Value::Dict(_, table) => {
+            for (name, value) in table {
+                note(origins, &key.join(name.as_str()), value, origin);
+            }
+        }
+        Value::Array(_, items) => {
+            for (index, item) in items.iter().enumerate() {
+                note(origins, &key.join(index.to_string()), item, origin);
+            }
+        }
+        Value::String(..)
+        | Value::Char(..)
+        | Value::Bool(..)
+        | Value::Num(..)
+        | Value::Empty(..) => {}
+    }
+}
+
+/// Forgets the origin of a value and of everything in it.
+fn forget(origins: &mut Origins, key: &Key) {
+    origins.retain(|known, _| !known.is_in(key));
+}
+
+/// Finds what a higher table replaces in a lower one. Two tables are merged, and any other value
+/// is replaced.
+fn find_replaced(at: &Key, lower: &Dict, higher: &Dict, replaced: &mut Vec<Key>) {
+    for (name, value) in higher {
+        let key = at.join(name.as_str());
+        match (lower.get(name), value) {
+            (Some(Value::Dict(_, lower)), Value::Dict(_, higher)) => {
+                find_replaced(&key, lower, higher, replaced);
+            }
+            (Some(_), _) => replaced.push(key),
+            (None, _) => {}
+        }
+    }
+}
 
 /// A value of no layer yet; figment marks it when the layer is merged.
 const UNMARKED: Tag = Tag::Default;

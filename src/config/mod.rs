@@ -81,20 +81,22 @@ pub use risk::{Finding, captured};
 pub use settings::{Config, Server};
 pub use sources::Sources;
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use crate::provider;
 use crate::proxy;
 
 impl Config {
-    /// Reads a file, and the environment over it.
+    /// Reads a file, and the environment over it, such as [`std::env::vars_os`].
     ///
     /// # Errors
     ///
-    /// Every problem at once; only the first one if the file is not TOML.
+    /// Every problem at once; only the first one if the file is not TOML, and only those if
+    /// variables are not UTF-8.
     pub fn from_file(
         path: &Path,
-        environment: impl IntoIterator<Item = (String, String)>,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, Problems> {
         Sources::from_file(path, environment)?.check()
     }
@@ -107,7 +109,7 @@ impl Config {
     pub fn from_upstream(
         upstream: &str,
         path: &str,
-        environment: impl IntoIterator<Item = (String, String)>,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, Problems> {
         let arguments = Arguments { upstream, path, provider: None, secret: None };
         Sources::from_arguments(&arguments, environment)?.check()
@@ -127,7 +129,7 @@ impl Config {
             provider: Some(preset.name),
             secret: None,
         };
-        let unchecked = ("ONCEWARD_ROUTES__DEFAULT__VERIFY".to_owned(), "false".to_owned());
+        let unchecked = ("ONCEWARD_ROUTES__DEFAULT__VERIFY".into(), "false".into());
         let config = Sources::from_arguments(&arguments, [unchecked]).and_then(|it| it.check());
         config.map(|config| config.routes.into_iter().next()).transpose()
     }

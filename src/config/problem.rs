@@ -3,6 +3,7 @@
 //! No text here comes from the error of a library. Those of figment, serde and toml show the value
 //! or the line, and either may hold a secret.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::key::Key;
@@ -44,22 +45,19 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a configuration, in the order of its lines.
+/// Everything that is wrong with a configuration. An operator mends a file from its top to its end,
+/// so the problems are in the order of its lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Problems(Vec<Problem>);
+pub struct Problems(BTreeSet<Problem>);
 
 impl Problems {
-    /// A file with more problems than these is not a configuration.
-    const MAX: usize = 100;
+    /// Nobody reads more problems than these at once.
+    const SHOWN_MAX: usize = 100;
 
     /// Adds a problem, unless it is known. A mistake in `[defaults]` is found once for each route,
     /// and it is one mistake.
     pub(super) fn push(&mut self, problem: Problem) {
-        if self.0.len() < Self::MAX && !self.0.contains(&problem) {
-            self.0.push(problem);
-            // An operator mends a file from its top to its end.
-            self.0.sort();
-        }
+        self.0.insert(problem);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -74,7 +72,7 @@ impl Problems {
 
 impl From<Problem> for Problems {
     fn from(problem: Problem) -> Self {
-        Self(vec![problem])
+        Self(BTreeSet::from([problem]))
     }
 }
 
@@ -83,7 +81,12 @@ impl fmt::Display for Problems {
         let count = self.0.len();
         let s = if count == 1 { "" } else { "s" };
         write!(f, "the configuration has {count} problem{s}")?;
-        self.0.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
+        let mut shown = self.0.iter().take(Self::SHOWN_MAX);
+        shown.try_for_each(|problem| write!(f, "\n  {problem}"))?;
+        match count.saturating_sub(Self::SHOWN_MAX) {
+            0 => Ok(()),
+            more => write!(f, "\n  {more} more: `onceward check --config FILE --json` has all"),
+        }
     }
 }
 

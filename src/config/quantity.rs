@@ -1,5 +1,6 @@
 //! Numbers with a unit: `72h` and `256KiB`.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::leaf::FromText;
@@ -10,6 +11,15 @@ impl FromText for Duration {
 
     fn from_text(text: &str) -> Option<Self> {
         clock::parse_duration(text)
+    }
+
+    fn expected_for(text: &str) -> Cow<'static, str> {
+        // Zero of the same unit is a duration, so that only the number is too large.
+        let unit = number_and_unit(text).map(|(_, unit)| unit);
+        if unit.is_some_and(|unit| clock::parse_duration(&format!("0{unit}")).is_some()) {
+            return format!("a duration of at most `{}`", short(clock::LONGEST)).into();
+        }
+        Self::EXPECTED.into()
     }
 }
 

@@ -14,6 +14,7 @@ use super::origin::Origin;
 use super::problem::{Problem, Problems};
 use super::shown::{Found, Showing, describe, quoted};
 use super::sources::Sources;
+use crate::provider::looks_like_a_secret;
 
 /// No value can be made of a setting, and that has been reported.
 ///
@@ -93,6 +94,26 @@ impl<'s> Reader<'s> {
         Reported(())
     }
 
+    /// Reports that the table lacks this setting.
+    pub(super) fn missing(
+        &mut self,
+        table: &Key,
+        name: &str,
+        expected: &str,
+        hint: Option<&str>,
+    ) -> Reported {
+        let named = table.join(name);
+        let (origin, _) = self.sources.locate(&named);
+        let hint = hint.map_or_else(|| hint::usual(self.sources, &named), str::to_owned);
+        // The name is a word of Onceward's, and shown even if the table stands in a variable.
+        let shown = table.clone().shown_for(&origin);
+        let key = if shown == *table { named } else { shown };
+        self.reports += 1;
+        let expected = expected.to_owned();
+        self.problems.push(Problem { origin, key, expected, found: "none".to_owned(), hint });
+        Reported(())
+    }
+
     /// Reports a value that is not one of its setting. `is_text`: the setting is written as text.
     fn mismatch(
         &mut self,
@@ -146,11 +167,13 @@ impl<'s> Reader<'s> {
         Reported(())
     }
 
-    /// Whether the name can be that of a route, a provider or a step; if not, it is reported.
+    /// Whether the name can be that of a route, a provider or a step; if not, it is reported. Names
+    /// stand in the log and in metrics, so that none may be a secret.
     pub(super) fn check_name(&mut self, key: &Key, name: &str) -> Result<(), Reported> {
         let letter =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
-        if (1..=64).contains(&name.len()) && name.bytes().all(letter) {
+        let is_name = (1..=64).contains(&name.len()) && name.bytes().all(letter);
+        if is_name && !looks_like_a_secret(name) {
             return Ok(());
         }
         let expected = "a name of 1 to 64 letters a to z, digits, `_` and `-`";

@@ -18,6 +18,15 @@ use crate::upstream::{self, OutcomeRule, Target};
 /// What the lease of a look-up has beyond its timeout, for the two calls of the store around it.
 const LOOKUP_ROOM: Duration = Duration::from_secs(5);
 
+/// The longest attempt. No sender waits as long, and a process that is to end waits for it.
+pub(super) const ATTEMPT_MAX: Duration = Duration::from_hours(24);
+
+/// The longest time to connect. A system gives up after minutes.
+const CONNECT_MAX: Duration = Duration::from_hours(1);
+
+/// The longest life of a connection to an upstream.
+const KEEPALIVE_MAX: Duration = Duration::from_hours(24);
+
 /// The settings of one upstream, except its address.
 pub(super) struct ReceiverSettings {
     pub(super) attempt_timeout: Duration,
@@ -56,11 +65,11 @@ pub(super) fn receiver(
     table: &mut Table<'_, '_>,
     lookup_use: LookupUse,
 ) -> Result<ReceiverSettings, Reported> {
-    let attempt_timeout = table.above_zero("attempt_timeout")?;
+    let attempt_timeout = table.above_zero("attempt_timeout", ATTEMPT_MAX)?;
     let connection = Connection {
-        connect_timeout: table.above_zero("connect_timeout")?,
-        keepalive: table.setting("keepalive")?,
-        keepalive_max: table.setting("keepalive_max")?,
+        connect_timeout: table.above_zero("connect_timeout", CONNECT_MAX)?,
+        keepalive: table.up_to("keepalive", KEEPALIVE_MAX)?,
+        keepalive_max: table.up_to("keepalive_max", KEEPALIVE_MAX)?,
         preserve_host: table.setting("preserve_host")?,
     };
     let forward_key = table.setting::<Option<AddedHeader>>("forward_key")?;

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::collections::hash_map::{self, HashMap};
 
+use super::key::Key;
+use super::shown::quoted;
 use super::table::Table;
 use crate::proxy::{PathPattern, RouteSettings, misread};
 
@@ -34,7 +36,8 @@ pub(super) fn check_addresses<'a>(
                 twins.extend([twin.name.clone(), address.name.clone()]);
                 let reading =
                     if twin.path == address.path { "" } else { ", as some receivers read it" };
-                let found = format!("that of route `{}`{reading}", twin.name);
+                let route = Key::of(&[&twin.name]);
+                let found = format!("that of route `{route}`{reading}");
                 let expected = "a path that no other route of this host has";
                 let hint = "give one of them another `path` or `host`, or make them one route";
                 let key = table.key("routes").join(&*address.name).join("path");
@@ -58,6 +61,7 @@ pub(super) fn check_readings(
         let hint = "give one of them another `path` or `host`, or both the same `upstream`, \
                     `provider`, `secrets` and `mode`";
         let key = table.key("routes").join(&*route.name).join("path");
-        table.reader.report(&key, expected, format!("`{}`", route.path), Some(hint));
+        let found = quoted(&route.path.to_string());
+        table.reader.report(&key, expected, found, Some(hint));
     }
 }

@@ -3,6 +3,7 @@
 //! People paste the secret itself where its name belongs. So a message names a variable only if no
 //! secret looks like that, and it never names a file.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -72,11 +73,12 @@ fn secret(table: &mut Table<'_, '_>) -> Result<Secret, Reported> {
 
 fn from_variable(table: &mut Table<'_, '_>, name: &str) -> Result<Secret, Reported> {
     let sources = table.reader.sources;
-    let found = match sources.environment.get(name) {
+    let found = match sources.environment.get(name).map(OsStr::to_str) {
         None => "is not set",
+        Some(None) => "is not UTF-8",
         // Compose and some CI systems set a variable that they cannot fill to an empty text.
-        Some(value) if value.trim().is_empty() => "is empty",
-        Some(value) => return Ok(Secret::new(without_newline(value).to_owned())),
+        Some(Some(value)) if value.trim().is_empty() => "is empty",
+        Some(Some(value)) => return Ok(Secret::new(without_newline(value).to_owned())),
     };
     let found = if is_plainly_a_name(name) {
         format!("`{name}`, which {found}")

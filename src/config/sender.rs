@@ -9,7 +9,7 @@ use super::providers::Providers;
 use super::reader::{ListForm, Reported};
 use super::shown::quoted;
 use super::table::Table;
-use crate::provider::{Provider, preset, presets, signature};
+use crate::provider::{Provider, looks_like_a_secret, preset, presets, signature};
 use crate::secret::Secret;
 
 /// What a route says of its sender.
@@ -78,7 +78,8 @@ fn known(
         return provider.clone();
     }
     let presets = presets().iter().map(|preset| preset.name);
-    let known = presets.chain(providers.keys().map(String::as_str));
+    let own = providers.keys().map(String::as_str).filter(|name| !looks_like_a_secret(name));
+    let known = presets.chain(own);
     let hint = hint::nearest(name, known).map_or_else(
         || "`onceward providers` lists them; `[providers.NAME]` makes another".to_owned(),
         |nearest| format!("did you mean `{nearest}`?"),

@@ -3,12 +3,14 @@
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use http::Uri;
 
 use super::leaf::Count;
 use super::quantity::Size;
 use super::reader::Reported;
+use super::receiver::ATTEMPT_MAX;
 use super::settings::Server;
 use super::table::Table;
 use super::url::PublicUrl;
@@ -33,6 +35,16 @@ const ANSWER_LINES: RangeInclusive<Count> = Count(1)..=Count(10_000);
 /// The least memory for bodies is that of one request of the built-in greatest size.
 const BODIES: RangeInclusive<Size> = Size(1 << 20)..=Size(usize::MAX);
 
+/// How long a peer may take at most to send or to read. Until then it holds one of a limited number
+/// of places.
+const PEER_MAX: Duration = Duration::from_hours(1);
+
+/// How long a connection may be idle at most. Load balancers may keep theirs open for over an hour.
+const IDLE_MAX: Duration = Duration::from_hours(24);
+
+/// How long a process that is to end may go on serving at most.
+const DRAIN_MAX: Duration = Duration::from_hours(1);
+
 /// What was read of `[server]`.
 pub(super) struct ServerTable {
     pub(super) settings: Result<Server, Reported>,
@@ -51,8 +63,8 @@ pub(super) fn server(table: &mut Table<'_, '_>) -> Result<ServerTable, Reported>
     let public_url = public_url.map(|url| url.flatten().map(|url| url.0));
     let trusted_proxies = table.setting_list("trusted_proxies")?;
     let threads = table.written_within("threads", &THREADS, "a whole number from 1 to 1024");
-    let drain_delay = table.setting("drain_delay")?;
-    let shutdown_timeout = table.setting("shutdown_timeout")?;
+    let drain_delay = table.up_to("drain_delay", DRAIN_MAX)?;
+    let shutdown_timeout = table.up_to("shutdown_timeout", ATTEMPT_MAX)?;
     let Limits { mut listener, proxy, bodies_max } = table.section("limits", limits)?;
     // The connections of such a proxy are those of many senders, so that none of the shares of one
     // peer applies to it.
@@ -93,9 +105,9 @@ fn limits(table: &mut Table<'_, '_>) -> Result<Limits, Reported> {
         header_lines_max: table
             .within("header_lines_max", &REQUEST_LINES, lines_expected)?
             .as_usize(),
-        header_timeout: table.above_zero("header_timeout")?,
-        idle_timeout: table.above_zero("idle_timeout")?,
-        write_timeout: table.above_zero("write_timeout")?,
+        header_timeout: table.above_zero("header_timeout", PEER_MAX)?,
+        idle_timeout: table.above_zero("idle_timeout", IDLE_MAX)?,
+        write_timeout: table.above_zero("write_timeout", PEER_MAX)?,
     };
     let answer_head = AnswerHead {
         bytes_max: table.within("answer_header_bytes_max", &HEAD_BYTES, HEAD_BYTES_EXPECTED)?.0,
@@ -108,7 +120,7 @@ fn limits(table: &mut Table<'_, '_>) -> Result<Limits, Reported> {
         bodies_pending_max: table.setting::<Count>("bodies_pending_max")?.as_usize(),
         per_peer_max,
         buffered_bytes_max: table.or_built_in("buffered_bytes_max", bodies)?.0,
-        body_timeout: table.above_zero("body_timeout")?,
+        body_timeout: table.above_zero("body_timeout", PEER_MAX)?,
         answer_head,
         body_rate_min: table.setting::<Size>("body_rate_min")?.0,
     };

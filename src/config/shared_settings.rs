@@ -8,9 +8,10 @@ use super::leaf::{Count, ReplacingStatus, RetryStatus};
 use super::lookup::LookupUse;
 use super::quantity::Size;
 use super::reader::Reported;
-use super::receiver::{Connection, ReceiverSettings, receiver};
+use super::receiver::{ATTEMPT_MAX, Connection, ReceiverSettings, receiver};
 use super::table::Table;
 use super::value::FingerprintPart;
+use crate::clock;
 use crate::idempotency::{Policy, Remember, WhenStoreFails};
 use crate::operation::Durations;
 use crate::operation::state::IfUncertain;
@@ -134,9 +135,9 @@ fn policy(
 ) -> Result<Policy, Reported> {
     let leases = LEASE_MIN..=LEASE_MAX;
     let lease = table.within("lease", &leases, "a duration from `300ms` to `1h`")?;
-    let retention = table.above_zero("retention")?;
-    let hold_for = table.above_zero("hold_for")?;
-    let answer_within = table.optional_above_zero("answer_within");
+    let retention = table.above_zero("retention", clock::LONGEST)?;
+    let hold_for = table.above_zero("hold_for", clock::LONGEST)?;
+    let answer_within = table.optional_above_zero("answer_within", ATTEMPT_MAX);
     let waiters_max = table.setting::<Count>("waiters_max")?.as_usize();
     let if_in_flight = table.setting("when_in_flight")?;
     let when_store_fails = table.setting("when_store_fails")?;

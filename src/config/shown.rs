@@ -3,6 +3,7 @@
 use figment::value::{Num, Value};
 
 use super::origin::Origin;
+use crate::provider::looks_like_a_secret;
 
 /// What completes `found …`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,10 +68,13 @@ fn number_text(number: Num) -> Found {
     whole.unwrap_or_else(|| "a number".into())
 }
 
-/// A piece of what was written, fit for a message. A text that may be a URL with a password or a
-/// token is not shown.
+/// A piece of what was written, fit for a message. A text that may be a secret, or a URL with a
+/// password or a token, is not shown.
 pub(super) fn quoted(text: &str) -> Found {
     const CHARACTERS_SHOWN_MAX: usize = 60;
+    if looks_like_a_secret(text) {
+        return "a text that looks like a secret".into();
+    }
     // `http://user:password@host` is the usual form of a URL with a password.
     if text.contains('@') {
         return "a text with an `@`".into();
@@ -94,6 +98,7 @@ mod tests {
         assert_eq!(shown("sometimes"), "`sometimes`");
         assert_eq!(shown("http://user:pass@host"), "a text with an `@`");
         assert_eq!(shown("https://host/?token=abc"), "a URL with a query");
+        assert_eq!(shown("whsec_abc"), "a text that looks like a secret");
         assert_eq!(quoted("sometimes").at(&Origin::Variable("A".into())), "another value");
     }
 }

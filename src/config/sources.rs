@@ -1,6 +1,7 @@
 //! The sources of a configuration, one over the other.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::Path;
 
 use figment::value::{Dict, Tag, Value};
@@ -21,6 +22,9 @@ const REFERENCE: &str = include_str!("../../config/onceward.toml");
 
 /// The store that the reference chooses.
 const BUILT_IN_STORE: &str = "embedded";
+
+/// The names of all stores.
+const STORES: [&str; 4] = [BUILT_IN_STORE, "memory", "postgres", "redis"];
 
 /// Where the built-in values of the other stores come from.
 const OTHER_STORES: [(&str, &str); 2] = [
@@ -49,15 +53,16 @@ impl Sources {
     ///
     /// # Errors
     ///
-    /// The file cannot be read or is not TOML. Then that is the only problem.
+    /// The file cannot be read or is not TOML, or variables are not UTF-8. Then that is all that is
+    /// reported.
     pub fn from_file(
         path: &Path,
-        environment: impl IntoIterator<Item = (String, String)>,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, Problems> {
         let file = file::layer("file", path)?;
         let routes = file.table("routes").into_iter().flat_map(Dict::keys).cloned().collect();
         let environment = Environment::new(environment);
-        let variables = environment.layer("environment", &routes);
+        let variables = environment.layer("environment", &routes)?;
         Self::merge(vec![built_in()?, file, variables], environment)
     }
 
@@ -65,14 +70,14 @@ impl Sources {
     ///
     /// # Errors
     ///
-    /// A preset cannot be read, which a test rules out.
+    /// Variables are not UTF-8, or a preset cannot be read, which a test rules out.
     pub fn from_arguments(
         given: &Arguments<'_>,
-        environment: impl IntoIterator<Item = (String, String)>,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, Problems> {
         let environment = Environment::new(environment);
         let routes = BTreeSet::from(["default".to_owned()]);
-        let variables = environment.layer("environment", &routes);
+        let variables = environment.layer("environment", &routes)?;
         Self::merge(vec![built_in()?, variables, given.layer()], environment)
     }
 
@@ -82,6 +87,11 @@ impl Sources {
         // Presets come right above the built-in values: whatever an operator wrote wins.
         let presets = inherit::presets(&layers)?;
         layers.splice(1..1, presets);
+        let mut rest = layers.as_mut_slice();
+        while let Some((lower, higher)) = rest.split_first_mut() {
+            higher.iter().for_each(|higher| lower.give_way_to(higher));
+            rest = higher;
+        }
         let mut problems = Problems::default();
         keep_one_store(&mut layers, &mut problems);
         let figment = layers.iter().fold(Figment::new(), Figment::merge);
@@ -141,8 +151,22 @@ impl Sources {
         // origin is that of the text.
         match key.and_around().find_map(|key| self.value(&key)) {
             Some(value) if value.as_dict().is_none() => self.origin_of(key, value.tag()),
-            Some(_) | None => (self.origin_of_table(key), key.clone()),
+            Some(_) | None => {
+                let inherited = self.origin_of_inherited_table(key);
+                inherited.unwrap_or_else(|| (self.origin_of_table(key), key.clone()))
+            }
         }
+    }
+
+    /// The origin of a table that a route or a step has, or takes from elsewhere, as a whole.
+    fn origin_of_inherited_table(&self, key: &Key) -> Option<(Origin, Key)> {
+        // A setting that is not there was not written anywhere.
+        self.value(key)?;
+        let provider = self.provider_of(key);
+        key.levels(provider).into_iter().flatten().find_map(|key| {
+            let origin = self.layers.iter().find_map(|layer| layer.origins.get(&key))?;
+            Some((origin.clone(), key))
+        })
     }
 
     fn origin_of(&self, key: &Key, tag: Tag) -> (Origin, Key) {
@@ -199,12 +223,16 @@ fn keep_one_store(layers: &mut [Layer], problems: &mut Problems) {
             layer.table("store").into_iter().flat_map(Dict::keys).cloned().collect();
         if let [first, .., last] = names.as_slice() {
             let key = Key::of(&["store", last]);
+            let (origin, _) = layer.locate(&key, None);
+            // Any other name stands in the value of a variable, perhaps.
+            let is_known = STORES.contains(&first.as_str());
+            let other = if is_known { format!("`[store.{first}]`") } else { "another".to_owned() };
             problems.push(Problem {
-                origin: layer.locate(&key, None).0,
                 expected: "one store".to_owned(),
-                found: format!("`[store.{first}]` beside it"),
+                found: format!("{other} beside it"),
                 hint: "keep one of them".to_owned(),
-                key,
+                key: key.shown_for(&origin),
+                origin,
             });
         }
         chosen = chosen.or_else(|| names.first().cloned());

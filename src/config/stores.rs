@@ -1,6 +1,7 @@
 //! `[store]`: where operations live.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::leaf::{Count, FromText};
 use super::reader::{ListForm, Reported};
@@ -9,6 +10,9 @@ use super::table::{A_TABLE, Table};
 use super::word::Topology;
 use crate::store::embedded::{self, IfDamaged};
 use crate::store::{self, Certificates, SetupError, WhenEmptied, postgres, redis};
+
+/// The longest call to a store. A claim waits for it, and the sender for the claim.
+const TIMEOUT_MAX: Duration = Duration::from_mins(1);
 
 /// Reads `[store]`. The sources have kept one store.
 pub(super) fn store(table: &mut Table<'_, '_>) -> Result<store::Settings, Reported> {
@@ -42,7 +46,7 @@ fn redis(table: &mut Table<'_, '_>) -> Result<store::Settings, Reported> {
         prefix: table.setting::<Prefix>("prefix")?.0,
         replica_acks: table.setting::<u8>("replica_acks")?.into(),
         when_emptied: table.setting("when_store_emptied")?,
-        timeout: table.above_zero("timeout")?,
+        timeout: table.above_zero("timeout", TIMEOUT_MAX)?,
         username: table.optional("username"),
         password: table.secret("password").unwrap_or(None),
         certificates: certificates(table),
@@ -84,7 +88,7 @@ fn postgres(table: &mut Table<'_, '_>) -> Result<store::Settings, Reported> {
         schema: table.setting::<Schema>("schema")?.0,
         connections_max: table.within("connections_max", &connections, expected)?.as_usize(),
         when_emptied: table.setting("when_store_emptied")?,
-        timeout: table.above_zero("timeout")?,
+        timeout: table.above_zero("timeout", TIMEOUT_MAX)?,
         certificates: certificates(table),
         // Last, since it ends the reading where there is no URL.
         url: url?,

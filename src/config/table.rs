@@ -7,13 +7,14 @@ use figment::value::{Dict, Tag, Value};
 
 use super::key::Key;
 use super::leaf::Leaf;
+use super::quantity::short;
 use super::reader::{ListForm, Reader, Reported};
 use super::shown::{Found, Showing, describe};
 
 /// What is expected where a table stands, if nothing more can be said.
 pub(super) const A_TABLE: &str = "a table";
 
-const ABOVE_ZERO: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::MAX;
+const SHORTEST: Duration = Duration::from_millis(1);
 
 /// A table of settings that is being read.
 ///
@@ -112,17 +113,36 @@ impl Table<'_, '_> {
     }
 
     /// A duration with a built-in value that has to be above zero.
-    pub(super) fn above_zero(&mut self, name: &'static str) -> Result<Duration, Reported> {
-        self.within(name, &ABOVE_ZERO, "a duration above zero")
+    pub(super) fn above_zero(
+        &mut self,
+        name: &'static str,
+        longest: Duration,
+    ) -> Result<Duration, Reported> {
+        self.within(name, &(SHORTEST..=longest), &above_zero_expected(longest))
+    }
+
+    /// A duration with a built-in value that may be zero.
+    pub(super) fn up_to(
+        &mut self,
+        name: &'static str,
+        longest: Duration,
+    ) -> Result<Duration, Reported> {
+        let expected = format!("a duration of at most `{}`", short(longest));
+        self.within(name, &(Duration::ZERO..=longest), &expected)
     }
 
     /// A duration above zero that may be left out. `""` undoes one that would be inherited.
-    pub(super) fn optional_above_zero(&mut self, name: &'static str) -> Option<Duration> {
+    pub(super) fn optional_above_zero(
+        &mut self,
+        name: &'static str,
+        longest: Duration,
+    ) -> Option<Duration> {
         if self.settings.get(name).and_then(Value::as_str) == Some("") {
             self.take(name);
             return None;
         }
-        self.written_within(name, &ABOVE_ZERO, "a duration above zero").unwrap_or(None)
+        let expected = above_zero_expected(longest);
+        self.written_within(name, &(SHORTEST..=longest), &expected).unwrap_or(None)
     }
 
     /// A list of texts that may be left out. One with a mistake counts as left out.
@@ -291,8 +311,7 @@ impl Table<'_, '_> {
         if self.completeness == Completeness::Incomplete {
             return Reader::left_out();
         }
-        let key = self.key(name);
-        self.reader.report(&key, expected, "none", hint)
+        self.reader.missing(&self.key, name, expected, hint)
     }
 
     /// Reports that the table has none of the settings of which it needs one.
@@ -304,6 +323,10 @@ impl Table<'_, '_> {
         let key = self.key.clone();
         self.reader.wrong(&key, expected, found)
     }
+}
+
+fn above_zero_expected(longest: Duration) -> String {
+    format!("a duration from `{}` to `{}`", short(SHORTEST), short(longest))
 }
 
 /// One entry of a table whose names are free.

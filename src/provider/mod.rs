@@ -65,7 +65,7 @@ pub mod signature;
 pub use facts::Facts;
 pub use handshake::{Content, Expected, Handshake, JsonBody, RequestView};
 pub use presets::{Preset, preset, presets};
-pub use secret_shape::{Alphabet, SecretFlaw, SecretShape};
+pub use secret_shape::{Alphabet, SecretFlaw, SecretShape, looks_like_a_secret};
 
 use http::HeaderName;
 

@@ -143,9 +143,58 @@ impl SecretShape {
     }
 }
 
+/// Beginnings of secrets, and of nothing else that anybody writes.
+const BEGINNINGS: [&str; 3] = ["whsec_", "pdl_ntfset_", "-----BEGIN "];
+
+/// Beginnings of secrets that an ordinary name may have too.
+const SHORT_BEGINNINGS: [&str; 2] = ["sk_", "wsk_"];
+
+/// An ordinary word is shorter than the last part of a secret, and has no digit in it.
+const SECRET_WORD_MIN: usize = 16;
+
+/// Whether a text is most likely a secret. People paste one where a name or another value belongs,
+/// and messages show names and values.
+pub fn looks_like_a_secret(text: &str) -> bool {
+    let has_short = SHORT_BEGINNINGS.iter().any(|beginning| text.starts_with(beginning));
+    let last_word = text.rsplit(['_', '-']).next().unwrap_or_default();
+    let is_long =
+        last_word.len() >= SECRET_WORD_MIN && last_word.contains(|c: char| c.is_ascii_digit());
+    BEGINNINGS.iter().any(|beginning| text.contains(beginning)) || has_short && is_long
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::presets;
+
+    #[test]
+    fn a_text_that_begins_as_secrets_do_looks_like_one() {
+        for secret in
+            ["whsec_abc", "\"whsec_abc", "sk_live_0123456789abcdef", "-----BEGIN PRIVATE KEY-----"]
+        {
+            assert!(looks_like_a_secret(secret), "{secret}");
+        }
+        for name in ["", "orders", "sk_orders_production_2", "shop-eu", "http://a/0123456789abcdef"]
+        {
+            assert!(!looks_like_a_secret(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_secrets_of_every_sender_that_has_a_beginning_of_its_own_are_known() {
+        let known = [&BEGINNINGS[..], &SHORT_BEGINNINGS].concat();
+        for preset in presets() {
+            let table: toml::Table = preset.toml.parse().unwrap();
+            let beginnings = table["facts"].get("secret_prefix").and_then(|it| it.as_array());
+            for beginning in beginnings.into_iter().flatten() {
+                assert!(
+                    known.contains(&beginning.as_str().unwrap()),
+                    "{}: {beginning}",
+                    preset.name
+                );
+            }
+        }
+    }
 
     #[test]
     fn what_was_copied_along_with_a_secret_is_noticed() {

@@ -1,5 +1,8 @@
 //! Help, completions and wrong usage, for all commands.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
 use super::{Ended, ROUTE, Shell};
 
 #[test]
@@ -95,5 +98,30 @@ fn no_command_shows_what_stands_in_a_variable() {
         let Ended { stdout, stderr, status: ended } = shell.types(line);
         assert_eq!(ended, Some(status), "{variable}: {stdout}{stderr}");
         assert!(!format!("{stdout}{stderr}").contains(CANARY), "{variable}: {stdout}{stderr}");
+    }
+}
+
+/// It is refused where it is read, and is not taken for one that is not set.
+#[test]
+fn a_variable_that_is_not_text_is_refused_and_not_shown() {
+    let shell = Shell::with("onceward.toml", ROUTE);
+    for (variable, line) in [
+        ("ONCEWARD_SERVER__LISTEN", "serve --config onceward.toml"),
+        ("ONCEWARD_SERVER__LISTEN", "check --config onceward.toml"),
+        ("ONCEWARD_SERVER__LISTEN", "explain --config onceward.toml --request onceward.toml"),
+        ("ONCEWARD_SERVER__LISTEN", "serve --upstream http://127.0.0.1:1"),
+        ("ONCEWARD_LOG", "serve --config onceward.toml"),
+        ("ONCEWARD_LOG_FORMAT", "serve --config onceward.toml"),
+        ("ONCEWARD_ADMIN_URL", "operations list"),
+        ("ONCEWARD_ADMIN_TOKEN", "operations list"),
+    ] {
+        let value = OsStr::from_bytes(b"hunter2canary\xff");
+        let output = shell.command(line).env(variable, value).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert_eq!(output.status.code(), Some(2), "{variable}: {said}");
+        assert!(!said.contains("hunter2canary"), "{variable}: {said}");
+        let is_setting = variable.contains("__");
+        assert!(!is_setting || said.contains(&format!("{variable}: `server.listen`")), "{said}");
     }
 }

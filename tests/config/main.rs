@@ -4,6 +4,7 @@
 mod decided;
 mod layers;
 mod lookup;
+mod origins;
 mod paths;
 mod problems;
 mod reader;
@@ -14,6 +15,8 @@ mod steps;
 mod stores;
 mod values;
 
+use std::ffi::{OsStr, OsString};
+
 use onceward::config::{Config, Finding, Problems, Sources};
 use onceward::proxy::RouteSettings;
 use tempfile::TempDir;
@@ -21,7 +24,7 @@ use tempfile::TempDir;
 /// A configuration file and an environment.
 struct Written {
     directory: TempDir,
-    variables: Vec<(String, String)>,
+    variables: Vec<(OsString, OsString)>,
 }
 
 impl Written {
@@ -38,8 +41,8 @@ impl Written {
         ))
     }
 
-    fn variable(mut self, name: &str, value: &str) -> Self {
-        self.variables.push((name.to_owned(), value.to_owned()));
+    fn variable(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.variables.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 

@@ -105,7 +105,7 @@ fn all_problems_are_reported_at_once_in_the_order_of_lines() {
         hint: left out, `connections_max` is `10000`
       onceward.toml:8: `server.limits.header_bytes_max`: expected a size from `8KiB` to `16MiB`, found `1KiB`
         hint: left out, `header_bytes_max` is `"64KiB"`
-      onceward.toml:9: `server.limits.body_timeout`: expected a duration above zero, found `0s`
+      onceward.toml:9: `server.limits.body_timeout`: expected a duration from `1ms` to `1h`, found `0s`
         hint: left out, `body_timeout` is `"30s"`
       onceward.toml:10: `server.limits.buffered_bytes_max`: expected a size such as `256KiB`, `1MiB` or `2GB`, found the number 1000
         hint: write `"1000B"`
@@ -261,6 +261,7 @@ fn no_value_of_a_variable_is_ever_shown() {
         "PROVIDERS__ACME__FACTS__PATIENCE",
         "PROVIDERS__ACME__HANDSHAKES",
         "PROVIDERS__ACME__SIGNATURE__SCHEME",
+        "STORE",
         "ROUTES",
         "ROUTES__MANY__ANSWER_FROM",
         "ROUTES__MANY__STEPS",

@@ -113,7 +113,7 @@ fn what_is_wrong_with_steps_is_said() {
         hint: `name = "ledger"`
       onceward.toml:7: `routes.orders.steps.1.upstream`: expected a value, found none
         hint: `upstream = "http://127.0.0.1:3000"`
-      onceward.toml:9: `routes.orders.steps.1.attempt_timeout`: expected a duration above zero, found `0s`
+      onceward.toml:9: `routes.orders.steps.1.attempt_timeout`: expected a duration from `1ms` to `1d`, found `0s`
         hint: left out, `attempt_timeout` is `"60s"`
       onceward.toml:10: `routes.orders.steps.1.retention`: expected a known key, found `retention`
         hint: known here: `name`, `upstream`, `attempt_timeout`, `connect_timeout`, `keepalive`, `keepalive_max`, `preserve_host`, `forward_key`, `when_uncertain`, `attempts_max`, `outcome`, `lookup`
@@ -166,6 +166,23 @@ fn a_step_takes_what_stands_in_a_variable() {
     assert_eq!(ledger.upstream.keepalive, Duration::from_secs(3));
     let succeeded: Vec<u16> = ledger.outcome.succeeded.iter().map(|range| range.first).collect();
     assert_eq!(succeeded, [201, 202]);
+}
+
+/// The variable replaces the steps of the file, and not what steps take from their route.
+#[test]
+fn steps_in_a_variable_take_what_their_route_says() {
+    let steps = "[{ name = \"other\", upstream = \"http://b\" }]";
+    let route = "attempt_timeout = \"25s\"\nwhen_uncertain = \"retry\"";
+    let written =
+        with_steps(route, &[LEDGER, MAIL]).variable("ONCEWARD_ROUTES__ORDERS__STEPS", steps);
+    let config = written.config().unwrap();
+    let steps = &config.routes[0].steps.as_ref().unwrap().steps;
+    assert_eq!(steps.len(), 1);
+    assert_eq!(steps[0].attempt_timeout, Duration::from_secs(25));
+    assert!(matches!(steps[0].if_uncertain, IfUncertain::Retried { .. }));
+    let effective = written.effective();
+    let line = "routes.orders.steps.0.name = \"other\"  # ONCEWARD_ROUTES__ORDERS__STEPS\n";
+    assert!(effective.contains(line), "{effective}");
 }
 
 #[test]

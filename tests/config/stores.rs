@@ -92,7 +92,7 @@ timeout = "0s"
         hint: left out, `schema` is `"onceward"`
       onceward.toml:4: `store.postgres.connections_max`: expected a whole number from 2 to 10000, found the number 1
         hint: left out, `connections_max` is `16`
-      onceward.toml:5: `store.postgres.timeout`: expected a duration above zero, found `0s`
+      onceward.toml:5: `store.postgres.timeout`: expected a duration from `1ms` to `1m`, found `0s`
         hint: left out, `timeout` is `"2s"`
     "#);
 }

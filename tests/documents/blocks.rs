@@ -28,7 +28,7 @@ fn variables(text: &str) -> BTreeSet<String> {
 pub(crate) fn config(text: &str, secret: &str) -> Result<Config, String> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), text).unwrap();
-    let secrets = variables(text).into_iter().map(|name| (name, secret.to_owned()));
+    let secrets = variables(text).into_iter().map(|name| (name.into(), secret.into()));
     Config::from_file(file.path(), secrets).map_err(|problems| problems.to_string())
 }
 

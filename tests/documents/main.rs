@@ -102,7 +102,7 @@ fn what_is_shown_to_start_it_with_gives_it_the_time_to_end() {
 #[test]
 fn the_configuration_of_the_cluster_is_right() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/cluster/onceward.toml");
-    let password = [("REDIS_PASSWORD".to_owned(), "secret".to_owned())];
+    let password = [("REDIS_PASSWORD".into(), "secret".into())];
     let config = Sources::from_file(&file, password).unwrap().check().unwrap();
     assert_only_unsigned(&config);
 }
@@ -121,7 +121,7 @@ fn the_examples_of_shared_stores_show_their_built_in_values() {
             let settings = settings.filter(|setting| of_store(setting.key.to_string()));
             settings.map(|setting| format!("{} = {}", setting.key, setting.value)).collect()
         };
-        let variables = || [("DATABASE_URL".to_owned(), "postgres://a/b".to_owned())];
+        let variables = || [("DATABASE_URL".into(), "postgres://a/b".into())];
         let example = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("config/{store}.toml"));
         let example = Sources::from_file(&example, variables()).unwrap();
         let built_in = Sources::from_file(&file, variables()).unwrap();
@@ -156,7 +156,7 @@ fn what_the_reference_shows_of_senders_is_right() {
         (format!("{}\n{of_its_own}", of_a_preset.replace("\"stripe\"", "\"acme\"")), "acme"),
     ] {
         std::fs::write(file.path(), text).unwrap();
-        let secret = ("STRIPE_WEBHOOK_SECRET".to_owned(), "whsec_1".to_owned());
+        let secret = ("STRIPE_WEBHOOK_SECRET".into(), "whsec_1".into());
         let config = Config::from_file(file.path(), [secret]).unwrap();
         let of_it = |risk: &&Finding| risk.key.to_string().starts_with("routes.orders.");
         let (risks, notes) = (config.risks(), config.notes());

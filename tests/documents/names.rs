@@ -50,7 +50,7 @@ fn the_page_on_operating_explains_what_makes_a_store_unsafe() {
     let page = read("docs/operating.md");
     for store in ["redis", "postgres"] {
         let file = root().join(format!("config/{store}.toml"));
-        let url = ("DATABASE_URL".to_owned(), "postgres://a/b".to_owned());
+        let url = ("DATABASE_URL".into(), "postgres://a/b".into());
         let config = onceward::config::Config::from_file(&file, [url]).unwrap();
         for code in config.store.concern_codes() {
             assert!(page.contains(&format!("`{code}`")), "{code}");

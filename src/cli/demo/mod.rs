@@ -11,6 +11,7 @@ mod sender;
 mod transcript;
 mod upstream;
 
+use std::ffi::OsString;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -201,16 +202,18 @@ onceward serve --config {file}
 
 /// The environment variables that put the demo's own addresses and directory in place of those in
 /// the file.
-fn overrides(directory: &Path, upstream: SocketAddr) -> impl Iterator<Item = (String, String)> {
+fn overrides(directory: &Path, upstream: SocketAddr) -> impl Iterator<Item = (OsString, OsString)> {
     // Port 0: the demo runs beside whatever uses the ports in the file, such as another demo.
     let own = [
-        ("ONCEWARD_SERVER__LISTEN", "127.0.0.1:0".to_owned()),
-        ("ONCEWARD_ADMIN__LISTEN", "127.0.0.1:0".to_owned()),
-        ("ONCEWARD_STORE__EMBEDDED__PATH", directory.join("data").display().to_string()),
+        ("ONCEWARD_SERVER__LISTEN".into(), "127.0.0.1:0".into()),
+        ("ONCEWARD_ADMIN__LISTEN".into(), "127.0.0.1:0".into()),
+        ("ONCEWARD_STORE__EMBEDDED__PATH".into(), directory.join("data").into_os_string()),
     ];
-    let upstreams = ROUTES
-        .map(|route| (format!("ONCEWARD_ROUTES__{route}__UPSTREAM"), format!("http://{upstream}")));
-    own.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(upstreams)
+    let upstream = format!("http://{upstream}");
+    let upstreams = ROUTES.map(|route| {
+        (format!("ONCEWARD_ROUTES__{route}__UPSTREAM").into(), upstream.clone().into())
+    });
+    own.into_iter().chain(upstreams)
 }
 
 #[cfg(test)]
@@ -236,9 +239,10 @@ mod tests {
     fn the_demo_overrides_nothing_but_addresses_and_the_directory() {
         let upstream = "127.0.0.1:4".parse().unwrap();
         for (name, value) in overrides(Path::new("/demo"), upstream) {
+            let name = name.to_str().unwrap();
             let is_address = ["__LISTEN", "__UPSTREAM"].iter().any(|end| name.ends_with(end));
             let is_directory = name == "ONCEWARD_STORE__EMBEDDED__PATH";
-            assert!(is_address || is_directory, "{name}={value}");
+            assert!(is_address || is_directory, "{name}={value:?}");
         }
     }
 

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 use http::request::Parts;
 
-use super::environment::environment;
 use super::output::Exit;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -87,7 +86,7 @@ const SHAPE: &str = "it begins with a line such as `POST /webhooks/orders HTTP/1
 
 /// Explains what `args` name.
 pub(super) fn run(args: &Args) -> Exit {
-    let config = match Config::from_file(&args.config, environment()) {
+    let config = match Config::from_file(&args.config, std::env::vars_os()) {
         Ok(config) => config,
         Err(problems) => return Exit::misused(format!("error: {problems}\n")),
     };

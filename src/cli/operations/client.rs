@@ -61,7 +61,9 @@ impl Client {
         let base = Url::parse(&connection.admin).ok().filter(is_plain).ok_or(Error::Url)?;
         let token = match &connection.token_file {
             Some(file) => Some(token_of(file)?),
-            None => std::env::var("ONCEWARD_ADMIN_TOKEN").ok().map(Zeroizing::new),
+            None => std::env::var_os("ONCEWARD_ADMIN_TOKEN")
+                .map(|token| token.into_string().map(Zeroizing::new).map_err(|_| Error::Token))
+                .transpose()?,
         };
         let token = token.filter(|token| connection.token_file.is_some() || !token.is_empty());
         let authorization = token.map(|token| bearer(&token).ok_or(Error::Token)).transpose()?;

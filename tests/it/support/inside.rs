@@ -42,7 +42,7 @@ impl Inside {
         let client = client();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), toml).unwrap();
-        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let own = |(name, value): &(&str, &str)| ((*name).into(), (*value).into());
         let config = Config::from_file(file.path(), secrets.iter().map(own)).unwrap();
         let metrics = Arc::new(Metrics::new());
         let store = Arc::new(Memory::new(clock.clone()));
