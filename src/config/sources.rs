@@ -89,7 +89,9 @@ impl Sources {
         layers.splice(1..1, presets);
         let mut rest = layers.as_mut_slice();
         while let Some((lower, higher)) = rest.split_first_mut() {
-            higher.iter().for_each(|higher| lower.give_way_to(higher));
+            for higher in higher.iter() {
+                lower.give_way_to(higher);
+            }
             rest = higher;
         }
         let mut problems = Problems::default();

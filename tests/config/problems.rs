@@ -307,7 +307,7 @@ fn no_value_of_a_variable_is_ever_shown() {
             format!("http://127.0.0.1/{CANARY}?x"),
         ] {
             let written = Written::file(&format!("{route}{steps}"));
-            let written = written.variable(&format!("ONCEWARD_{variable}"), &value);
+            let written = written.variable(format!("ONCEWARD_{variable}"), &value);
             let said = match written.config() {
                 Ok(_) => continue,
                 Err(problems) => format!("{problems} {problems:?}"),

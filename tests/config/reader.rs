@@ -16,7 +16,7 @@ fn depth_is_no_way_to_break_the_reader() {
         assert!(written.config().is_err());
     }
     let written = Written::beside_a_route("");
-    let written = written.variable(&format!("ONCEWARD_{}A", "A__".repeat(100_000)), "1");
+    let written = written.variable(format!("ONCEWARD_{}A", "A__".repeat(100_000)), "1");
     assert!(written.config().is_err());
 }
 
@@ -30,7 +30,7 @@ proptest! {
         let written = Written::file(&format!("{key} = {value}\n"));
         let _ = written.config().map_err(|problems| problems.to_string());
         let variable = key.replace('.', "__").to_uppercase();
-        let written = Written::beside_a_route("").variable(&format!("ONCEWARD_{variable}"), &value);
+        let written = Written::beside_a_route("").variable(format!("ONCEWARD_{variable}"), &value);
         let _ = written.config().map_err(|problems| problems.to_string());
     }
 }
