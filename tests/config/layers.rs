@@ -313,7 +313,7 @@ proptest! {
         ));
         for (table, number) in [("ROUTES__A", variables.route), ("DEFAULTS", variables.defaults)] {
             if let Some(number) = number {
-                written = written.variable(format!("ONCEWARD_{table}__IN_FLIGHT_MAX"), &number.to_string());
+                written = written.variable(format!("ONCEWARD_{table}__IN_FLIGHT_MAX"), number.to_string());
             }
         }
         let nearest = variables.route.or(file.route).or(variables.defaults).or(file.defaults);
