@@ -4,6 +4,7 @@
 #[expect(dead_code, reason = "only what the check of the signature needs is read here")]
 mod samples;
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
 
 use criterion::Criterion;
@@ -16,7 +17,7 @@ use onceward::operation::Timestamp;
 use onceward::provider::signature::Certificates;
 use onceward::proxy::Sender;
 use onceward::secret::Secret;
-use serde_json::Value;
+use serde::Deserialize;
 
 use samples::{Sample, folder, samples};
 
@@ -53,6 +54,20 @@ pub(crate) fn measure(criterion: &mut Criterion) {
     }
 }
 
+/// The vectors of senders' own tests.
+#[derive(Deserialize)]
+struct Vectors {
+    vectors: Vec<Vector>,
+}
+
+#[derive(Deserialize)]
+struct Vector {
+    id: String,
+    secret: Option<String>,
+    headers: BTreeMap<String, String>,
+    body_utf8: Option<String>,
+}
+
 /// A signed request, and the sender that it comes from.
 struct Signed {
     sender: Sender,
@@ -78,27 +93,24 @@ impl Signed {
         Self { sender, head, body, arrived_at }
     }
 
-    /// The request that SendGrid's own library is tested with. The samples of SendGrid are not
+    /// The request that `SendGrid`'s own library is tested with. The samples of `SendGrid` are not
     /// signed.
     fn of_sendgrid() -> Self {
         let file = include_str!("../../fixtures/signature_vectors.json");
-        let file: Value = serde_json::from_str(file).unwrap();
-        let mut vectors = file["vectors"].as_array().unwrap().iter();
-        let vector = vectors.find(|vector| vector["id"] == "sendgrid-valid").unwrap();
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let Vectors { vectors } = serde_json::from_str(file).unwrap();
+        let vector = vectors.into_iter().find(|vector| vector.id == "sendgrid-valid").unwrap();
         let mut route = Config::of_preset("sendgrid").unwrap().unwrap();
-        route.secrets = vec![Secret::new(text(&vector["secret"]))];
+        route.secrets = vector.secret.into_iter().map(Secret::new).collect();
         let certificates = Certificates::new(Clock::system()).unwrap();
         let sender = Sender::of(&route, &certificates).unwrap().unwrap();
         let mut head = Request::post("/");
-        for (name, value) in vector["headers"].as_object().unwrap() {
-            head = head.header(name, text(value));
+        for (name, value) in &vector.headers {
+            head = head.header(name, value);
         }
+        let seconds = vector.headers.get("X-Twilio-Email-Event-Webhook-Timestamp").unwrap();
+        let arrived_at = Timestamp(seconds.parse::<u64>().unwrap() * 1000);
         let head = head.body(()).unwrap().into_parts().0;
-        let timestamp = &vector["headers"]["X-Twilio-Email-Event-Webhook-Timestamp"];
-        let seconds: u64 = text(timestamp).parse().unwrap();
-        let body = text(&vector["body_utf8"]).into_bytes();
-        Self { sender, head, body, arrived_at: Timestamp(seconds * 1000) }
+        Self { sender, head, body: vector.body_utf8.unwrap().into_bytes(), arrived_at }
     }
 
     /// Nothing has to be fetched, so the check never waits.
