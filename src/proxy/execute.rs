@@ -64,9 +64,8 @@ impl Execution<'_> {
         )?;
         let steps = steps.map(|steps| steps.with_provider(provider.clone()));
         let request = self.request(provider);
-        let header = route.settings.policy.forward_key.as_ref();
         let keyed = KeyedRequest {
-            request: outgoing::with_key(request, header, &forward_key),
+            request: outgoing::with_key(request, route.key_header(), &forward_key),
             asked,
             key,
             steps,
@@ -87,8 +86,12 @@ impl Execution<'_> {
 
     /// The request for the route's upstream.
     fn request(&mut self, provider: Option<HeaderValue>) -> Request {
-        let upstream = &self.selected.route.settings.upstream;
-        let destination = Destination { selected: self.selected, upstream };
+        let route = &*self.selected.route;
+        let destination = Destination {
+            selected: self.selected,
+            upstream: &route.settings.upstream,
+            key_header: route.key_header(),
+        };
         let request = outgoing::request(self.head, destination, &self.received.body, self.trusted);
         outgoing::with_provider(request, provider)
     }

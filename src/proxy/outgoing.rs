@@ -22,6 +22,8 @@ const VERIFIED: HeaderName = HeaderName::from_static("onceward-verified");
 pub(super) struct Destination<'a> {
     pub(super) selected: &'a Selected<Arc<Route>>,
     pub(super) upstream: &'a upstream::Settings,
+    /// The header that carries the key to the upstream, if there is one.
+    pub(super) key_header: Option<&'a HeaderName>,
 }
 
 /// The request for the upstream, without the headers that depend on its operation. Moves the
@@ -32,7 +34,7 @@ pub(super) fn request(
     body: &Bytes,
     trusted: &TrustedProxies,
 ) -> Request {
-    let Destination { selected, upstream } = destination;
+    let Destination { selected, upstream, key_header } = destination;
     // The headers are moved and not cloned, because most requests go to one upstream.
     let headers = std::mem::take(&mut head.headers);
     let host = headers.get(header::HOST).cloned();
@@ -47,6 +49,7 @@ pub(super) fn request(
         public: settings.public_url.as_ref(),
         version: head.version,
         prefix: selected.prefix.as_deref(),
+        key_header,
     };
     let mut headers = upstream::request_headers(headers, &head.method, body.len(), forwarding);
     // Some signatures cover the host, and many applications choose a site by it.
@@ -152,11 +155,12 @@ impl StepRequests for StepTemplate {
         // A handler takes the place of the upstream of the route. A step has its own upstream.
         head.extensions.remove::<Handler>();
         let selected = self.selected.towards(&head, &step.upstream).ok()?;
-        let destination = Destination { selected: &selected, upstream: &step.upstream };
+        let key_header = step.forward_key.as_ref();
+        let destination = Destination { selected: &selected, upstream: &step.upstream, key_header };
         let request = request(&mut head, destination, &self.body, &self.trusted);
         let request = with_provider(request, self.verified.clone());
         // Two steps may share an upstream that deduplicates by this header.
         let id = OperationId::of_step(self.event, &step.name).to_string();
-        Some(with_key(request, step.forward_key.as_ref(), &id))
+        Some(with_key(request, key_header, &id))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::HeaderName;
 use http::request::Parts;
 
 use super::examine::{Admitted, Examination};
@@ -44,6 +45,11 @@ impl Route {
         let sender = Sender::of(&settings, certificates)?;
         let sender = sender.map(|sender| sender.watched(&settings.name, metrics));
         Ok(Self { settings, handler: Arc::new(handler), sender })
+    }
+
+    /// The header that carries the key to the upstream, if the route sets one.
+    pub(super) const fn key_header(&self) -> Option<&HeaderName> {
+        self.settings.policy.forward_key.as_ref()
     }
 
     /// Verifies and identifies a request that was received whole.

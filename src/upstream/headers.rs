@@ -57,6 +57,9 @@ pub struct ForwardingContext<'a> {
     pub version: Version,
     /// The prefix of the path that was replaced, if any.
     pub prefix: Option<&'a str>,
+    /// The header that carries the key to the upstream, if the route sets one. Only Onceward may set
+    /// it.
+    pub key_header: Option<&'a HeaderName>,
 }
 
 /// Headers that concern one connection only (RFC 9110, 7.6.1), and headers that describe the
@@ -137,6 +140,10 @@ pub fn request_headers(
     strip_hop_by_hop(&mut headers);
     headers.remove(header::CONTENT_LENGTH);
     strip_ours(&mut headers);
+    // An upstream that deduplicates would take a key that the sender wrote for one of Onceward's.
+    if let Some(key) = forwarding.key_header {
+        strip(&mut headers, |name| reads_as(name, key.as_str(), false));
+    }
     // Some servers answer 411 to a POST without a length, even to an empty one (RFC 9110, 8.6).
     // Other methods get a length only with a body.
     if body_bytes > 0 || [Method::POST, Method::PUT, Method::PATCH].contains(method) {

@@ -425,6 +425,43 @@ async fn what_tells_operations_apart_is_forwarded_where_the_upstream_wants_it() 
     receiver.was_called(5);
 }
 
+/// An upstream that deduplicates by the header would otherwise drop a later event, whose key somebody
+/// else has written.
+#[tokio::test]
+async fn a_key_that_its_sender_wrote_is_forwarded_with_no_request() {
+    let receiver = ok().await;
+    let url = receiver.url();
+    let onceward = Onceward::in_front_of(&receiver)
+        .defaults("forward_key = \"X-Dedup\"\nwhen_key_missing = \"forward\"")
+        .routes(&format!(
+            "[routes.passes]\npath = \"/passes\"\nupstream = \"{url}\"\nmode = \"pass\"\n\
+             [routes.observes]\npath = \"/observes\"\nupstream = \"{url}\"\nmode = \"observe\"\n\
+             provider = \"stripe\"\nsecrets = [{{ env = \"THE_SECRET\" }}]\n"
+        ))
+        .variable("THE_SECRET", "whsec_x")
+        .start()
+        .await;
+    let passing = [
+        Event::bytes("").by("GET"),
+        Event::bytes("no event"),
+        event("evt_1").to("/passes"),
+        // It is forged.
+        event("evt_1").to("/observes"),
+    ];
+    for sent in passing {
+        let sent = sent.header("x-dedup", "theirs").header("x_dedup", "theirs");
+        onceward.sends(sent).await.is_passed(200);
+        let seen = last(&receiver);
+        assert_eq!((seen.header("x-dedup"), seen.header("x_dedup")), (None, None), "{seen:?}");
+    }
+    let sent = event("evt_1").header("x-dedup", "theirs").header("x_dedup", "theirs");
+    let reply = onceward.sends(sent).await;
+    let seen = last(&receiver);
+    assert_eq!(seen.values("x-dedup"), [reply.operation().as_bytes()]);
+    assert_eq!(seen.header("x_dedup"), None);
+    receiver.was_called(5);
+}
+
 #[tokio::test]
 async fn an_upstream_with_a_path_gets_its_own_path_and_learns_of_the_prefix() {
     let receiver = ok().await;
