@@ -55,14 +55,20 @@ impl Execution<'_> {
         {
             return Ok(known);
         }
-        let steps = StepTemplate::new(
-            self.head,
-            self.selected,
-            &mut self.received,
-            self.trusted,
-            asked.id,
-        )?;
-        let steps = steps.map(|steps| steps.with_provider(provider.clone()));
+        let steps = match &route.settings.steps {
+            Some(steps) => {
+                let template = StepTemplate {
+                    head: self.head.clone(),
+                    selected: self.selected.clone(),
+                    body: self.received.body.clone(),
+                    trusted: Arc::clone(self.trusted),
+                    event: asked.id,
+                    verified: provider.clone(),
+                };
+                Some(template.checked(steps, &mut self.received.memory)?)
+            }
+            None => None,
+        };
         let request = self.request(provider);
         let keyed = KeyedRequest {
             request: outgoing::with_key(request, route.key_header(), &forward_key),

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, header};
 
-use super::receive::Received;
 use super::refusal::Refusal;
 use super::route::Route;
 use super::select::Selected;
-use crate::idempotency::StepRequests;
+use crate::budget::Reserved;
+use crate::idempotency::{StepRequests, StepsPolicy};
 use crate::listener::{Peer, header_map_bytes};
 use crate::operation::OperationId;
 use crate::upstream::{self, ForwardingContext, Handler, Request, TrustedProxies};
@@ -95,53 +95,35 @@ pub(super) fn with_key(mut request: Request, header: Option<&HeaderName>, key: &
 /// may have the same upstream, so each step has its own key: its step id.
 #[derive(Debug)]
 pub(super) struct StepTemplate {
-    head: Parts,
-    selected: Selected<Arc<Route>>,
-    body: Bytes,
-    trusted: Arc<TrustedProxies>,
-    event: OperationId,
-    verified: Option<HeaderValue>,
+    pub(super) head: Parts,
+    pub(super) selected: Selected<Arc<Route>>,
+    pub(super) body: Bytes,
+    pub(super) trusted: Arc<TrustedProxies>,
+    pub(super) event: OperationId,
+    /// The name of the provider whose signature is valid.
+    pub(super) verified: Option<HeaderValue>,
 }
 
 impl StepTemplate {
-    /// None on a route without steps. A request is refused here if the target for a step cannot be
-    /// made, or if memory has no room for the head. After the claim it would be too late for a
-    /// refusal.
-    pub(super) fn new(
-        head: &Parts,
-        selected: &Selected<Arc<Route>>,
-        received: &mut Received,
-        trusted: &Arc<TrustedProxies>,
-        event: OperationId,
-    ) -> Result<Option<Self>, Refusal> {
-        let Some(steps) = &selected.route.settings.steps else { return Ok(None) };
-        // The rewritten target of each step is checked now, before anything is claimed.
+    /// Refuses a request if the target for a step cannot be made, or if `memory` has no room for
+    /// the heads. After the claim it would be too late for a refusal.
+    pub(super) fn checked(
+        self,
+        steps: &StepsPolicy,
+        memory: &mut Reserved,
+    ) -> Result<Box<dyn StepRequests>, Refusal> {
         for step in &steps.steps {
-            selected.towards(head, &step.upstream)?;
+            self.selected.towards(&self.head, &step.upstream)?;
         }
-        let steps = Self {
-            head: head.clone(),
-            selected: selected.clone(),
-            body: received.body.clone(),
-            trusted: Arc::clone(trusted),
-            event,
-            verified: None,
-        };
-        received.memory.grow(steps.bytes()).map_err(|_| Refusal::Overloaded)?;
-        Ok(Some(steps))
-    }
-
-    /// The same template with the name of the provider whose signature is valid.
-    pub(super) fn with_provider(self, verified: Option<HeaderValue>) -> Box<dyn StepRequests> {
-        Box::new(Self { verified, ..self })
+        memory.grow(self.bytes(steps)).map_err(|_| Refusal::Overloaded)?;
+        Ok(Box::new(self))
     }
 
     /// The bytes of all heads that exist at one time beside the received one: the head of this
     /// template, and one for each step that runs. A head is counted twice, because Onceward adds
     /// fields to it.
-    fn bytes(&self) -> usize {
-        let steps = self.selected.route.settings.steps.as_ref();
-        let at_once = steps.filter(|steps| steps.at_once).map_or(1, |steps| steps.steps.len());
+    fn bytes(&self, steps: &StepsPolicy) -> usize {
+        let at_once = if steps.at_once { steps.steps.len() } else { 1 };
         let target = self.selected.target.as_str().len();
         let one = header_map_bytes(&self.head.headers).saturating_mul(2).saturating_add(target);
         one.saturating_mul(1 + at_once)
