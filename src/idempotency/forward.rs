@@ -15,7 +15,7 @@ use crate::clock::Moment;
 use crate::operation::{OperationId, Reason};
 use crate::telemetry::Limit;
 use crate::upstream::{
-    AnswerStream, BodyRead, Handler, Progress, Request, SendResult, Upstream, answer_headers,
+    AnswerStream, BodyRead, Progress, Request, SendResult, Upstream, answer_headers,
 };
 
 const OPERATION: HeaderName = HeaderName::from_static("onceward-operation");
@@ -170,7 +170,7 @@ pub(super) async fn send(
     bounds: &Bounds<'_>,
     progress: &Progress,
 ) -> SendResult {
-    if let Some(handler) = request.extensions.remove::<Handler>() {
+    if let Some(handler) = request.handler.take() {
         return match bounds.may_send().await {
             Ok(()) => handler.call(request, progress).await,
             Err(reason) => SendResult::NeverSent(reason),

@@ -13,7 +13,7 @@ use crate::budget::Reserved;
 use crate::idempotency::{StepRequests, StepsPolicy};
 use crate::listener::{Peer, header_map_bytes};
 use crate::operation::OperationId;
-use crate::upstream::{self, ForwardingContext, Handler, Request, TrustedProxies};
+use crate::upstream::{self, ForwardingContext, Handler, HandlerCall, Request, TrustedProxies};
 
 const VERIFIED: HeaderName = HeaderName::from_static("onceward-verified");
 
@@ -52,10 +52,10 @@ pub(super) fn request(
         key_header,
     };
     let mut headers = upstream::request_headers(headers, &head.method, body.len(), forwarding);
+    let handler = HandlerCall::take(&mut head.extensions);
     // Some signatures cover the host, and many applications choose a site by it.
     // A handler of this process stands for no other host.
-    let is_handled_here = head.extensions.get::<Handler>().is_some();
-    let host = if upstream.preserve_host || is_handled_here {
+    let host = if upstream.preserve_host || handler.is_some() {
         Some(host)
     } else {
         HeaderValue::from_str(upstream.target.authority.as_str()).ok()
@@ -68,7 +68,7 @@ pub(super) fn request(
         target: selected.target.clone(),
         headers,
         body: body.clone(),
-        extensions: std::mem::take(&mut head.extensions),
+        handler,
     }
 }
 

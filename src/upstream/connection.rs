@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 
-use http::{Extensions, header};
+use http::header;
 use http_body_util::Full;
 use hyper::body::Incoming;
 
@@ -47,10 +47,8 @@ impl Connection {
     /// Sends a request and waits for the head of the answer.
     ///
     /// Dropping the future closes the connection. `progress` then says whether a byte was written.
-    pub async fn send(self, mut request: Request, progress: &Progress) -> SendResult {
+    pub async fn send(self, request: Request, progress: &Progress) -> SendResult {
         let Self { http, pool, reused } = self;
-        // Extensions are for a handler of this process. A clone would copy each of them.
-        request.extensions = Extensions::new();
         let observations = http.observations.clone();
         let reuse = Arc::clone(&http.reuse);
         progress.watch(observations.clone());

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use http::{Request as HttpRequest, Response};
+use http::{Extensions, Request as HttpRequest, Response};
 use http_body::Body;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
@@ -24,6 +24,13 @@ type HandlerResponse = Response<UnsyncBoxBody<Bytes, HandlerError>>;
 /// request, so each request reaches the handler behind its own layer.
 #[derive(Clone)]
 pub struct Handler(BoxCloneSyncService<HttpRequest<Full<Bytes>>, HandlerResponse, HandlerError>);
+
+/// A call of a handler, with what layers and routers in front of the proxy attached to the request.
+#[derive(Debug, Clone)]
+pub struct HandlerCall {
+    handler: Handler,
+    extensions: Extensions,
+}
 
 impl Handler {
     /// A handler from a service of any type.
@@ -46,6 +53,15 @@ impl Handler {
             .map_err(Into::into);
         Self(BoxCloneSyncService::new(service))
     }
+}
+
+impl HandlerCall {
+    /// Takes the handler and all else out of the extensions of a request. None, and nothing is taken
+    /// out, if no layer has put a handler in.
+    pub fn take(extensions: &mut Extensions) -> Option<Self> {
+        let handler = extensions.remove::<Handler>()?;
+        Some(Self { handler, extensions: std::mem::take(extensions) })
+    }
 
     /// Calls the handler and waits for the head of its answer.
     ///
@@ -53,7 +69,7 @@ impl Handler {
     /// work: the result is not [`SendResult::NeverSent`]. It is that only if the handler was never
     /// ready.
     pub async fn call(self, request: Request, progress: &Progress) -> SendResult {
-        let mut service = self.0;
+        let Self { handler: Handler(mut service), extensions } = self;
         // A handler that sheds load or waits for its turn has not been given the request.
         match AssertUnwindSafe(service.ready()).catch_unwind().await {
             Ok(Ok(_)) => {}
@@ -63,7 +79,7 @@ impl Handler {
         *message.method_mut() = request.method;
         *message.uri_mut() = request.target.into();
         *message.headers_mut() = request.headers;
-        *message.extensions_mut() = request.extensions;
+        *message.extensions_mut() = extensions;
         progress.hand_over();
         // A panic ends this attempt and not the task, which has to record the outcome.
         let called = AssertUnwindSafe(async move { service.call(message).await }).catch_unwind();

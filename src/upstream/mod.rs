@@ -46,7 +46,7 @@ mod trust;
 pub use answer::{AnswerStream, BodyRead, UpstreamAnswer};
 pub use body::{BodyError, Chunk, ResponseBody};
 pub use connection::Connection;
-pub use handler::Handler;
+pub use handler::{Handler, HandlerCall};
 pub use headers::{
     ForwardingContext, TrustedProxies, answer_headers, may_be_added, request_headers,
     stored_headers,

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use http::{Extensions, HeaderMap, Method};
+use http::{HeaderMap, Method};
+
+use super::handler::HandlerCall;
 
 /// A request to an upstream, with its whole body in memory.
 #[derive(Debug, Clone)]
@@ -16,6 +18,6 @@ pub struct Request {
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
-    /// What layers and routers in front of the proxy attached. Only a [`super::Handler`] gets it.
-    pub extensions: Extensions,
+    /// The handler of this process that takes the place of the upstream, if there is one.
+    pub handler: Option<HandlerCall>,
 }

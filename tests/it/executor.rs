@@ -129,8 +129,7 @@ fn keyed(number: u8, budget: &Budget) -> KeyedRequest {
         fingerprint: FingerprintDigest::under("body").finish(),
         mode: onceward::operation::RequestMode::Enforce,
     };
-    let extensions = http::Extensions::new();
-    let request = Request { method, target, headers, body: vec![number].into(), extensions };
+    let request = Request { method, target, headers, body: vec![number].into(), handler: None };
     let (arrived, memory) = (Instant::now(), budget.reserve_none());
     KeyedRequest {
         asked: Arc::new(asked),

@@ -67,7 +67,7 @@ fn request() -> Request {
         target: "/".parse().unwrap(),
         headers: HeaderMap::new(),
         body: "body".into(),
-        extensions: http::Extensions::new(),
+        handler: None,
     }
 }
 
