@@ -39,17 +39,19 @@ const END_TO_END_PREFIXES: &[&str] = &["onceward-", "x-forwarded-"];
 const FRAMING_ALIASES: [HeaderName; 2] =
     [HeaderName::from_static("content_length"), HeaderName::from_static("transfer_encoding")];
 
-/// Checks a request's head. The route decides later which methods it takes.
+/// Checks a request's head, and returns the host that it names. The route decides later which
+/// methods it takes.
 ///
 /// # Errors
 ///
 /// [`Refusal::Malformed`] or [`Refusal::Expectation`].
-pub(super) fn head(parts: &Parts) -> Result<(), Refusal> {
-    framing(&parts.headers, parts.version)
+pub(super) fn head(parts: &Parts) -> Result<Authority, Refusal> {
+    let host = framing(&parts.headers, parts.version)
         .and_then(|()| target(&parts.method, &parts.uri))
         .and_then(|()| host(parts))
         .map_err(Refusal::Malformed)?;
-    expectation(&parts.headers)
+    expectation(&parts.headers)?;
+    Ok(host)
 }
 
 fn framing(headers: &HeaderMap, version: Version) -> Result<(), Malformed> {
@@ -96,21 +98,22 @@ fn target(method: &Method, uri: &Uri) -> Result<(), Malformed> {
     Ok(())
 }
 
-fn host(parts: &Parts) -> Result<(), Malformed> {
+/// The host that a request names. Only an HTTP/1.0 request may name none. It is then served as a
+/// request for `localhost`.
+fn host(parts: &Parts) -> Result<Authority, Malformed> {
     let target = parts.uri.authority();
     if target.is_some_and(|target| !is_host(target)) {
         return Err(Malformed::HostInvalid);
     }
     let mut hosts = parts.headers.get_all(HOST).iter();
     let Some(value) = hosts.next() else {
-        // HTTP/1.0 needs no host (RFC 9112, 3.2). HTTP/2 names the host in `:authority` (RFC 9113,
-        // 8.3.1).
-        let needless = match parts.version {
-            Version::HTTP_11 => false,
-            Version::HTTP_2 => target.is_some(),
-            _ => true,
+        return match (target, parts.version) {
+            (_, Version::HTTP_11) | (None, Version::HTTP_2) => Err(Malformed::HostMissing),
+            // HTTP/2 names the host in `:authority` (RFC 9113, 8.3.1).
+            (Some(target), _) => Ok(target.clone()),
+            // HTTP/1.0 needs no host (RFC 9112, 3.2).
+            (None, _) => Ok(Authority::from_static("localhost")),
         };
-        return if needless { Ok(()) } else { Err(Malformed::HostMissing) };
     };
     if hosts.next().is_some() {
         return Err(Malformed::HostRepeated);
@@ -121,7 +124,8 @@ fn host(parts: &Parts) -> Result<(), Malformed> {
     }
     match target {
         Some(target) if !agree(target, &host, parts.uri.scheme()) => Err(Malformed::HostDisagrees),
-        Some(_) | None => Ok(()),
+        Some(target) => Ok(target.clone()),
+        None => Ok(host),
     }
 }
 

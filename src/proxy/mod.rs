@@ -110,7 +110,7 @@ impl Shared {
     /// Finds the route of a request. Every refusal after the guard counts for the route that the
     /// request names, even while the proxy drains.
     fn select(&self, head: &Parts, log: &mut RequestLog) -> Result<Selected<Arc<Route>>, Refusal> {
-        let named = guard::head(head).and_then(|()| self.routes.named(head));
+        let named = guard::head(head).and_then(|host| self.routes.named(head, host));
         log.route = named.as_ref().ok().map(|named| Arc::clone(&named.route));
         if self.draining.load(Ordering::Acquire) {
             return Err(Refusal::Draining);

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use http::Method;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
-use http::{Method, header};
 
 use super::guard;
 use super::host::canonical_host;
@@ -98,9 +98,8 @@ impl<R: Described> Routes<R> {
     }
 
     /// The route whose host and path a request names. Metrics and log count later refusals for it.
-    pub(super) fn named(&self, head: &Parts) -> Result<Named<R>, Refusal> {
+    pub(super) fn named(&self, head: &Parts, host: Authority) -> Result<Named<R>, Refusal> {
         let target = target(head)?;
-        let host = host(head);
         let name = canonical_host(host.host()).unwrap_or_default();
         let route = self.as_written.find(&name, target.path()).cloned().ok_or(Refusal::NoRoute)?;
         Ok(Named { route, host })
@@ -110,14 +109,13 @@ impl<R: Described> Routes<R> {
     pub(super) fn select(&self, named: Named<R>, head: &Parts) -> Result<Selected<R>, Refusal> {
         let Named { route, host } = named;
         let target = target(head)?;
-        let name = canonical_host(host.host()).unwrap_or_default();
         let settings = route.settings();
         // A GET that is not deduplicated is forwarded, because senders check a URL with a GET
         // before they use the URL.
         if !settings.methods.contains(&head.method) && !SAFE_METHODS.contains(&head.method) {
             return Err(Refusal::MethodNotAllowed(allow(&settings.methods)));
         }
-        self.read_alike(settings, &name, target.path()).map_err(Refusal::Malformed)?;
+        self.read_alike(settings, host.host(), target.path()).map_err(Refusal::Malformed)?;
         guard::connection(&head.headers, |name| settings.reads_header(name))?;
         let (target, prefix) =
             rewrite(&settings.path, settings.upstream.target.path.as_deref(), target)?;
@@ -138,9 +136,10 @@ impl<R: Described> Routes<R> {
         }
         // A server behind one of the routes may decode or resolve the path. If it then reads
         // another route's path, a request could reach the application without that route's checks.
+        let host = canonical_host(host).unwrap_or_default();
         let readings = paths::readings(path).map_err(|paths::TooMany| Malformed::Readings)?;
         let other = |taken: &R| !alike(taken.settings(), route);
-        if readings.iter().any(|reading| self.takers(host, reading).any(other)) {
+        if readings.iter().any(|reading| self.takers(&host, reading).any(other)) {
             return Err(Malformed::OtherRoute);
         }
         Ok(())
@@ -209,9 +208,9 @@ pub fn choose<'r>(
     parts: &Parts,
 ) -> Result<&'r RouteSettings, ExplainedRefusal> {
     let chosen = || {
-        guard::head(parts)?;
+        let host = guard::head(parts)?;
         let routes = Routes::new(routes);
-        let named = routes.named(parts)?;
+        let named = routes.named(parts, host)?;
         Ok(routes.select(named, parts)?.route)
     };
     chosen().map_err(|refusal: Refusal| refusal.explained())
@@ -267,14 +266,6 @@ impl<R: Described> Selected<R> {
 
 fn target(head: &Parts) -> Result<&PathAndQuery, Refusal> {
     head.uri.path_and_query().ok_or(Refusal::Malformed(Malformed::Target))
-}
-
-/// The host that the request names. Only an HTTP/1.0 request may name none. It is then served as a
-/// request for `localhost`.
-fn host(head: &Parts) -> Authority {
-    let named = || Authority::try_from(head.headers.get(header::HOST)?.as_bytes()).ok();
-    let host = head.uri.authority().cloned().or_else(named);
-    host.unwrap_or_else(|| Authority::from_static("localhost"))
 }
 
 impl<R> Default for Table<R> {
