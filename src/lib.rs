@@ -16,7 +16,7 @@
 //! ```
 //!
 //! A step that stops early goes straight to `respond`, the only place that names a status code.
-//! From `claim` on, the work runs in a task of its own: a sender that hangs up interrupts nothing.
+//! From `claim` on, no sender owns the work: if its sender hangs up, it goes on in a task of its own.
 //!
 //! # The states of an operation
 //!

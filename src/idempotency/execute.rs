@@ -31,12 +31,11 @@ impl Executor {
         let (reply, answer) = PendingReply::new(handler.deadline(keyed.arrived));
         let executor = Arc::clone(self);
         let handler = Arc::clone(handler);
-        self.running.spawn(async move {
+        let work = async move {
             let context = Context { executor: &executor, handler: &handler, reply: &reply };
             context.execute(keyed).await;
-        });
-        // A task that panics drops its reply without an answer.
-        answer.await.unwrap_or(Disposition::lost(operation))
+        };
+        self.work(work, answer).await.unwrap_or(Disposition::lost(operation))
     }
 }
 

@@ -47,8 +47,8 @@
 //!    `classify.rs`. A route's look-up asks the receiver: `look_up.rs`.
 //! 4. *Failed is free.* A failure is recorded as such, and one waiter makes the next attempt at
 //!    once: `wait.rs`.
-//! 5. *The sender's connection does not own the work.* The work runs in a task of its own, which no
-//!    sender that hangs up interrupts: `execute.rs`.
+//! 5. *The sender's connection does not own the work.* When a sender hangs up, the work on its
+//!    request goes on in a task of its own: `work.rs`.
 //! 6. *Recorded before answered.* `record.rs`, for answers too long to keep `long.rs`, for steps
 //!    `steps/run.rs`.
 //! 7. *A superseded holder changes nothing.* Every write names the claim: `claim.rs`. Just before
@@ -93,6 +93,7 @@ mod steps;
 mod wait;
 mod waiters;
 mod withdraw;
+mod work;
 
 pub use disposition::{Disposition, Forwarded};
 pub use executor::Executor;

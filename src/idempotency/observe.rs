@@ -27,11 +27,11 @@ impl Executor {
         let (reply, answer) = PendingReply::passing(handler.deadline(keyed.arrived));
         let executor = Arc::clone(self);
         let handler = Arc::clone(handler);
-        self.running.spawn(async move {
+        let work = async move {
             let context = Context { executor: &executor, handler: &handler, reply: &reply };
             context.observe(keyed).await;
-        });
-        answer.await.unwrap_or(Disposition::lost(operation))
+        };
+        self.work(work, answer).await.unwrap_or(Disposition::lost(operation))
     }
 }
 

@@ -33,14 +33,14 @@ impl Executor {
         let (reply, answer) = PendingReply::new(handler.deadline(arrived));
         let executor = Arc::clone(self);
         let handler = Arc::clone(handler);
-        self.running.spawn(async move {
+        let work = async move {
             let context = Context { executor: &executor, handler: &handler, reply: &reply };
             context.pass_on(request).await;
             drop((place, memory));
-        });
-        // If the task has panicked, nobody knows whether the request was sent.
+        };
+        // After a panic nobody knows whether the request was sent.
         let lost = Forwarded::Broken { reason: Reason::HolderEnded, ends_in: Duration::ZERO };
-        answer.await.unwrap_or(Disposition::Passed(lost))
+        self.work(work, answer).await.unwrap_or(Disposition::Passed(lost))
     }
 }
 

@@ -31,7 +31,7 @@ impl Execution<'_> {
     /// Forwards the request, and returns what happened to it. A request with a key is forwarded
     /// once.
     ///
-    /// Dropping the future interrupts nothing that was claimed: the executor works in a task of its
+    /// Dropping the future interrupts nothing that was begun: the executor goes on in a task of its
     /// own.
     pub(super) async fn run(self, admitted: Admitted) -> Result<Disposition, Refusal> {
         let provider = admitted.provider().cloned();
