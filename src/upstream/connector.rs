@@ -65,11 +65,12 @@ impl Connector {
         // beginning, and servers delay acknowledgements by tens of milliseconds.
         tcp.set_nodelay(true).map_err(|_| Reason::ConnectFailed)?;
         let address = tcp.peer_addr().map_err(|_| Reason::ConnectFailed)?;
-        let socket = Socket::new(tcp);
+        let stream = Socket::new(tcp);
+        let socket = stream.shared();
         let stream = match &self.tls {
-            None => ObservedStream::new(Transport::Plain(socket.clone()), false),
+            None => ObservedStream::new(Transport::Plain(stream), false),
             Some(trust) => {
-                let stream = trust.shake_hands(&self.host, socket.clone()).await;
+                let stream = trust.shake_hands(&self.host, stream).await;
                 stream.map_err(|_| Reason::TlsFailed)?
             }
         };

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::observed::{Observations, ObservedStream};
 use super::reuse::{Reuse, TRIAL};
-use super::socket::Socket;
+use super::socket::SharedSocket;
 use crate::clock::{Clock, Moment};
 
 /// The most idle connections of one upstream. Further ones are closed.
@@ -34,7 +34,7 @@ const ADDRESSES_MAX: usize = 64;
 pub(super) struct HttpConnection {
     pub(super) sender: http1::SendRequest<Full<Bytes>>,
     pub(super) driver: Pin<Box<http1::Connection<TokioIo<ObservedStream>, Full<Bytes>>>>,
-    pub(super) socket: Socket,
+    pub(super) socket: SharedSocket,
     pub(super) observations: Observations,
     /// Whether connections to the same address are used again.
     pub(super) reuse: Arc<Reuse>,

@@ -9,15 +9,36 @@ use std::task::{Context, Poll, ready};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-/// A TCP socket. Clones share it: hyper reads and writes through one clone, and the pool inspects
-/// another.
+/// A TCP socket, as hyper reads and writes it.
+#[derive(Debug)]
+pub(super) struct Socket {
+    /// tokio knows without a further call of the kernel that a read which did not fill its buffer
+    /// has emptied the socket.
+    reader: OwnedReadHalf,
+    shared: SharedSocket,
+}
+
+/// The same socket, as the pool inspects it.
 #[derive(Debug, Clone)]
-pub(super) struct Socket(Arc<TcpStream>);
+pub(super) struct SharedSocket(Arc<OwnedWriteHalf>);
 
 impl Socket {
     pub(super) fn new(stream: TcpStream) -> Self {
-        Self(Arc::new(stream))
+        let (reader, writer) = stream.into_split();
+        Self { reader, shared: SharedSocket(Arc::new(writer)) }
+    }
+
+    /// The socket for the pool.
+    pub(super) fn shared(&self) -> SharedSocket {
+        self.shared.clone()
+    }
+}
+
+impl SharedSocket {
+    fn stream(&self) -> &TcpStream {
+        (*self.0).as_ref()
     }
 
     /// Whether an idle socket can be used: it is open, and holds no bytes that nobody asked for.
@@ -26,7 +47,7 @@ impl Socket {
     /// a close may wait for the driver while this task runs.
     pub(super) fn is_quiet(&self) -> bool {
         let mut byte = [MaybeUninit::uninit()];
-        let peeked = SockRef::from(&*self.0).peek(&mut byte);
+        let peeked = SockRef::from(self.stream()).peek(&mut byte);
         // A closed socket gives zero bytes, and a socket with bytes that nobody asked for gives
         // some. Both results are `Ok`.
         matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
@@ -34,28 +55,17 @@ impl Socket {
 
     /// Waits until an idle socket is no longer quiet: it has bytes, was closed, or failed.
     pub(super) async fn readable(&self) {
-        let _bytes_or_end = self.0.peek(&mut [0]).await;
+        let _bytes_or_end = self.stream().peek(&mut [0]).await;
     }
 }
 
 impl AsyncRead for Socket {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        loop {
-            ready!(self.0.poll_read_ready(cx))?;
-            match self.0.try_read(buf.initialize_unfilled()) {
-                Ok(read) => {
-                    buf.advance(read);
-                    return Poll::Ready(Ok(()));
-                }
-                // Readiness may be a false alarm. `try_read` has cleared it.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
+        Pin::new(&mut self.reader).poll_read(cx, buf)
     }
 }
 
@@ -73,9 +83,10 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        let stream = self.shared.stream();
         loop {
-            ready!(self.0.poll_write_ready(cx))?;
-            match self.0.try_write_vectored(bytes) {
+            ready!(stream.poll_write_ready(cx))?;
+            match stream.try_write_vectored(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 result => return Poll::Ready(result),
             }
@@ -92,8 +103,9 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // `TcpStream::poll_shutdown` needs exclusive access, and this stream is shared.
-        Poll::Ready(SockRef::from(&*self.0).shutdown(std::net::Shutdown::Write))
+        // The `poll_shutdown` of the half needs exclusive access, and the half is shared.
+        let stream = SockRef::from(self.shared.stream());
+        Poll::Ready(stream.shutdown(std::net::Shutdown::Write))
     }
 }
 
