@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use super::pointer::{Pointer, Token};
 use super::seeds::{Item, Items, Member, MemberMatch, parse};
-use super::text;
+use super::text::Document;
 
 /// What was found at a pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,12 +24,17 @@ pub(crate) enum Found<'b> {
     TooMany,
 }
 
-/// Follows the pointer through the whole body.
+/// Follows the pointer through a body of which only one value is needed.
 pub(crate) fn find<'b>(body: &'b [u8], pointer: &Pointer) -> Found<'b> {
-    let Some(text) = text::json(body) else {
-        return Found::NotJson;
-    };
-    follow(text, pointer.tokens()).unwrap_or(Found::NotJson)
+    Document::new(body).find(pointer)
+}
+
+impl<'b> Document<'b> {
+    /// Follows the pointer through the whole body.
+    pub(crate) fn find(&self, pointer: &Pointer) -> Found<'b> {
+        let Some(text) = self.text() else { return Found::NotJson };
+        follow(text, pointer.tokens()).unwrap_or(Found::NotJson)
+    }
 }
 
 /// Recurses once for each step of the pointer. The body does not influence the depth.
@@ -85,6 +90,7 @@ mod tests {
 
     use super::*;
     use crate::json::seeds::ITEMS_MAX;
+    use crate::json::text;
 
     fn at<'b>(pointer: &str, body: &'b [u8]) -> Found<'b> {
         find(body, &pointer.parse().unwrap())

@@ -9,7 +9,7 @@
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `text.rs` | whether a body is one JSON text in UTF-8 |
+//! | `text.rs` | a body, and whether it is one JSON text in UTF-8 |
 //! | `pointer.rs` | JSON pointers, as the configuration writes them |
 //! | `find.rs`, `seeds.rs` | follows a pointer; picks members and items from one level |
 //! | `scalar.rs` | reads a single value that was found |
@@ -25,8 +25,8 @@ mod seeds;
 mod text;
 
 pub use pointer::{Pointer, PointerError};
+pub use text::Document;
 
 pub(crate) use find::{Found, find};
-pub(crate) use omit::without;
 pub(crate) use scalar::{Scalar, scalar};
 pub(crate) use text::strip_byte_order_mark;

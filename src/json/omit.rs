@@ -7,18 +7,21 @@ use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::pointer::{Pointer, Token};
-use super::text;
+use super::text::Document;
 
-/// The body as if the sender had left these members out. `None` if it is not JSON.
-///
-/// Everything else stays as it is written: the digits of numbers, the order of members, the escapes
-/// in texts. A member that is left out here, and one that was never there, give the same bytes.
-pub(crate) fn without(body: &[u8], omitted: &[Pointer]) -> Option<Vec<u8>> {
-    let whole = text::json(body)?.trim_ascii();
-    let omitted: Vec<_> = omitted.iter().map(Pointer::tokens).collect();
-    let mut out = Vec::with_capacity(body.len());
-    write(whole, &omitted, &mut out).ok()?;
-    Some(out)
+impl Document<'_> {
+    /// The body as if the sender had left these members out. `None` if it is not JSON.
+    ///
+    /// Everything else stays as it is written: the digits of numbers, the order of members, the
+    /// escapes in texts. A member that is left out here, and one that was never there, give the
+    /// same bytes.
+    pub(crate) fn without(&self, omitted: &[Pointer]) -> Option<Vec<u8>> {
+        let whole = self.text()?.trim_ascii();
+        let omitted: Vec<_> = omitted.iter().map(Pointer::tokens).collect();
+        let mut out = Vec::with_capacity(whole.len());
+        write(whole, &omitted, &mut out).ok()?;
+        Some(out)
+    }
 }
 
 /// Recurses along the pointers only: at most as deep as the longest of them, whatever the body is.
@@ -162,6 +165,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn without(body: &[u8], omitted: &[Pointer]) -> Option<Vec<u8>> {
+        Document::new(body).without(omitted)
+    }
 
     fn omit(body: &str, pointers: &[&str]) -> Option<String> {
         let pointers: Vec<Pointer> = pointers.iter().map(|text| text.parse().unwrap()).collect();

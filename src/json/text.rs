@@ -4,6 +4,8 @@
 //! and escapes that stand for no character. All of these are valid JSON (RFC 8259), and a sender
 //! may use them in members that nobody reads here. So only the grammar counts.
 
+use std::cell::OnceCell;
+
 use serde::de::IgnoredAny;
 
 /// The deepest nesting of a body that is read. RFC 8259, 9 lets a parser set this limit.
@@ -12,12 +14,36 @@ pub(crate) const DEPTH_MAX: usize = 1024;
 /// The byte order mark in UTF-8. RFC 8259, 8.1 lets a parser ignore it instead of failing.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// A body that may be JSON. It is checked once, when the first of its values is looked for.
+#[derive(Debug)]
+pub struct Document<'b> {
+    body: &'b [u8],
+    text: OnceCell<Option<&'b str>>,
+}
+
+impl<'b> Document<'b> {
+    /// A body that has not been checked yet.
+    pub const fn new(body: &'b [u8]) -> Self {
+        Self { body, text: OnceCell::new() }
+    }
+
+    /// The bytes of the body.
+    pub const fn bytes(&self) -> &'b [u8] {
+        self.body
+    }
+
+    /// The text of the body. None if it is not JSON in UTF-8, or if it is nested too deeply.
+    pub(super) fn text(&self) -> Option<&'b str> {
+        *self.text.get_or_init(|| json(self.body))
+    }
+}
+
 /// The text of a body that is JSON in UTF-8, without a byte order mark.
 ///
 /// Escapes that stand for no character and numbers of any size are allowed; only a reader of that
 /// value may find fault with them. `NaN`, control characters in a string, and anything after the
 /// value are not JSON.
-pub(crate) fn json(body: &[u8]) -> Option<&str> {
+fn json(body: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(strip_byte_order_mark(body)).ok()?;
     // `IgnoredAny` checks the grammar, and skips values without recursion.
     serde_json::from_str::<IgnoredAny>(text).ok()?;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::{Compared, FingerprintRule, IdentifyError, KeySource};
-use crate::json::{self, Pointer};
+use crate::json::{Document, Pointer};
 use crate::operation::{Fingerprint, FingerprintDigest};
 use crate::proxy::selector::{RequestView, Selector, Unread};
 
@@ -24,7 +24,7 @@ pub(super) fn fingerprint(
 ) -> Result<Fingerprint, IdentifyError> {
     match rule.compared(from) {
         Compared::Nothing => Ok(over_nothing()),
-        Compared::Body { without } => Ok(over_body(without, request.body)),
+        Compared::Body { without } => Ok(over_body(without, &request.body)),
         Compared::Parts(selectors) => over_parts(selectors, request),
     }
 }
@@ -36,10 +36,10 @@ fn over_nothing() -> Fingerprint {
 /// The fingerprint over the bytes of the body. If members are ignored, it is over the JSON text
 /// without them and without whitespace. The order of members counts. A body that is not JSON is
 /// taken as it is.
-fn over_body(ignore: &[Pointer], body: &[u8]) -> Fingerprint {
+fn over_body(ignore: &[Pointer], body: &Document<'_>) -> Fingerprint {
     if ignore.is_empty() {
         let mut digest = FingerprintDigest::under("body");
-        digest.part(body);
+        digest.part(body.bytes());
         return digest.finish();
     }
     let mut ignored: Vec<String> = ignore.iter().map(Pointer::to_string).collect();
@@ -47,7 +47,7 @@ fn over_body(ignore: &[Pointer], body: &[u8]) -> Fingerprint {
     ignored.sort_unstable();
     ignored.dedup();
     let mut digest = FingerprintDigest::under(&rule_text("body without", &ignored));
-    digest.part(&json::without(body, ignore).map_or(Cow::Borrowed(body), Cow::Owned));
+    digest.part(&body.without(ignore).map_or(Cow::Borrowed(body.bytes()), Cow::Owned));
     digest.finish()
 }
 

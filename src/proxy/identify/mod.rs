@@ -174,7 +174,7 @@ fn needed<'a>(
 ) -> Result<Vec<KeyPart<'a>>, IdentifyError> {
     let read = match (selector.read(request), rules.when_key_missing) {
         (Err(Unread::Missing(_)), WhenKeyMissing::HashBody) => {
-            digest(request.body).map(|digest| vec![KeyPart::Digest(digest)])
+            digest(request.body.bytes()).map(|digest| vec![KeyPart::Digest(digest)])
         }
         (read, _) => read,
     };
@@ -182,7 +182,7 @@ fn needed<'a>(
 }
 
 fn hashed(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identified, IdentifyError> {
-    let digest = digest(request.body);
+    let digest = digest(request.body.bytes());
     let id_at = &rules.key.event.id;
     let digest = digest.map_err(|why| IdentifyError::at(id_at, why, request.carried))?;
     let found = FoundKey { from: KeySource::Body, parts: &[&[digest.as_str().into()]] };

@@ -3,13 +3,14 @@
 use http::request::Parts;
 use http::{HeaderMap, Method};
 
+use crate::json::Document;
 use crate::provider::signature::Carried;
 
 /// A request as it was received, before any header is removed or rewritten.
 ///
 /// A key header that `Connection` names is still a key header here, because the upstream's own
 /// duplicate check would have seen it. Trailers are not part of the view: no rule reads them.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct RequestView<'a> {
     /// HTTP method.
     pub method: &'a Method,
@@ -20,7 +21,7 @@ pub struct RequestView<'a> {
     /// The headers of the head.
     pub headers: &'a HeaderMap,
     /// The whole body.
-    pub body: &'a [u8],
+    pub body: Document<'a>,
     /// The values that came with the signature.
     pub carried: &'a Carried,
 }
@@ -33,7 +34,7 @@ impl<'a> RequestView<'a> {
             path: head.uri.path(),
             query: head.uri.query(),
             headers: &head.headers,
-            body,
+            body: Document::new(body),
             carried,
         }
     }

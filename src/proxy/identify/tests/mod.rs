@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::*;
+use crate::json::Document;
 use crate::operation::RequestMode;
 use crate::provider::signature::Carried;
 
@@ -106,7 +107,7 @@ impl Route {
             path: &sent.path,
             query: None,
             headers: &sent.headers,
-            body: &sent.body,
+            body: Document::new(&sent.body),
             carried: &Carried::default(),
         };
         identify(&rules, &request)

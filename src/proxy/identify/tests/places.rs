@@ -3,6 +3,7 @@
 use http::HeaderMap;
 
 use super::*;
+use crate::json::Document;
 use crate::operation::{RequestMode, Timestamp};
 use crate::provider::signature::{SignatureTable, SignedRequest};
 
@@ -48,7 +49,7 @@ fn two_ids_of_one_event_are_refused_with_both_places() {
         path: "/orders",
         query: None,
         headers: &headers,
-        body,
+        body: Document::new(body),
         carried: &carried,
     };
     assert_eq!(

@@ -1,12 +1,12 @@
 //! A part that stands in a JSON body.
 
 use super::{Parts, checked};
-use crate::json::{self, Found, Pointer, Scalar};
+use crate::json::{self, Document, Found, Pointer, Scalar};
 use crate::operation::KeyPart;
 use crate::proxy::selector::{InvalidReason, MissingReason, Unread};
 
-pub(super) fn parts<'a>(body: &'a [u8], pointer: &Pointer) -> Parts<'a> {
-    match json::find(body, pointer) {
+pub(super) fn parts<'a>(body: &Document<'a>, pointer: &Pointer) -> Parts<'a> {
+    match body.find(pointer) {
         Found::Values(texts) => values(&texts),
         Found::NotJson => Err(MissingReason::NotJson.into()),
         Found::Absent => Err(MissingReason::Absent.into()),

@@ -55,14 +55,14 @@ impl Place {
     fn read<'a>(&self, request: &RequestView<'a>) -> Parts<'a> {
         match self {
             Self::Header(name) => header::parts(request.headers, name),
-            Self::Json(pointer) => member::parts(request.body, pointer),
+            Self::Json(pointer) => member::parts(&request.body, pointer),
             Self::Form(name) if field::is_form(request.headers)? => {
-                field::parts(json::strip_byte_order_mark(request.body), name)
+                field::parts(json::strip_byte_order_mark(request.body.bytes()), name)
             }
             Self::Form(_) => Err(MissingReason::NotAForm.into()),
             Self::Query(name) => field::parts(request.query.unwrap_or_default().as_bytes(), name),
             Self::Signature(name) => carried(request.carried, name),
-            Self::Body => digest(request.body),
+            Self::Body => digest(request.body.bytes()),
         }
     }
 }

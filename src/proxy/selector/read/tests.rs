@@ -6,6 +6,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use proptest::prelude::*;
 
 use super::*;
+use crate::json::Document;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -40,7 +41,7 @@ impl Sent {
             path: "/",
             query: self.query.as_deref(),
             headers: &self.headers,
-            body: &self.body,
+            body: Document::new(&self.body),
             carried: &CARRIED,
         })
     }
