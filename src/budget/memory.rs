@@ -1,7 +1,7 @@
 //! The budget of bytes that requests and answers may have in memory.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use prometheus_client::metrics::gauge::Gauge;
 
@@ -13,9 +13,9 @@ pub struct Budget(Arc<Account>);
 
 #[derive(Debug)]
 struct Account {
-    used: AtomicUsize,
+    /// Metrics show this count itself.
+    used: Gauge,
     bytes_max: usize,
-    gauge: Gauge,
     metrics: Arc<Metrics>,
 }
 
@@ -27,15 +27,14 @@ pub struct Exhausted;
 impl Budget {
     /// A budget of `bytes_max` bytes.
     pub fn new(bytes_max: usize, metrics: Arc<Metrics>) -> Self {
-        let gauge = metrics.buffered_bytes.clone();
-        Self(Arc::new(Account { used: AtomicUsize::new(0), bytes_max, gauge, metrics }))
+        let used = metrics.buffered_bytes.clone();
+        Self(Arc::new(Account { used, bytes_max, metrics }))
     }
 
     /// A budget for the control plane, which must stay usable while the data plane has no memory
     /// left. It is not part of the metric `onceward_buffered_bytes`.
     pub fn for_control_plane(bytes_max: usize, metrics: Arc<Metrics>) -> Self {
-        let gauge = Gauge::default();
-        Self(Arc::new(Account { used: AtomicUsize::new(0), bytes_max, gauge, metrics }))
+        Self(Arc::new(Account { used: Gauge::default(), bytes_max, metrics }))
     }
 
     /// A reservation of nothing, which grows with what it is for.
@@ -62,36 +61,31 @@ impl Reserved {
     /// Adds `bytes` that are in memory already, even beyond the limit. Not to count them would be
     /// worse: so the next reservations are refused instead.
     pub fn grow_past_limit(&mut self, bytes: usize) {
-        let Account { used, gauge, .. } = &*self.budget.0;
-        // `Relaxed` suffices: the count protects no other data.
-        used.fetch_add(bytes, Ordering::Relaxed);
+        self.budget.0.used.inc_by(signed(bytes));
         self.bytes += bytes;
-        gauge.inc_by(signed(bytes));
     }
 
     /// Adds `bytes`, or nothing if the budget has no room for all of them.
     pub fn grow(&mut self, bytes: usize) -> Result<(), Exhausted> {
-        let Account { used, bytes_max, gauge, metrics } = &*self.budget.0;
+        let Account { used, bytes_max, metrics } = &*self.budget.0;
         // Compared and added in one step: two threads must not both find the last bytes free.
-        let taken = used.try_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-            used.checked_add(bytes).filter(|used| used <= bytes_max)
+        // `Relaxed` suffices: the count protects no other data.
+        let taken = used.inner().try_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            used.checked_add(signed(bytes)).filter(|used| *used <= signed(*bytes_max))
         });
         if taken.is_err() {
             metrics.limit_reached(Limit::BufferedBytes);
             return Err(Exhausted);
         }
         self.bytes += bytes;
-        gauge.inc_by(signed(bytes));
         Ok(())
     }
 
     /// Returns `bytes` of it to the budget.
     pub fn shrink(&mut self, bytes: usize) {
         let bytes = bytes.min(self.bytes);
-        let Account { used, gauge, .. } = &*self.budget.0;
-        used.fetch_sub(bytes, Ordering::Relaxed);
+        self.budget.0.used.dec_by(signed(bytes));
         self.bytes -= bytes;
-        gauge.dec_by(signed(bytes));
     }
 
     /// Adds the bytes of another reservation to this one.
