@@ -110,8 +110,7 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
         Ok(Vec::new())
     }
 
-    /// Notes that a person knows of a loss of records, so that claims are granted again. Returns
-    /// false if there was no loss.
+    /// Grants claims again, because a person knows of a loss of records. False: there was no loss.
     async fn acknowledge(&self) -> Result<bool, Error> {
         Ok(false)
     }
