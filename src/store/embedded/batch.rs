@@ -62,16 +62,20 @@ impl<'a> Batch<'a> {
         before: IndexEntries,
         operation: Option<&Operation>,
     ) -> Result<(), Corrupt> {
-        let tables = self.tables;
-        let after = IndexEntries::of(operation);
+        let table = &self.tables.operations;
         let key = id.as_bytes();
         match operation {
-            Some(operation) => {
-                self.insert(&tables.operations, key, stuff(codec::encode(operation)?));
-            }
-            None => self.remove(&tables.operations, key),
+            Some(operation) => self.insert(table, key, stuff(codec::encode(operation)?)),
+            None => self.remove(table, key),
         }
         self.changes = self.changes.saturating_add(1);
+        self.index(id, before, IndexEntries::of(operation));
+        Ok(())
+    }
+
+    /// Writes the rows of a record in the other tables. `before` are those that it has on disk.
+    pub(super) fn index(&mut self, id: OperationId, before: IndexEntries, after: IndexEntries) {
+        let tables = self.tables;
         if before.unsettled() != after.unsettled() {
             self.set_unsettled(id, after.unsettled());
         }
@@ -99,7 +103,6 @@ impl<'a> Batch<'a> {
         {
             self.add_due(TimeKey { at, id });
         }
-        Ok(())
     }
 
     /// Notes whether an operation is in flight, uncertain or settled.

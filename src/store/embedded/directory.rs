@@ -5,6 +5,7 @@
 //! lock              locked by the process that has the store open
 //! format            names this program, and the format of the files beside it
 //! records/          the database, with a list of what it must contain, see `contents`
+//! reindex           made while rows may be missing, see `reindex`
 //! records.damaged/  a database that was incomplete, kept when the loss was accepted
 //! N.jnl.damaged     a journal as it was before its damage was accepted
 //! ```
@@ -25,6 +26,7 @@ use super::contents::Contents;
 use super::database;
 use super::filesystem::{keep_aside, sync_directory};
 use super::open_error::OpenError;
+use super::reindex;
 use super::settings::IfDamaged;
 use super::synced::SyncedNote;
 
@@ -76,7 +78,10 @@ impl Directory {
         if taken.damaged().try_exists().map_err(io)? {
             match if_damaged {
                 IfDamaged::Refuse => return Err(OpenError::Damaged { path: path.to_owned() }),
-                IfDamaged::Accept => fs::remove_file(taken.damaged()).map_err(io)?,
+                IfDamaged::Accept => {
+                    reindex::require(path).map_err(io)?;
+                    fs::remove_file(taken.damaged()).map_err(io)?;
+                }
             }
             tracing::error!(
                 store = %path.display(),

@@ -8,7 +8,8 @@
 //! | files | for |
 //! | --- | --- |
 //! | `writer`, `queue`, `group`, `cache` | the rules and the replies |
-//! | `page`, `sweep`, `recovery` | lists, expiry, and operations of an earlier process |
+//! | `page`, `sweep` | lists and expiry |
+//! | `recovery`, `reindex` | what an earlier process left, and what damage left |
 //! | `batch`, `tables`, `database`, `stuffing` | the rows on disk |
 //! | `directory`, `contents`, `journal/`, `synced` | opening a store, and checks for damage |
 
@@ -24,6 +25,7 @@ mod open_error;
 mod page;
 mod queue;
 mod recovery;
+mod reindex;
 mod settings;
 mod shared_state;
 mod stuffing;
@@ -112,11 +114,14 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
         watchers: Watchers::default(),
         holds_ended: HoldsEnded::default(),
     });
-    let abandoned = recovery::abandon_all(&tables, shared.clock.now());
-    let uncertain = abandoned.map_err(|source| OpenError::Database {
-        path: settings.path.clone(),
-        source: Box::new(source),
-    })?;
+    let now = shared.clock.now();
+    let refused =
+        |source| OpenError::Database { path: settings.path.clone(), source: Box::new(source) };
+    if reindex::is_required(path).map_err(io)? {
+        reindex::reindex(&tables, now).map_err(refused)?;
+        reindex::is_done(path).map_err(io)?;
+    }
+    let uncertain = recovery::abandon_all(&tables, now).map_err(refused)?;
     let (commands, queue) = mpsc::channel(QUEUE_MAX);
     let writer = Writer::new(tables, queue, Arc::clone(&shared), uncertain);
     // The writer has a thread of its own, because a sync blocks for milliseconds and would hold up

@@ -202,8 +202,18 @@ impl Tables {
     /// Reads a record.
     pub(super) fn read(&self, id: OperationId) -> Result<Option<Operation>, Error> {
         let found = self.operations.get(id.as_bytes()).map_err(failed)?;
-        let decoded = found.map(|kept| codec::decode(&unstuff(&kept)?)).transpose();
-        decoded.map_err(|corrupt| Error::Unreadable(id, corrupt))
+        found.map(|kept| decoded(id, &kept)).transpose()
+    }
+
+    /// Reads all records, in no particular order.
+    pub(super) fn records(&self) -> impl Iterator<Item = Result<Operation, Error>> {
+        self.operations.iter().filter_map(|row| match row.into_inner() {
+            Ok((key, kept)) => {
+                let id = OperationId::from_bytes(key.as_ref().try_into().ok()?);
+                Some(decoded(id, &kept))
+            }
+            Err(error) => Some(Err(failed(error))),
+        })
     }
 
     /// Returns the operations that are not settled.
@@ -289,6 +299,12 @@ impl Tables {
     fn sync(&self) -> Result<(), fjall::Error> {
         self.database.persist(PersistMode::SyncAll)
     }
+}
+
+/// Reads a record of this operation.
+fn decoded(id: OperationId, kept: &[u8]) -> Result<Operation, Error> {
+    let record = unstuff(kept).and_then(|record| codec::decode(&record));
+    record.map_err(|corrupt| Error::Unreadable(id, corrupt))
 }
 
 /// Turns a failure of the database into a failure of the call.

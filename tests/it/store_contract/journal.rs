@@ -13,7 +13,10 @@ use onceward::store::{Store, StoreExt as _};
 use tempfile::TempDir;
 
 use super::embedded::{START, after_a_crash_of, open_with, settings};
-use super::support::{HOLD_FOR, LEASE, answer, attempted, copy_of, end_of, granted, order};
+use super::listing::{ALL, ids, keyed};
+use super::support::{
+    HOLD_FOR, LEASE, RETENTION, answer, attempted, copy_of, end_of, granted, order, sweep_all,
+};
 
 pub(super) const JOURNAL: &str = "records/0.jnl";
 pub(super) const CONTENTS: &str = "records/contents";
@@ -255,5 +258,56 @@ async fn that_a_copy_was_refused_is_written_with_the_next_group() {
         let found = again.get(held.id).await.unwrap().unwrap();
         let State::Uncertain(found) = found.state else { panic!("{found:?}") };
         assert_eq!(found.hold_until, clock.wall().plus(HOLD_FOR), "round {round}");
+    }
+}
+
+/// The rows by which an operation is listed come with its first claim, and not with its end.
+#[tokio::test]
+async fn an_operation_whose_claim_was_damaged_is_listed_and_expires() {
+    let written = tempfile::tempdir().unwrap();
+    let store = open(written.path(), IfDamaged::Refuse).unwrap();
+    attempted(&*store, &order("before"), Outcome::Succeeded).await;
+    let claimed_at = journal(written.path()).len();
+    attempted(&*store, &order("done"), Outcome::Succeeded).await;
+    let mut bytes = journal(written.path());
+    bytes[claimed_at + 100] ^= 1;
+    let damaged = after_a_crash_of(written.path(), |copy| {
+        fs::write(copy.join(JOURNAL), &bytes).unwrap();
+    });
+    let accepted = open(damaged.path(), IfDamaged::Accept).unwrap();
+    are_listed(&*accepted, &["before", "done"]).await;
+    accepted.close().await;
+    assert!(!damaged.path().join(REINDEX).exists());
+    // A start that was interrupted has not written all rows.
+    for table in ["created", "keys", "due"] {
+        let database = fjall::Database::builder(damaged.path().join("records")).open().unwrap();
+        let table = database.keyspace(table, fjall::KeyspaceCreateOptions::default).unwrap();
+        let rows: Vec<_> = table.iter().map(|row| row.key().unwrap()).collect();
+        assert!(!rows.is_empty());
+        for row in rows {
+            table.remove(row).unwrap();
+        }
+        database.persist(fjall::PersistMode::SyncAll).unwrap();
+    }
+    fs::write(damaged.path().join(REINDEX), "").unwrap();
+    let clock = Clock::manual(START);
+    let again = open_with(&settings(damaged.path()), &clock).unwrap();
+    are_listed(&*again, &["before", "done"]).await;
+    clock.advance(RETENTION);
+    assert_eq!(sweep_all(&*again, 10).await, (2, 0));
+    assert!(!damaged.path().join(REINDEX).exists());
+}
+
+const REINDEX: &str = "reindex";
+
+/// A list has exactly these operations, and each is found by its key.
+async fn are_listed(store: &dyn Store, keys: &[&str]) {
+    let mut wanted: Vec<_> = keys.iter().map(|key| order(key).id).collect();
+    wanted.sort();
+    let mut listed = ids(store, &ALL).await;
+    listed.sort();
+    assert_eq!(listed, wanted);
+    for key in keys {
+        assert_eq!(keyed(store, key).await, [order(key).id], "{key}");
     }
 }

@@ -32,7 +32,7 @@ async fn pages(store: &dyn Store, listing: &ListQuery, limit: NonZeroUsize) -> V
     }
 }
 
-async fn ids(store: &dyn Store, listing: &ListQuery) -> Vec<OperationId> {
+pub(super) async fn ids(store: &dyn Store, listing: &ListQuery) -> Vec<OperationId> {
     pages(store, listing, NonZeroUsize::new(100).unwrap()).await
 }
 
@@ -165,7 +165,7 @@ fn event(id: KeyPart<'_>, kind: &str) -> Arc<OperationRequest> {
 }
 
 /// The operations with this key.
-async fn keyed(store: &dyn Store, key: &str) -> Vec<OperationId> {
+pub(super) async fn keyed(store: &dyn Store, key: &str) -> Vec<OperationId> {
     let listing = ListQuery { key: Some(key.into()), ..ALL };
     let found = ids(store, &listing).await;
     assert_eq!(pages(store, &listing, NonZeroUsize::MIN).await, found, "one to a page");

@@ -52,10 +52,17 @@ pub(super) async fn an_end_between_the_watch_and_the_wait_is_not_missed(harness:
     assert_eq!(copy_of(&*store, &order).await, told);
 }
 
+/// The waiter is in another process, where several may share the store. It hears of ends one after
+/// the other, so an end of which it has heard has woken everybody whom it would wake once it has
+/// heard of the next one.
 pub(super) async fn a_waiter_does_not_learn_of_other_operations(harness: &impl Harness) {
-    let store = harness.store();
-    let mut watch = store.watch(order("1").id).await.unwrap();
-    attempted(&*store, &order("2"), Outcome::Succeeded).await;
+    let (store, elsewhere) = (harness.store(), harness.another().await);
+    let mut watch = elsewhere.watch(order("1").id).await.unwrap();
+    for other in ["2", "3"].map(order) {
+        let mut ended = elsewhere.watch(other.id).await.unwrap();
+        attempted(&*store, &other, Outcome::Succeeded).await;
+        is_told(&mut ended).await;
+    }
     let told = futures_util::FutureExt::now_or_never(watch.ended());
     assert_eq!(told, None);
 }

@@ -16,6 +16,8 @@ use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::operation::OperationId;
+use crate::store::embedded::stuffing::unstuff;
+use crate::store::{codec, probe};
 
 /// The mark at the end of every group.
 pub(in crate::store::embedded) const END_MARK: &[u8] = b"FJL\x03";
@@ -28,6 +30,9 @@ pub(super) const START: u8 = 1;
 const ROW: u8 = 2;
 const END: u8 = 3;
 const CLEAR: u8 = 4;
+
+/// The number of the table `operations`, which is the first that every store makes.
+const OPERATIONS: u64 = 1;
 
 /// The most sequence numbers that may be missing between two groups. The database uses a few for
 /// each file that it sorts or merges.
@@ -136,7 +141,8 @@ pub(super) fn changes_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(Label::from_bytes(row.value).filter(|_| row.key == LABEL_KEY)?.changes)
 }
 
-/// Returns the operations whose rows are in a range, as far as the rows can be read.
+/// Returns the operations whose records are in a range, as far as the rows can be read. The
+/// throw-away operations of probes are left out, because no sender sent them.
 pub(super) fn operations_in(bytes: &[u8], range: &Range<usize>) -> Vec<OperationId> {
     let mut reader = Reader { bytes: bytes.get(..range.end).unwrap_or_default(), at: range.start };
     let mut operations = Vec::new();
@@ -144,10 +150,15 @@ pub(super) fn operations_in(bytes: &[u8], range: &Range<usize>) -> Vec<Operation
         return operations;
     }
     while let Ok(row) = reader.row() {
-        // Only the tables `operations` and `unsettled` have keys of this length.
-        if let Ok(id) = <[u8; 16]>::try_from(row.key) {
+        // A removed record has no value.
+        if row.table == OPERATIONS
+            && !row.value.is_empty()
+            && let Ok(id) = <[u8; 16]>::try_from(row.key)
+        {
             let id = OperationId::from_bytes(id);
-            if !operations.contains(&id) {
+            let record = unstuff(row.value).and_then(|record| codec::decode(&record));
+            let is_probe = record.is_ok_and(|operation| probe::is_throw_away(&operation));
+            if !is_probe && !operations.contains(&id) {
                 operations.push(id);
             }
         }
@@ -170,6 +181,7 @@ struct Head {
 }
 
 struct Row<'a> {
+    table: u64,
     key: &'a [u8],
     value: &'a [u8],
 }
@@ -198,14 +210,14 @@ impl<'a> Reader<'a> {
         let from = self.at;
         let [tag] = self.take()?;
         if tag == CLEAR {
-            let _table: [u8; 8] = self.take()?;
-            return Ok(Row { key: &[], value: &[] });
+            let table = u64::from_le_bytes(self.take()?);
+            return Ok(Row { table, key: &[], value: &[] });
         }
         if tag != ROW {
             return Err(wrong(from));
         }
         let [kind, compression] = self.take()?;
-        let _table: [u8; 8] = self.take()?;
+        let table = u64::from_le_bytes(self.take()?);
         let key = u16::from_le_bytes(self.take()?);
         let value = u32::from_le_bytes(self.take()?);
         let written = u32::from_le_bytes(self.take()?);
@@ -214,7 +226,7 @@ impl<'a> Reader<'a> {
         if !is_row {
             return Err(wrong(from));
         }
-        Ok(Row { key: self.slice(key.into())?, value: self.slice(written as usize)? })
+        Ok(Row { table, key: self.slice(key.into())?, value: self.slice(written as usize)? })
     }
 
     /// Reads the end of a group. Returns the checksum and the place at which the group ends.

@@ -49,18 +49,24 @@ fn answered(number: u8, body: &[u8]) -> Operation {
 /// Has the database write these groups, each of records with these bodies. Returns the journal
 /// after each group.
 fn written(groups: &[&[&[u8]]], durability: Durability) -> Vec<Vec<u8>> {
+    let mut numbers = 1..;
+    let mut record = |body: &&[u8]| answered(numbers.next().unwrap(), body);
+    let groups: Vec<Vec<_>> =
+        groups.iter().map(|bodies| bodies.iter().map(&mut record).collect()).collect();
+    records_written(&groups, durability)
+}
+
+/// Does the same for groups of any records.
+fn records_written(groups: &[Vec<Operation>], durability: Durability) -> Vec<Vec<u8>> {
     let store = tempfile::tempdir().unwrap();
     let directory = Directory::take(store.path(), IfDamaged::Refuse).unwrap();
     let journal = directory.records().join("0.jnl");
     let tables = Tables::open(directory, durability, &Journals(Vec::new())).unwrap();
     let mut images = Vec::new();
-    let mut number = 0;
-    for bodies in groups {
+    for records in groups {
         let mut batch = Batch::new(&tables);
-        for body in *bodies {
-            number += 1;
-            let record = answered(number, body);
-            batch.write(record.asked.id, IndexEntries::Absent, Some(&record)).unwrap();
+        for record in records {
+            batch.write(record.asked.id, IndexEntries::Absent, Some(record)).unwrap();
         }
         batch.commit(Timestamp(1_800_000_001_000)).unwrap();
         images.push(content(&journal).unwrap());
@@ -326,4 +332,17 @@ fn a_journal_of_an_older_version_is_read() {
     let cut = sync(&bytes[..bytes.len() - 3]);
     assert_eq!(fate(&cut).1, Some(LossKind::Unfinished));
     assert_eq!(cut.lost[0].changes, None, "it does not say how many");
+}
+
+/// An operation that no sender sent says nothing to a person who reads the log.
+#[test]
+fn a_damaged_part_names_its_operations_without_those_of_probes() {
+    let mut probe = answered(1, b"of a probe");
+    Arc::make_mut(&mut probe.asked).route = "onceward:probe".into();
+    let group = vec![probe, answered(2, b"of a sender")];
+    let mut bytes = records_written(&[group], Durability::Sync).pop().unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    let examined = sync(&bytes);
+    assert_eq!(examined.lost[0].operations, [OperationId::from_bytes([2; 16])]);
 }
