@@ -33,10 +33,10 @@ impl SuccessCache {
     }
 
     /// Makes the cache agree with a durable record.
-    pub(super) fn update(&self, id: OperationId, operation: Option<&Operation>) {
+    pub(super) fn update(&self, id: OperationId, operation: Option<Operation>) {
         match operation {
             Some(operation) if matches!(operation.state, State::Succeeded(_)) => {
-                self.0.insert(id, Arc::new(operation.clone()));
+                self.0.insert(id, Arc::new(operation));
             }
             Some(_) | None => {
                 self.0.remove(&id);

@@ -224,7 +224,7 @@ impl Writer {
     fn cache_success(&self, id: OperationId, found: Option<&Operation>, group: &Group) {
         let success = matches!(found, Some(Operation { state: State::Succeeded(_), .. }));
         if success && group.get(id).is_none() {
-            self.shared.successes.update(id, found);
+            self.shared.successes.update(id, found.cloned());
         }
     }
 
@@ -279,12 +279,13 @@ impl Writer {
             |rows: IndexEntries| u64::from(rows.unsettled() == Some(Unsettled::Uncertain));
         self.uncertain =
             (self.uncertain + uncertain(after)).saturating_sub(uncertain(changed.before));
-        self.shared.successes.update(id, changed.operation.as_ref());
         match changed.operation {
             Some(operation) if after.unsettled() == Some(Unsettled::InFlight) => {
+                self.shared.successes.update(id, None);
                 self.in_flight.insert(id, operation);
             }
-            Some(_) | None => {
+            ended @ (Some(_) | None) => {
+                self.shared.successes.update(id, ended);
                 self.in_flight.remove(&id);
                 // A lazy change ends no attempt. It notes that a copy was refused, or removes an
                 // expired record.

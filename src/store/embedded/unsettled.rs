@@ -1,0 +1,76 @@
+//! The rows of `unsettled`, which show a start what is not settled.
+//!
+//! ```text
+//! operation id                       -> `f` in flight, `u` uncertain
+//! number of a group, big-endian      -> the ids of the operations whose claims came with the group
+//! ```
+//!
+//! An uncertain operation has a row of its own. The operations that are claimed with one group
+//! share a row, which is removed with the end of the last of them. So a group of many claims costs
+//! two rows, and not two for each claim. A row may name operations that have ended meanwhile, so
+//! their records decide. Older versions wrote a row for each operation in flight; this one does so
+//! for records that it cannot read.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use crate::operation::OperationId;
+
+/// The state of an operation that is not settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unsettled {
+    InFlight,
+    Uncertain,
+}
+
+/// A row of `unsettled`.
+pub(super) enum UnsettledRow {
+    /// The row of one operation.
+    One(OperationId, Unsettled),
+    /// The row of a group of claims.
+    Claims { number: u64, ids: Vec<OperationId> },
+}
+
+impl UnsettledRow {
+    /// Parses a row. Returns none if no version can have written it.
+    pub(super) fn from_bytes(key: &[u8], value: &[u8]) -> Option<Self> {
+        if let Ok(number) = key.try_into() {
+            let (ids, _) = value.as_chunks();
+            let ids = ids.iter().map(|id| OperationId::from_bytes(*id)).collect();
+            return Some(Self::Claims { number: u64::from_be_bytes(number), ids });
+        }
+        let id = OperationId::from_bytes(key.try_into().ok()?);
+        let state = if value == b"f" { Unsettled::InFlight } else { Unsettled::Uncertain };
+        Some(Self::One(id, state))
+    }
+}
+
+/// The rows that the operations in flight share.
+#[derive(Debug, Default)]
+pub(super) struct ClaimRows {
+    /// The number of the row that names an operation in flight.
+    rows: HashMap<OperationId, u64>,
+    /// How many operations of each row are in flight.
+    in_flight: HashMap<u64, usize>,
+}
+
+impl ClaimRows {
+    /// Notes that a row names these operations.
+    pub(super) fn add(&mut self, number: u64, ids: &[OperationId]) {
+        self.rows.extend(ids.iter().map(|id| (*id, number)));
+        self.in_flight.insert(number, ids.len());
+    }
+
+    /// Notes that an operation is no longer in flight. Returns the number of its row if the row is
+    /// needed no more.
+    pub(super) fn end(&mut self, id: OperationId) -> Option<u64> {
+        let number = self.rows.remove(&id)?;
+        let Entry::Occupied(mut in_flight) = self.in_flight.entry(number) else { return None };
+        *in_flight.get_mut() -= 1;
+        if *in_flight.get() > 0 {
+            return None;
+        }
+        in_flight.remove();
+        Some(number)
+    }
+}
