@@ -1,13 +1,15 @@
 //! Changes of the tables that are written together. They are one group of the journal.
 
 use std::collections::BTreeSet;
+use std::mem;
 
 use fjall::{Keyspace, PersistMode, Slice};
 
 use super::journal::group::{LABEL_KEY, Label};
 use super::settings::Durability;
 use super::stuffing::stuff;
-use super::tables::{IndexEntries, Tables, TimeKey, Unsettled};
+use super::tables::{IndexEntries, Tables, TimeKey};
+use super::unsettled::Unsettled;
 use crate::operation::{Operation, OperationId, Timestamp};
 use crate::store::codec::{self, Corrupt};
 
@@ -17,6 +19,9 @@ pub(super) struct Batch<'a> {
     rows: Vec<Row<'a>>,
     /// The number of records that the batch changes.
     changes: u32,
+    /// The operations that are in flight from now on, and those that are no longer.
+    claimed: Vec<OperationId>,
+    ended: Vec<OperationId>,
     /// The rows of `due` that are added and removed. A row that is in both sets will be in the
     /// table.
     added: BTreeSet<TimeKey>,
@@ -32,9 +37,15 @@ struct Row<'a> {
 
 impl<'a> Batch<'a> {
     pub(super) fn new(tables: &'a Tables) -> Self {
-        let added = BTreeSet::new();
-        let removed = BTreeSet::new();
-        Self { tables, rows: Vec::new(), changes: 0, added, removed }
+        Self {
+            tables,
+            rows: Vec::new(),
+            changes: 0,
+            claimed: Vec::new(),
+            ended: Vec::new(),
+            added: BTreeSet::new(),
+            removed: BTreeSet::new(),
+        }
     }
 
     fn insert(&mut self, table: &'a Keyspace, key: &[u8], value: impl Into<Slice>) {
@@ -77,7 +88,16 @@ impl<'a> Batch<'a> {
     pub(super) fn index(&mut self, id: OperationId, before: IndexEntries, after: IndexEntries) {
         let tables = self.tables;
         if before.unsettled() != after.unsettled() {
-            self.set_unsettled(id, after.unsettled());
+            match before.unsettled() {
+                Some(Unsettled::InFlight) => self.ended.push(id),
+                Some(Unsettled::Uncertain) => self.set_unsettled(id, None),
+                None => {}
+            }
+            match after.unsettled() {
+                Some(Unsettled::InFlight) => self.claimed.push(id),
+                after @ Some(Unsettled::Uncertain) => self.set_unsettled(id, after),
+                None => {}
+            }
         }
         if before.found_by() != after.found_by() {
             if let Some((at, key)) = before.found_by() {
@@ -105,7 +125,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Notes whether an operation is in flight, uncertain or settled.
+    /// Writes or removes the row of one operation that says whether the operation is settled.
     pub(super) fn set_unsettled(&mut self, id: OperationId, unsettled: Option<Unsettled>) {
         let key = id.as_bytes();
         let table = &self.tables.unsettled;
@@ -114,6 +134,11 @@ impl<'a> Batch<'a> {
             Some(Unsettled::Uncertain) => self.insert(table, key, "u"),
             None => self.remove(table, key),
         }
+    }
+
+    /// Removes a row that the claims of a group share.
+    pub(super) fn remove_claims(&mut self, number: u64) {
+        self.remove(&self.tables.unsettled, &number.to_be_bytes());
     }
 
     pub(super) fn add_due(&mut self, due: TimeKey) {
@@ -127,15 +152,17 @@ impl<'a> Batch<'a> {
     /// Writes all changes, with the current time. Returns once they are as durable as the settings
     /// ask. Only then is the next group written. So with `durability = "sync"`, a loss of power
     /// leaves at most one group unsynced.
-    pub(super) fn commit(self, now: Timestamp) -> Result<(), fjall::Error> {
-        let Self { tables, rows, changes, added, removed } = self;
+    pub(super) fn commit(mut self, now: Timestamp) -> Result<(), fjall::Error> {
+        let sequence_from = self.tables.database.seqno();
+        self.share_claims(sequence_from);
+        let Self { tables, rows, changes, added, removed, .. } = self;
         let mode = match tables.durability {
             Durability::Sync => PersistMode::SyncData,
             Durability::Os => PersistMode::Buffer,
         };
         let label = Label {
             time: now.0,
-            sequence_from: tables.database.seqno(),
+            sequence_from,
             changes,
             is_synced: tables.durability == Durability::Sync,
         };
@@ -158,5 +185,21 @@ impl<'a> Batch<'a> {
         }
         writes.commit()?;
         tables.note_group(label.sequence_from)
+    }
+
+    /// Writes the row that all operations share that are in flight from now on, and removes the
+    /// rows of which no operation is in flight any more.
+    fn share_claims(&mut self, number: u64) {
+        let mut shared = self.tables.claim_rows.borrow_mut();
+        for id in mem::take(&mut self.ended) {
+            if let Some(number) = shared.end(id) {
+                self.remove_claims(number);
+            }
+        }
+        if !self.claimed.is_empty() {
+            shared.add(number, &self.claimed);
+            let ids: Vec<u8> = self.claimed.iter().flat_map(|id| *id.as_bytes()).collect();
+            self.insert(&self.tables.unsettled, &number.to_be_bytes(), ids);
+        }
     }
 }

@@ -10,7 +10,7 @@
 //! | `writer`, `queue`, `group`, `cache` | the rules and the replies |
 //! | `page`, `sweep` | lists and expiry |
 //! | `recovery`, `reindex` | what an earlier process left, and what damage left |
-//! | `batch`, `tables`, `database`, `stuffing` | the rows on disk |
+//! | `batch`, `tables`, `unsettled`, `database`, `stuffing` | the rows on disk |
 //! | `directory`, `contents`, `journal/`, `synced` | opening a store, and checks for damage |
 
 mod batch;
@@ -32,6 +32,7 @@ mod stuffing;
 mod sweep;
 mod synced;
 mod tables;
+mod unsettled;
 mod writer;
 
 pub use open_error::OpenError;

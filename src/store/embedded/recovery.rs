@@ -4,8 +4,11 @@
 //! requests upstream, and it can no longer record their answers. So nobody knows how those attempts
 //! ended.
 
+use std::collections::BTreeSet;
+
 use super::batch::Batch;
-use super::tables::{IndexEntries, Tables, Unsettled, failed};
+use super::tables::{IndexEntries, Tables, failed};
+use super::unsettled::{Unsettled, UnsettledRow};
 use crate::operation::{Operation, OperationId, State, Timestamp, state};
 use crate::store::{Error, probe};
 use crate::telemetry::chain;
@@ -17,16 +20,30 @@ const BATCH_MAX: usize = 1024;
 /// afterwards.
 pub(super) fn abandon_all(tables: &Tables, now: Timestamp) -> Result<u64, Error> {
     let mut uncertain = 0;
-    let mut in_flight = Vec::new();
+    let mut in_flight = BTreeSet::new();
+    let mut shared = Vec::new();
     for row in tables.unsettled() {
         match row.map_err(failed)? {
-            (_, Unsettled::Uncertain) => uncertain += 1,
-            (id, Unsettled::InFlight) => in_flight.push(id),
+            UnsettledRow::One(_, Unsettled::Uncertain) => uncertain += 1,
+            UnsettledRow::One(id, Unsettled::InFlight) => drop(in_flight.insert(id)),
+            UnsettledRow::Claims { number, ids } => {
+                in_flight.extend(ids);
+                shared.push(number);
+            }
         }
     }
+    let in_flight: Vec<_> = in_flight.into_iter().collect();
     let mut abandoned = 0;
     for ids in in_flight.chunks(BATCH_MAX) {
         abandoned += abandon(tables, ids, now)?;
+    }
+    // The rows go last, so a start that is interrupted is made once more.
+    if !shared.is_empty() {
+        let mut batch = Batch::new(tables);
+        for number in shared {
+            batch.remove_claims(number);
+        }
+        batch.commit(now).map_err(failed)?;
     }
     if abandoned > 0 {
         let next = "onceward operations list --state uncertain";
@@ -43,9 +60,10 @@ fn abandon(tables: &Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, 
         let found = match tables.read(id) {
             Ok(found) => found,
             // Any claim of this operation will fail. That is no reason to refuse all other
-            // operations.
+            // operations. Its row stays, or takes the place of a shared one.
             Err(error @ Error::Unreadable(..)) => {
                 tracing::error!(operation.id = %id, error = %chain(&error), "a record is kept");
+                batch.set_unsettled(id, Some(Unsettled::InFlight));
                 continue;
             }
             Err(error) => return Err(error),
@@ -58,9 +76,11 @@ fn abandon(tables: &Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, 
             let written = batch.write(id, before, abandoned.as_ref());
             written.map_err(|corrupt| Error::Unreadable(id, corrupt))?;
             uncertain += u64::from(kept);
+            if !kept {
+                batch.set_unsettled(id, None);
+            }
         } else {
-            // This does not occur, because a record and its rows are written together. If it did,
-            // the record would decide.
+            // A row that claims share may name operations that have ended. The record decides.
             batch.set_unsettled(id, IndexEntries::of(found.as_ref()).unsettled());
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! operations  operation id                             -> the record, see `codec` and `stuffing`
-//! unsettled   operation id                             -> `f` in flight, `u` uncertain
+//! unsettled   operation id, or number of a group       -> what is not settled, see `unsettled`
 //! due         time of its end, big-endian ++ id        -> nothing
 //! created     time of its first claim, big-endian ++ id -> nothing
 //! keys        digest of its key ++ its row in `created` -> nothing
@@ -26,6 +26,7 @@ use super::journal::group::LABEL_KEY;
 use super::settings::Durability;
 use super::stuffing::unstuff;
 use super::synced::SyncedNote;
+use super::unsettled::{ClaimRows, Unsettled, UnsettledRow};
 use crate::operation::{Operation, OperationId, State, Timestamp};
 use crate::store::list::KeyDigest;
 use crate::store::{Error, codec};
@@ -40,7 +41,7 @@ pub(super) enum IndexEntries {
         created_at: Timestamp,
         /// The digest of its key, which together with `created_at` is its row in `keys`.
         key: KeyDigest,
-        /// Its row in `unsettled`.
+        /// What `unsettled` says of it.
         unsettled: Option<Unsettled>,
         /// The time of its row in `due`. The table may have an earlier row instead.
         due: Option<Timestamp>,
@@ -89,13 +90,6 @@ impl IndexEntries {
     }
 }
 
-/// The state of an operation that is not settled. It is a row of `unsettled`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unsettled {
-    InFlight,
-    Uncertain,
-}
-
 /// A row of `due` or of `created`, which is a time and the id of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TimeKey {
@@ -142,6 +136,8 @@ pub(super) struct Tables {
     pub(super) keys: Keyspace,
     pub(super) meta: Keyspace,
     pub(super) durability: Durability,
+    /// The rows of `unsettled` that the operations in flight share.
+    pub(super) claim_rows: RefCell<ClaimRows>,
     /// The list in the file `contents`.
     contents: RefCell<Contents>,
     synced: SyncedNote,
@@ -179,6 +175,7 @@ impl Tables {
             keys,
             meta,
             durability,
+            claim_rows: RefCell::default(),
             contents,
             synced,
             latest,
@@ -216,16 +213,10 @@ impl Tables {
         })
     }
 
-    /// Returns the operations that are not settled.
-    pub(super) fn unsettled(
-        &self,
-    ) -> impl Iterator<Item = Result<(OperationId, Unsettled), fjall::Error>> {
+    /// Returns the rows of `unsettled`.
+    pub(super) fn unsettled(&self) -> impl Iterator<Item = Result<UnsettledRow, fjall::Error>> {
         self.unsettled.iter().filter_map(|row| match row.into_inner() {
-            Ok((key, state)) => {
-                let id = OperationId::from_bytes(key.as_ref().try_into().ok()?);
-                let in_flight = state.as_ref() == b"f";
-                Some(Ok((id, if in_flight { Unsettled::InFlight } else { Unsettled::Uncertain })))
-            }
+            Ok((key, value)) => UnsettledRow::from_bytes(&key, &value).map(Ok),
             Err(error) => Some(Err(error)),
         })
     }
