@@ -8,7 +8,7 @@ use fjall::{Keyspace, PersistMode, Slice};
 use super::journal::group::{LABEL_KEY, Label};
 use super::settings::Durability;
 use super::stuffing::stuff;
-use super::tables::{IndexEntries, Tables, TimeKey};
+use super::tables::{DueRow, IndexEntries, Tables, TimeKey};
 use super::unsettled::Unsettled;
 use crate::operation::{Operation, OperationId, Timestamp};
 use crate::store::codec::{self, Corrupt};
@@ -22,10 +22,10 @@ pub(super) struct Batch<'a> {
     /// The operations that are in flight from now on, and those that are no longer.
     claimed: Vec<OperationId>,
     ended: Vec<OperationId>,
-    /// The rows of `due` that are added and removed. A row that is in both sets will be in the
-    /// table.
+    /// The ends of records that `due` gets.
     added: BTreeSet<TimeKey>,
-    removed: BTreeSet<TimeKey>,
+    /// The keys of the rows of `due` that are removed.
+    removed: Vec<Slice>,
 }
 
 /// A row of a table, as it will be. A row without a value is removed.
@@ -44,7 +44,7 @@ impl<'a> Batch<'a> {
             claimed: Vec::new(),
             ended: Vec::new(),
             added: BTreeSet::new(),
-            removed: BTreeSet::new(),
+            removed: Vec::new(),
         }
     }
 
@@ -56,7 +56,7 @@ impl<'a> Batch<'a> {
         self.rows.push(Row { table, key: key.into(), value: None });
     }
 
-    /// Returns the time of the earliest row that the batch adds to `due`.
+    /// Returns the earliest time that the batch adds to `due`.
     pub(super) fn earliest_due(&self) -> Option<Timestamp> {
         self.added.first().map(|row| row.at)
     }
@@ -145,8 +145,8 @@ impl<'a> Batch<'a> {
         self.added.insert(due);
     }
 
-    pub(super) fn remove_due(&mut self, due: TimeKey) {
-        self.removed.insert(due);
+    pub(super) fn remove_due(&mut self, row: &DueRow) {
+        self.removed.push(row.key.clone());
     }
 
     /// Writes all changes, with the current time. Returns once they are as durable as the settings
@@ -175,13 +175,14 @@ impl<'a> Batch<'a> {
                 None => writes.remove(table, key),
             }
         }
-        // All rows of a batch have one sequence number, so a removal and an addition of the same
-        // row would have no order.
-        for row in removed.difference(&added) {
-            writes.remove(&tables.due, row.to_bytes());
+        for row in removed {
+            writes.remove(&tables.due, row);
         }
-        for row in &added {
-            writes.insert(&tables.due, row.to_bytes(), "");
+        let added: Vec<_> = added.into_iter().collect();
+        for ends in added.chunk_by(|one, next| one.at == next.at) {
+            let Some(TimeKey { at, .. }) = ends.first() else { continue };
+            let ids: Vec<u8> = ends.iter().flat_map(|end| *end.id.as_bytes()).collect();
+            writes.insert(&tables.due, DueRow::key(*at, sequence_from), ids);
         }
         writes.commit()?;
         tables.note_group(label.sequence_from)

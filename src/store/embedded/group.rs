@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::mem;
 
 use super::queue::DeferredReply;
-use super::tables::{IndexEntries, TimeKey};
+use super::tables::{DueRow, IndexEntries, TimeKey};
 use crate::operation::state::Change;
 use crate::operation::{Operation, OperationId, State};
 use crate::store::Error;
@@ -19,8 +19,8 @@ pub(super) struct Group {
     replies: Vec<DeferredReply>,
     holds_ended: Vec<OperationId>,
     /// The rows of `due` that a sweep has dealt with.
-    pub(super) swept: Vec<TimeKey>,
-    /// The rows of `due` that replace swept rows whose records end later.
+    pub(super) swept: Vec<DueRow>,
+    /// The ends that swept rows leave: of records that end later, and those that come next.
     pub(super) moved: Vec<TimeKey>,
 }
 

@@ -56,30 +56,48 @@ impl Writer {
         for id in ran_out.iter().take(limit) {
             removed += usize::from(self.expire(*id, now, group)?.is_removed);
         }
-        let mut rows = self.tables.due(self.due_from, now);
-        for row in rows.by_ref().take(limit.saturating_sub(ran_out.len())) {
+        let mut left = limit.saturating_sub(ran_out.len());
+        let mut more = ran_out.len() > limit;
+        for row in self.tables.due(self.due_from, now) {
+            if left == 0 {
+                more = true;
+                break;
+            }
             let row = row.map_err(failed)?;
-            removed += usize::from(self.expire_row(row, now, group)?);
+            for &id in &row.ids {
+                if left == 0 {
+                    more = true;
+                    group.moved.push(TimeKey { at: row.at, id });
+                } else {
+                    left -= 1;
+                    removed += usize::from(self.expire_named(id, now, group)?);
+                }
+            }
+            // The row is removed even if a record stays. Such a record gets a new row.
+            group.swept.push(row);
         }
-        Ok((removed, ran_out.len() > limit || rows.next().is_some()))
+        Ok((removed, more))
     }
 
-    /// Expires the record to which a row of `due` leads. Returns whether that removed the record.
-    fn expire_row(&self, row: TimeKey, now: Timestamp, group: &mut Group) -> Result<bool, Error> {
-        // The row is removed even if the record stays. A record that ends later gets a new row.
-        group.swept.push(row);
-        let expired = match self.expire(row.id, now, group) {
+    /// Expires a record that a row of `due` names. Returns whether that removed the record.
+    fn expire_named(
+        &self,
+        id: OperationId,
+        now: Timestamp,
+        group: &mut Group,
+    ) -> Result<bool, Error> {
+        let expired = match self.expire(id, now, group) {
             Ok(expired) => expired,
             Err(error @ Error::Unreadable(..)) => {
                 // The record is never removed, because nobody can say whether its operation was
                 // done.
-                tracing::error!(operation.id = %row.id, error = %chain(&error), "a record is kept");
+                tracing::error!(operation.id = %id, error = %chain(&error), "a record is kept");
                 return Ok(false);
             }
             Err(error) => return Err(error),
         };
         if let Some(at) = expired.after.due() {
-            group.moved.push(TimeKey { at, id: row.id });
+            group.moved.push(TimeKey { at, id });
         }
         Ok(expired.is_removed)
     }

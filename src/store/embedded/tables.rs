@@ -3,7 +3,8 @@
 //! ```text
 //! operations  operation id                             -> the record, see `codec` and `stuffing`
 //! unsettled   operation id, or number of a group       -> what is not settled, see `unsettled`
-//! due         time of its end, big-endian ++ id        -> nothing
+//! due         time, big-endian ++ number of a group    -> the ids that end at this time
+//!             time of its end, big-endian ++ id        -> nothing, in an older version
 //! created     time of its first claim, big-endian ++ id -> nothing
 //! keys        digest of its key ++ its row in `created` -> nothing
 //! meta        `time`                                   -> the latest group's label, see `journal`
@@ -16,7 +17,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use fjall::{Database, Keyspace, PersistMode};
+use fjall::{Database, Keyspace, PersistMode, Slice};
 
 use super::contents::Contents;
 use super::database;
@@ -90,7 +91,7 @@ impl IndexEntries {
     }
 }
 
-/// A row of `due` or of `created`, which is a time and the id of an operation.
+/// A row of `created`, or the end of a record: a time and the id of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TimeKey {
     pub(super) at: Timestamp,
@@ -123,6 +124,34 @@ impl TimeKey {
         let (at, id) = bytes.split_first_chunk::<8>()?;
         let at = Timestamp(u64::from_be_bytes(*at));
         Some(Self { at, id: OperationId::from_bytes(id.try_into().ok()?) })
+    }
+}
+
+/// A row of `due`.
+pub(super) struct DueRow {
+    pub(super) key: Slice,
+    pub(super) at: Timestamp,
+    pub(super) ids: Vec<OperationId>,
+}
+
+impl DueRow {
+    /// Returns the key of the row that a group has for a time. No other row has this key.
+    pub(super) fn key(at: Timestamp, group: u64) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        let (time, number) = bytes.split_at_mut(8);
+        time.copy_from_slice(&at.0.to_be_bytes());
+        number.copy_from_slice(&group.to_be_bytes());
+        bytes
+    }
+
+    fn from_bytes(key: Slice, value: &[u8]) -> Option<Self> {
+        if let Some(TimeKey { at, id }) = TimeKey::from_bytes(&key) {
+            return Some(Self { key, at, ids: vec![id] });
+        }
+        let at = Timestamp(u64::from_be_bytes(*key.first_chunk()?));
+        let (ids, _) = value.as_chunks();
+        let ids = ids.iter().map(|id| OperationId::from_bytes(*id)).collect();
+        Some(Self { key, at, ids })
     }
 }
 
@@ -221,16 +250,19 @@ impl Tables {
         })
     }
 
-    /// Returns the rows of `due` from `from` to `until`, earliest first.
+    /// Returns the rows of `due` with times from `from` to `until`, earliest first.
     pub(super) fn due(
         &self,
         from: Timestamp,
         until: Timestamp,
-    ) -> impl Iterator<Item = Result<TimeKey, fjall::Error>> {
-        let first = TimeKey { at: from, id: OperationId::from_bytes([0; 16]) };
+    ) -> impl Iterator<Item = Result<DueRow, fjall::Error>> {
+        let first = from.0.to_be_bytes();
         let last = TimeKey { at: until, id: OperationId::from_bytes([0xff; 16]) };
-        let rows = self.due.range(first.to_bytes()..=last.to_bytes());
-        rows.filter_map(|row| row.key().map(|key| TimeKey::from_bytes(&key)).transpose())
+        let rows = self.due.range(first.as_slice()..=last.to_bytes().as_slice());
+        rows.filter_map(|row| match row.into_inner() {
+            Ok((key, value)) => DueRow::from_bytes(key, &value).map(Ok),
+            Err(error) => Some(Err(error)),
+        })
     }
 
     /// Returns the rows of `created` that come after `after` in a list, newest first. Without

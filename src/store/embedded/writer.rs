@@ -259,7 +259,7 @@ impl Writer {
                 batch.write(id, changed.before, changed.operation.as_ref())?;
             }
         }
-        group.swept.iter().for_each(|row| batch.remove_due(*row));
+        group.swept.iter().for_each(|row| batch.remove_due(row));
         group.moved.iter().for_each(|row| batch.add_due(*row));
         // An empty group would still cost milliseconds for its sync.
         if batch.is_empty() {

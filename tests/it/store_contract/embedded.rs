@@ -128,6 +128,34 @@ async fn what_was_in_flight_is_uncertain_after_a_restart() {
     assert_eq!(one.store.uncertain().await.unwrap(), 1);
 }
 
+/// Operations that are claimed at the same time share a row, which outlives those that end first.
+#[tokio::test]
+async fn of_many_that_were_claimed_together_those_in_flight_are_uncertain_after_a_crash() {
+    let one = OnDisk::start().await;
+    let orders: Vec<_> = (0..60).map(|number| order(&number.to_string())).collect();
+    let granted = orders.iter().map(|order| granted(&*one.store, order));
+    let granted = futures_util::future::join_all(granted).await;
+    let ends = granted.iter().enumerate().filter_map(|(number, (request, attempt))| {
+        let outcome = [Some(Outcome::Succeeded), Some(Outcome::Failed), None][number % 3]?;
+        Some(one.store.apply(end_of(request, *attempt, outcome)))
+    });
+    for ended in futures_util::future::join_all(ends).await {
+        ended.unwrap();
+    }
+    let again = orders.iter().skip(1).step_by(3).map(|order| copy_of(&*one.store, order));
+    assert_eq!(futures_util::future::join_all(again).await, vec![granted_as(2); 20]);
+    let mut crashed = after_a_crash(&one);
+    for _ in 0..2 {
+        assert_eq!(crashed.store.uncertain().await.unwrap(), 40);
+        for (number, order) in orders.iter().enumerate() {
+            let state = crashed.store.get(order.id).await.unwrap().unwrap().state;
+            assert_eq!(matches!(state, State::Succeeded(_)), number % 3 == 0, "{state:?}");
+            assert_eq!(matches!(state, State::Uncertain(_)), number % 3 > 0, "{state:?}");
+        }
+        crashed.reopen().await;
+    }
+}
+
 #[tokio::test]
 async fn a_restart_keeps_what_is_settled_and_the_numbers_of_attempts() {
     let mut one = OnDisk::start().await;
@@ -159,6 +187,23 @@ async fn what_was_due_before_a_restart_is_swept_after_it() {
     one.pass(super::support::HOLD_FOR).await;
     assert_eq!(sweep_all(&*one.store, 10).await, (1, 1));
     assert_eq!(one.store.uncertain().await.unwrap(), 0);
+}
+
+/// Records that end in one millisecond share a row.
+#[tokio::test]
+async fn records_that_end_together_are_swept_in_small_steps() {
+    let mut one = OnDisk::start().await;
+    let orders: Vec<_> = (0..40).map(|number| order(&number.to_string())).collect();
+    let all = orders.iter().map(|order| attempted(&*one.store, order, Outcome::Succeeded));
+    futures_util::future::join_all(all).await;
+    one.pass(RETENTION).await;
+    for _ in 0..3 {
+        let report = one.store.sweep(7).await.unwrap();
+        assert_eq!((report.removed, report.more), (7, true));
+        one.reopen().await;
+    }
+    assert_eq!(sweep_all(&*one.store, 7).await, (19, 0));
+    assert_eq!(one.store.list(&super::listing::ALL).await.unwrap().operations, []);
 }
 
 #[tokio::test]
