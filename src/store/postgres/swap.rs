@@ -85,7 +85,7 @@ impl<'a> SwapValues<'a> {
             behind_all: swap.purpose == Purpose::Withdrawal,
             patience: share_millis(timeout),
         };
-        if let Expected::Revision { revision, lapsed } = swap.expected {
+        if let Expected::Revision { revision, lapsed, .. } = swap.expected {
             values.expected_revision = Some(signed(revision));
             values.expected_lapsed = Some(lapsed);
         }

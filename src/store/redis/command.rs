@@ -29,9 +29,18 @@ fn digest(script: &str) -> String {
 /// after a lost connection.
 pub(super) struct Command {
     pub(super) cmd: Cmd,
-    /// The command that loads the script. A new server does not know the script, nor does a server
-    /// after a restart or a `SCRIPT FLUSH`. Such a server has run nothing of the script.
-    pub(super) load: Option<Cmd>,
+    /// The script that it runs.
+    pub(super) script: Option<&'static LuaScript>,
+}
+
+impl LuaScript {
+    /// Makes the command that loads the script. A new server does not know the script, nor does a
+    /// server after a restart or a `SCRIPT FLUSH`. Such a server has run nothing of the script.
+    pub(super) fn load(&self) -> Cmd {
+        let mut load = cmd("SCRIPT");
+        load.arg("LOAD").arg(self.text);
+        load
+    }
 }
 
 impl Command {
@@ -39,19 +48,17 @@ impl Command {
     pub(super) fn new(name: &str, arguments: &[&str]) -> Self {
         let mut cmd = cmd(name);
         cmd.arg(arguments);
-        Self { cmd, load: None }
+        Self { cmd, script: None }
     }
 
     /// Makes a command that runs a script on these keys. It names all keys, because a cluster needs
     /// them to find the node.
-    pub(super) fn script(script: &LuaScript, keys: &[String]) -> Self {
+    pub(super) fn script(script: &'static LuaScript, keys: &[String]) -> Self {
         // The command names the script by its digest. Otherwise every call would carry the text of
         // the script.
         let mut run = cmd("EVALSHA");
         run.arg(script.digest.as_str()).arg(keys.len()).arg(keys);
-        let mut load = cmd("SCRIPT");
-        load.arg("LOAD").arg(script.text);
-        Self { cmd: run, load: Some(load) }
+        Self { cmd: run, script: Some(script) }
     }
 
     /// Adds an argument.

@@ -320,8 +320,7 @@ fn permission_trials(keys: &Keys, acks: bool) -> [Vec<PermissionTrial>; 2] {
 
 /// Runs the script on a key that does not exist.
 fn read_nothing(key: &str) -> Command {
-    let arguments = ["", "", "0", "look", "0", "0", "0", "0", "0", "", ""];
-    Command::script(&SWAP, &[key.to_owned()]).arg(&arguments[..])
+    Command::script(&SWAP, &[key.to_owned()]).arg("")
 }
 
 /// The lines of `INFO`.

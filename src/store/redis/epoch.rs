@@ -9,8 +9,9 @@ use redis::Value;
 use super::command::Command;
 use super::failure::{Refusal, unexpected_shape};
 use super::keys::{SHARDS, Shard};
-use super::records::{EpochGuard, Redis};
+use super::records::Redis;
 use super::reply::text;
+use super::swap::EpochGuard;
 use crate::store::shared::{EpochMarker, EpochStatus};
 use crate::store::{Concern, Error};
 

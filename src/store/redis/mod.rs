@@ -11,7 +11,7 @@
 //!
 //! | files | do |
 //! | --- | --- |
-//! | `records`, `swap.lua`, `command`, `reply` | the atomic step |
+//! | `records`, `swap`, `swap.lua`, `command`, `reply` | the atomic step |
 //! | `expiry`, `expire.lua`, `page`, `epoch`, `concerns` | the other calls |
 //! | `servers`, `cluster`, `node`, `dial`, `failure` | connections, and a server for each command |
 //! | `subscription` | notifications of ended attempts |
@@ -32,6 +32,7 @@ mod records;
 mod reply;
 mod servers;
 mod subscription;
+mod swap;
 
 pub(super) use concerns::concern_codes;
 pub use keys::ACL_LINE;

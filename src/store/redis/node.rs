@@ -260,11 +260,12 @@ async fn deliver(
     limit: Duration,
 ) -> Result<NodeReply, SendError> {
     let reply = deliver_once(connection, command, delivery, limit).await?;
-    let (Some(load), Err(error)) = (&command.load, &reply.value) else { return Ok(reply) };
+    let (Some(script), Err(error)) = (command.script, &reply.value) else { return Ok(reply) };
     if error.kind() != ErrorKind::Server(ServerErrorKind::NoScript) {
         return Ok(reply);
     }
-    let loaded = connection.send_packed_command(load).await.and_then(Value::extract_error);
+    let loaded =
+        connection.send_packed_command(&script.load()).await.and_then(Value::extract_error);
     if let Err(error) = loaded {
         // The script was not run, so nothing happened except this error.
         return reply_of(Err(error), 0);

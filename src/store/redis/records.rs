@@ -4,19 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use async_trait::async_trait;
-use redis::Value;
 
-use super::command::{Command, SWAP};
+use super::command::Command;
 use super::failure::{CommandError, Refusal, denied, is_no_master, unexpected_shape};
-use super::keys::{Index, Keys, Shard, member, score_of};
-use super::reply::{bytes, number, parts, text};
+use super::keys::{Keys, Shard};
+use super::reply::{number, parts};
 use super::servers::{ConfirmedReply, Servers};
 use super::subscription::Subscription;
+use super::swap::{SwapReply, swap_command};
 use crate::operation::{OperationId, Timestamp};
-use crate::store::list::{KeyDigest, ListQuery};
+use crate::store::list::ListQuery;
 use crate::store::shared::{
-    Conditions, EpochTracker, Expected, ExpiryPass, Found, Purpose, RecordPage, RecordServer,
-    Revision, StoredRecord, Swap, SwapResult, Write,
+    Conditions, EpochTracker, Expected, ExpiryPass, Found, Purpose, RecordPage, RecordServer, Swap,
+    SwapResult, Write,
 };
 use crate::store::{Concern, Corrupt, Error};
 
@@ -31,12 +31,6 @@ pub(super) struct Redis {
     pub(super) next_expiry: AtomicUsize,
     pub(super) epoch: EpochTracker,
     pub(super) subscription: Subscription,
-}
-
-/// The marker of the epoch: a claim is granted only if this key holds this word.
-pub(super) struct EpochGuard {
-    pub(super) key: String,
-    pub(super) word: String,
 }
 
 #[async_trait]
@@ -91,8 +85,8 @@ impl Redis {
         let shard = Shard::of(swap.id);
         let grants = swap.purpose == Purpose::Grant;
         let guard = if grants { self.guard(shard).await? } else { None };
-        let command = self.command_of(swap, guard);
         let wanted = self.acks_of(&swap.write);
+        let command = swap_command(&self.keys, swap, guard, wanted > 0);
         let reply = match self.servers.run_confirmed(shard, &command, wanted).await {
             Ok(reply) => reply,
             Err(CommandError::Refused(Refusal::KeysMoving)) => return Ok(None),
@@ -143,57 +137,6 @@ impl Redis {
         }
     }
 
-    fn command_of(&self, swap: &Swap<'_>, guard: Option<EpochGuard>) -> Command {
-        let shard = Shard::of(swap.id);
-        let mut keys = vec![self.keys.record(swap.id)];
-        let (expected, lapsed) = match swap.expected {
-            Expected::NoRecord => (String::new(), false),
-            Expected::Revision { revision, lapsed } => (revision.0.to_string(), lapsed),
-        };
-        let write = match swap.write {
-            Write::Nothing => "look",
-            Write::Removal(_) => "remove",
-            Write::Record { .. } => "put",
-        };
-        // A read names only one key, so that it works while a slot moves. A command on several keys
-        // is refused then.
-        if !matches!(swap.write, Write::Nothing) {
-            keys.extend(Index::ALL.map(|index| self.keys.index(shard, index)));
-        }
-        let (guard_key, guard_word) = guard.map(|EpochGuard { key, word }| (key, word)).unzip();
-        keys.extend(guard_key);
-        let conditions = swap.write.conditions();
-        let not_before =
-            conditions.map_or_else(Timestamp::default, |conditions| conditions.not_before);
-        let not_after =
-            conditions.map_or_else(Timestamp::default, |conditions| conditions.not_after);
-        let command = Command::script(&SWAP, &keys)
-            .arg(member(swap.id))
-            .arg(expected)
-            .arg(flag(lapsed))
-            .arg(write)
-            .arg(flag(swap.waits))
-            .arg(not_before.0)
-            .arg(not_after.0)
-            .arg(flag(conditions.is_some_and(|conditions| conditions.ends)))
-            .arg(flag(self.acks_of(&swap.write) > 0))
-            .arg(self.keys.endings())
-            .arg(swap.id.to_string());
-        match swap.write {
-            Write::Nothing | Write::Removal(_) => command,
-            Write::Record { revision, bytes, operation, .. } => command
-                .arg(revision.0.to_string())
-                .arg(bytes)
-                .arg(operation.state.as_str())
-                .arg(operation.state.changes_at().0)
-                .arg(operation.created_at.0)
-                .arg(&*operation.asked.route)
-                .arg(score_of(KeyDigest::of(&operation.asked.key)))
-                // An empty slice adds no argument.
-                .arg(guard_word.as_slice()),
-        }
-    }
-
     /// Reads the time on the clock of a shard's server.
     pub(super) async fn time(&self, shard: Shard) -> Result<Timestamp, Error> {
         let time = self.servers.run(shard, &Command::new("TIME", &[])).await?;
@@ -204,45 +147,6 @@ impl Redis {
     }
 }
 
-/// The reply of the script.
-enum SwapReply {
-    Done(Timestamp),
-    Found(Found),
-    Unreadable,
-    Emptied,
-    /// The server turned a read or the first write away, with this error.
-    Denied(String),
-}
-
-impl SwapReply {
-    fn parse(value: Value) -> Option<Self> {
-        let mut parts = parts(value)?.into_iter();
-        let name = text(&parts.next()?)?;
-        let detail = parts.next()?;
-        // This reply has the server's error in the place of the time.
-        if name == "denied" {
-            return Some(Self::Denied(text(&detail)?));
-        }
-        let at = Timestamp(number(&detail)?);
-        match name.as_str() {
-            "done" => Some(Self::Done(at)),
-            "unreadable" => Some(Self::Unreadable),
-            "emptied" => Some(Self::Emptied),
-            "seen" => {
-                let stored = match parts.next() {
-                    None => None,
-                    Some(revision) => Some(StoredRecord {
-                        revision: Revision(number(&revision)?),
-                        bytes: bytes(parts.next()?)?,
-                    }),
-                };
-                Some(Self::Found(Found { at, stored }))
-            }
-            _ => None,
-        }
-    }
-}
-
 /// Whether the server has another revision than the swap expected.
 fn is_unexpected(swap: &Swap<'_>, found: &Found) -> bool {
     let found = found.stored.as_ref().map(|stored| stored.revision);
@@ -250,8 +154,4 @@ fn is_unexpected(swap: &Swap<'_>, found: &Found) -> bool {
         Expected::NoRecord => found.is_some(),
         Expected::Revision { revision, .. } => found != Some(revision),
     }
-}
-
-const fn flag(is_set: bool) -> &'static str {
-    if is_set { "1" } else { "0" }
 }

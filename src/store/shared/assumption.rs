@@ -46,10 +46,10 @@ impl Assumption {
     /// rule saw the record as lapsed, and must not have passed otherwise. Without this check, a
     /// claim could take a lease that has run out only on this machine's estimate, and a holder
     /// could renew a lease that has run out only on the server.
-    pub(super) fn expected(&self) -> Expected {
+    pub(super) fn expected(&self) -> Expected<'_> {
         self.record.as_ref().map_or(Expected::NoRecord, |Snapshot { revision, operation }| {
             let lapsed = operation.state.changes_at() <= self.at;
-            Expected::Revision { revision: *revision, lapsed }
+            Expected::Revision { revision: *revision, operation, lapsed }
         })
     }
 }

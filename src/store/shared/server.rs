@@ -56,7 +56,7 @@ pub(crate) struct Swap<'a> {
     /// The operation whose record the step concerns.
     pub(crate) id: OperationId,
     /// The record that must be there before the write is made.
-    pub(crate) expected: Expected,
+    pub(crate) expected: Expected<'a>,
     /// The write.
     pub(crate) write: Write<'a>,
     /// Whether the caller will wait if it finds an attempt in flight. The server notes this,
@@ -99,12 +99,14 @@ pub(crate) enum Purpose {
 
 /// The record that must be there before a write is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expected {
+pub(crate) enum Expected<'a> {
     /// No record.
     NoRecord,
     /// This revision of the record.
     Revision {
         revision: Revision,
+        /// The operation in the record. From it follows in which indexes the operation is.
+        operation: &'a Operation,
         /// Whether the record's `changes_at` must have passed on the server's clock, as the rule
         /// assumed. If false, it must not have passed.
         lapsed: bool,

@@ -25,6 +25,7 @@ mod reach;
 mod redis;
 mod redis_faults;
 mod redis_many;
+mod redis_older;
 mod redis_tls;
 mod settling;
 mod stepping;

@@ -52,7 +52,7 @@ pub(super) async fn works_again(store: &dyn Store) {
     .await;
 }
 
-fn record(id: OperationId) -> String {
+pub(super) fn record(id: OperationId) -> String {
     let first = id.as_bytes()[0] % 64;
     let digits = id.to_string().split_off(3);
     format!("{{onceward:{first}}}:op:{digits}")
