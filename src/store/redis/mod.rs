@@ -13,7 +13,7 @@
 //! | --- | --- |
 //! | `records`, `swap`, `swap.lua`, `command`, `reply` | the atomic step |
 //! | `expiry`, `expire.lua`, `page`, `epoch`, `concerns` | the other calls |
-//! | `servers`, `cluster`, `node`, `dial`, `failure` | connections, and a server for each command |
+//! | `servers`, `cluster`, `node`, `connections`, `dial`, `failure` | connections, and a server for each command |
 //! | `subscription` | notifications of ended attempts |
 //! | `keys` | the names of keys |
 #![doc = include_str!("../../../docs/redis.md")]
@@ -21,6 +21,7 @@
 mod cluster;
 mod command;
 mod concerns;
+mod connections;
 mod dial;
 mod epoch;
 mod expiry;

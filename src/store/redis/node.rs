@@ -1,5 +1,4 @@
-//! One server and its connections. All calls share one connection, except calls that wait for
-//! replicas.
+//! One server. Its calls share a connection, except calls that wait for replicas.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::command::Command;
+use super::connections::{Connected, IdleConnections, SharedConnections};
 use super::dial::{Dialer, Target};
 use super::failure::{Refusal, is_from_server};
 
@@ -21,28 +21,9 @@ const WAITING_MAX: usize = 64;
 #[derive(Debug)]
 pub(super) struct Node {
     target: Target,
-    shared: Mutex<SharedConnection>,
-    /// The lock that is held while a shared connection is made, so that many calls at once make
-    /// only one.
-    dialing: tokio::sync::Mutex<()>,
+    shared: SharedConnections,
     idle: Mutex<IdleConnections>,
     waiting: Semaphore,
-}
-
-/// The connection that all calls share.
-#[derive(Debug, Default)]
-struct SharedConnection {
-    connection: Option<MultiplexedConnection>,
-    /// The number of shared connections that were made so far.
-    generation: u64,
-}
-
-/// Connections for calls that wait for replicas, while no call uses them.
-#[derive(Debug, Default)]
-struct IdleConnections {
-    connections: Vec<MultiplexedConnection>,
-    /// The number of times that all of them were closed.
-    closed: u64,
 }
 
 /// The way in which a command is delivered to a node.
@@ -85,8 +66,7 @@ impl Node {
     pub(super) fn new(target: Target) -> Self {
         Self {
             target,
-            shared: Mutex::default(),
-            dialing: tokio::sync::Mutex::default(),
+            shared: SharedConnections::default(),
             idle: Mutex::default(),
             waiting: Semaphore::new(WAITING_MAX),
         }
@@ -96,15 +76,14 @@ impl Node {
         &self.target
     }
 
-    /// Returns the number of shared connections that were made so far. A new connection may lead to
-    /// another server, because a sentinel may name a new master.
-    pub(super) fn generation(&self) -> u64 {
-        self.shared.lock().generation
+    /// Returns the number of shared connections that were made in the place of an earlier one.
+    pub(super) fn remade(&self) -> u64 {
+        self.shared.remade()
     }
 
     /// Gives up all connections. Calls that wait for a reply still get it.
     pub(super) fn hang_up(&self) {
-        self.shared.lock().connection = None;
+        self.shared.hang_up();
         self.idle.lock().close_all();
     }
 
@@ -123,7 +102,7 @@ impl Node {
         }
     }
 
-    /// Sends a command on the shared connection.
+    /// Sends a command on the shared connection of this runtime.
     async fn send_shared(
         &self,
         dialer: &Dialer,
@@ -132,19 +111,19 @@ impl Node {
         limit: Duration,
     ) -> Result<NodeReply, SendError> {
         let ready = ready_within(limit);
-        let connected = in_time(ready, self.connection(dialer)).await?;
-        let Connected { mut connection, generation } = connected;
+        let connected = in_time(ready, self.shared.get(dialer, &self.target)).await?;
+        let Connected { mut connection, origin } = connected;
         let mut replied = pin!(deliver(&mut connection, command, delivery, limit));
         let reply = if let Ok(reply) = timeout(ready, &mut replied).await {
             reply
         } else {
             // A network that drops packets silently breaks a connection without a sign. The next
             // call makes a new connection. This call goes on waiting until its time ends.
-            self.shared.lock().give_up(generation);
+            origin.give_up();
             replied.await
         };
         if matches!(reply, Err(SendError::ConnectionLost(_))) {
-            self.shared.lock().give_up(generation);
+            origin.give_up();
         }
         reply
     }
@@ -178,62 +157,6 @@ impl Node {
             Err(_) => self.idle.lock().close_all(),
         }
         reply
-    }
-
-    /// Returns the shared connection. If there is none, makes one.
-    async fn connection(&self, dialer: &Dialer) -> Result<Connected, Refusal> {
-        if let Some(connected) = self.shared.lock().current() {
-            return Ok(connected);
-        }
-        let _one_at_a_time = self.dialing.lock().await;
-        // Another call may have made a connection while this call waited for its turn.
-        if let Some(connected) = self.shared.lock().current() {
-            return Ok(connected);
-        }
-        let connection = dialer.connect(&self.target).await?;
-        let mut shared = self.shared.lock();
-        shared.generation += 1;
-        shared.connection = Some(connection.clone());
-        Ok(Connected { connection, generation: shared.generation })
-    }
-}
-
-/// A shared connection and its number.
-struct Connected {
-    connection: MultiplexedConnection,
-    generation: u64,
-}
-
-impl SharedConnection {
-    fn current(&self) -> Option<Connected> {
-        let connection = self.connection.clone()?;
-        Some(Connected { connection, generation: self.generation })
-    }
-
-    /// Gives up a connection, unless a newer one has replaced it.
-    fn give_up(&mut self, generation: u64) {
-        if self.generation == generation {
-            self.connection = None;
-        }
-    }
-}
-
-impl IdleConnections {
-    /// Takes an idle connection, if there is one. Also returns how often all were closed so far.
-    fn take(&mut self) -> (Option<MultiplexedConnection>, u64) {
-        (self.connections.pop(), self.closed)
-    }
-
-    /// Takes a connection back, unless all were closed since the call took it.
-    fn put(&mut self, connection: MultiplexedConnection, closed: u64) {
-        if self.closed == closed {
-            self.connections.push(connection);
-        }
-    }
-
-    fn close_all(&mut self) {
-        self.connections.clear();
-        self.closed += 1;
     }
 }
 

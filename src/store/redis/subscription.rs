@@ -76,7 +76,7 @@ async fn listen_once(
     watchers: &Watchers,
 ) -> Result<(), &'static str> {
     let (connection, node) = servers.subscribe().await.map_err(Refusal::text)?;
-    let generation = node.generation();
+    let remade = node.remade();
     let (mut sink, mut published) = connection.split();
     let subscribed = timeout(EVERY, sink.subscribe(channel)).await;
     if !matches!(subscribed, Ok(Ok(()))) {
@@ -101,11 +101,9 @@ async fn listen_once(
                     return Err("the server no longer answers");
                 }
                 // After a failover, messages are published on the new master. The old master may
-                // live on, but does not get them. The first shared connection raises the number
-                // from 0 to 1, and that is not a failover.
-                let moved = node.generation() > generation.max(1);
-                if moved {
-                    return Err("the shared connection was made anew");
+                // live on, but does not get them.
+                if node.remade() > remade {
+                    return Err("a shared connection was made anew");
                 }
             }
         }
