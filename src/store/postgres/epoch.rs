@@ -18,9 +18,6 @@ const MARK: &str = "UPDATE @schema@.epoch SET standing = $1 WHERE epoch::text = 
 /// Inserts a marker. After a `TRUNCATE` of all tables there is no row to mark.
 const BEGIN_ANEW: &str = "INSERT INTO @schema@.epoch (standing) VALUES ($1) ON CONFLICT DO NOTHING";
 
-/// The reason that a refused claim gets if the epoch has just changed or could not be read.
-const UNKNOWN: &str = "it is not known whether the database still has its records";
-
 impl Postgres {
     /// Reads the marker and compares it with the one seen before.
     pub(super) async fn epoch_changed(&self) -> Result<Option<Concern>, Error> {
@@ -67,28 +64,8 @@ impl Postgres {
     /// Returns the epoch that the database must have before it grants a claim. Returns none under
     /// `when_store_emptied = "continue"`.
     pub(super) async fn guard(&self) -> Result<Option<String>, Error> {
-        if !self.epoch.is_guarded() {
-            return Ok(None);
-        }
-        if self.epoch.marker(PART).is_none() {
-            self.epoch_changed().await?;
-        }
-        if self.epoch.is_stopped() {
-            return Err(Error::Emptied);
-        }
-        let marker = self.epoch.marker(PART).ok_or(Error::Unavailable(UNKNOWN))?;
-        Ok(Some(marker.value))
-    }
-
-    /// Returns the reason why the database did not have the epoch that a claim needs.
-    pub(super) async fn why_guard_failed(&self) -> Error {
-        match self.epoch_changed().await {
-            Err(error) => error,
-            Ok(_) if self.epoch.is_stopped() => Error::Emptied,
-            // Another process has acknowledged the loss meanwhile. The next claim uses the new
-            // epoch.
-            Ok(_) => Error::Unavailable(UNKNOWN),
-        }
+        let marker = self.epoch.guard(PART, self.epoch_changed()).await?;
+        Ok(marker.map(|marker| marker.value))
     }
 
     async fn mark(&self, marker: &EpochMarker, status: EpochStatus) -> Result<(), Error> {

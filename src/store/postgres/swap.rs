@@ -160,7 +160,7 @@ impl Postgres {
         };
         parameters.push((epoch, Type::TEXT));
         match &*self.query(is_urgent, &SWAP_IN_EPOCH, &parameters).await? {
-            [] => Err(self.why_guard_failed().await),
+            [] => Err(self.epoch.why_guard_failed(self.epoch_changed()).await),
             rows => result_of(one(rows)?),
         }
     }

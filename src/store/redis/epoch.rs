@@ -7,7 +7,7 @@ use futures_util::future::{join_all, try_join_all};
 use redis::Value;
 
 use super::command::Command;
-use super::failure::{Refusal, unexpected_shape};
+use super::failure::unexpected_shape;
 use super::keys::{SHARDS, Shard};
 use super::records::Redis;
 use super::reply::text;
@@ -61,29 +61,10 @@ impl Redis {
     /// Returns the marker that the server must have before it grants a claim. Returns none under
     /// `when_store_emptied = "continue"`.
     pub(super) async fn guard(&self, shard: Shard) -> Result<Option<EpochGuard>, Error> {
-        if !self.epoch.is_guarded() {
-            return Ok(None);
-        }
         let part = if self.servers.is_cluster() { shard } else { Shard::first() };
-        if self.epoch.marker(part.number()).is_none() {
-            self.epoch_changed().await?;
-        }
-        if self.epoch.is_stopped() {
-            return Err(Error::Emptied);
-        }
-        let marker = self.epoch.marker(part.number()).ok_or(Refusal::EpochUnknown)?;
-        Ok(Some(EpochGuard { key: self.keys.epoch(part), word: to_word(&marker) }))
-    }
-
-    /// Returns the reason why a server did not have the marker that a claim needs.
-    pub(super) async fn why_guard_failed(&self) -> Error {
-        match self.epoch_changed().await {
-            Err(error) => error,
-            Ok(_) if self.epoch.is_stopped() => Error::Emptied,
-            // Another process has acknowledged the loss meanwhile. The next claim uses the new
-            // marker.
-            Ok(_) => Refusal::EpochUnknown.into(),
-        }
+        let marker = self.epoch.guard(part.number(), self.epoch_changed()).await?;
+        let guard = |marker| EpochGuard { key: self.keys.epoch(part), word: to_word(&marker) };
+        Ok(marker.map(guard))
     }
 
     async fn marker_of(&self, shard: Shard) -> Result<(usize, EpochMarker), Error> {

@@ -40,9 +40,6 @@ pub(super) enum Refusal {
     NotAMaster,
     /// The keys moved from node to node faster than the command could follow them.
     MovedTooOften,
-    /// It is not known whether the server still has its records. The marker has just changed, or
-    /// could not be read.
-    EpochUnknown,
 }
 
 /// The codes with which a server turns a command away before the command takes effect.
@@ -102,7 +99,6 @@ impl Refusal {
             Self::NoMaster => "no sentinel names a master that can be reached",
             Self::NotAMaster => "the server that the sentinels name is not a master",
             Self::MovedTooOften => "the cluster's keys move too often",
-            Self::EpochUnknown => "it is not known whether the server still has its records",
         }
     }
 }

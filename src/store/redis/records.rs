@@ -97,7 +97,7 @@ impl Redis {
             SwapReply::Done(_) if acks < wanted => Err(Error::TooFewReplicas { wanted, had: acks }),
             SwapReply::Done(at) => Ok(Some(SwapResult::Done(at))),
             SwapReply::Found(found) => Ok(Some(SwapResult::Refused(found))),
-            SwapReply::Emptied => Err(self.why_guard_failed().await),
+            SwapReply::Emptied => Err(self.epoch.why_guard_failed(self.epoch_changed()).await),
             SwapReply::Unreadable => Err(Error::Unreadable(swap.id, Corrupt::Foreign)),
             SwapReply::Denied(error) => {
                 if is_no_master(&error) {

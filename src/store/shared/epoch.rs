@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use parking_lot::Mutex;
 
-use crate::store::Concern;
+use crate::store::{Concern, Error};
 
 /// The treatment of claims after a server has lost its records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -145,13 +145,48 @@ impl EpochTracker {
     }
 
     /// Whether claims are refused until a person acknowledges a loss.
-    pub(in crate::store) fn is_stopped(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         self.is_guarded() && !self.observed.lock().lost.is_empty()
     }
 
     /// Returns the marker of a part, as this process saw it last.
-    pub(in crate::store) fn marker(&self, part: usize) -> Option<EpochMarker> {
+    fn marker(&self, part: usize) -> Option<EpochMarker> {
         self.observed.lock().markers.get(&part).cloned()
+    }
+
+    /// Returns the marker that a part must have before it grants a claim. Returns none under
+    /// [`WhenEmptied::Continue`].
+    ///
+    /// `look` reads the markers and passes them to [`Self::observe`].
+    pub(in crate::store) async fn guard(
+        &self,
+        part: usize,
+        look: impl Future<Output = Result<Option<Concern>, Error>>,
+    ) -> Result<Option<EpochMarker>, Error> {
+        if !self.is_guarded() {
+            return Ok(None);
+        }
+        if self.marker(part).is_none() {
+            look.await?;
+        }
+        if self.is_stopped() {
+            return Err(Error::Emptied);
+        }
+        self.marker(part).map(Some).ok_or(UNKNOWN)
+    }
+
+    /// Returns the reason why a server did not have the marker that a claim needs.
+    pub(in crate::store) async fn why_guard_failed(
+        &self,
+        look: impl Future<Output = Result<Option<Concern>, Error>>,
+    ) -> Error {
+        match look.await {
+            Err(error) => error,
+            Ok(_) if self.is_stopped() => Error::Emptied,
+            // Another process has acknowledged the loss meanwhile. The next claim uses the new
+            // marker.
+            Ok(_) => UNKNOWN,
+        }
     }
 
     /// Returns the markers of the parts whose loss is not acknowledged.
@@ -171,6 +206,10 @@ impl WhenEmptied {
         }
     }
 }
+
+/// The marker has just changed, or could not be read.
+const UNKNOWN: Error =
+    Error::Unavailable("it is not known whether the server still has its records");
 
 /// The code of the concern that the server lost its records.
 pub(in crate::store) const EPOCH_CHANGED: &str = "epoch-changed";
