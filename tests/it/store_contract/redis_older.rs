@@ -101,36 +101,36 @@ async fn somebody_waits(store: &dyn Store, request: &ClaimRequest) {
 #[tokio::test]
 async fn what_an_older_process_settles_is_replayed() {
     let server = RedisServer::start().await;
-    let (store, other, order) = (store_on(&server), store_on(&server), order("1"));
+    let (store, other, asked) = (store_on(&server), store_on(&server), order("1"));
     listens(&*other).await;
-    let (request, _) = granted(&*store, &order).await;
-    assert_eq!(places(&server, order.id).await, ["created", "in_flight", "keys"]);
+    let (request, _) = granted(&*store, &asked).await;
+    assert_eq!(places(&server, asked.id).await, ["created", "in_flight", "keys"]);
     somebody_waits(&*other, &request).await;
-    let mut watch = other.watch(order.id).await.unwrap();
+    let mut watch = other.watch(asked.id).await.unwrap();
     let [_, settled] = written(&request).await;
-    let older = Older { server: &server, id: order.id };
-    older.puts(&fields(&server, order.id).await[0], true, &settled).await;
+    let older = Older { server: &server, id: asked.id };
+    older.puts(&fields(&server, asked.id).await[0], true, &settled).await;
     timeout(PATIENCE, watch.ended()).await.expect("the end is told");
-    assert_eq!(places(&server, order.id).await, ["created", "settled", "keys"]);
+    assert_eq!(places(&server, asked.id).await, ["created", "settled", "keys"]);
     for store in [store, other, store_on(&server)] {
-        assert_eq!(copy_of(&*store, &order).await, replay());
+        assert_eq!(copy_of(&*store, &asked).await, replay());
     }
 }
 
 #[tokio::test]
 async fn what_an_older_process_claimed_is_settled_and_seen_by_it() {
     let server = RedisServer::start().await;
-    let (store, order) = (store_on(&server), order("1"));
-    let request = claim_on(&order);
+    let (store, asked) = (store_on(&server), order("1"));
+    let request = claim_on(&asked);
     let [claimed, _] = written(&request).await;
-    let older = Older { server: &server, id: order.id };
+    let older = Older { server: &server, id: asked.id };
     older.puts(b"", false, &claimed).await;
     somebody_waits(&*store, &request).await;
     let settled = store.apply(end_of(&request, 1, Outcome::Succeeded)).await.unwrap();
     assert!(matches!(settled, Settled::Recorded { .. }), "{settled:?}");
     assert_eq!(server.calls("publish").await, 1);
-    assert_eq!(places(&server, order.id).await, ["created", "settled", "keys"]);
-    let kept = fields(&server, order.id).await;
+    assert_eq!(places(&server, asked.id).await, ["created", "settled", "keys"]);
+    let kept = fields(&server, asked.id).await;
     let [revision, record] = older.sees().await;
     assert_eq!(revision, Value::BulkString(kept[0].clone()));
     assert_eq!(record, Value::BulkString(kept[1].clone()));
@@ -140,14 +140,14 @@ async fn what_an_older_process_claimed_is_settled_and_seen_by_it() {
 #[tokio::test]
 async fn an_older_process_finds_every_field() {
     let server = RedisServer::start().await;
-    let (store, order) = (store_on(&server), order("1"));
-    let (request, _) = attempted(&*store, &order, Outcome::Failed).await;
-    let kept = fields(&server, order.id).await;
+    let (store, asked) = (store_on(&server), order("1"));
+    let (request, _) = attempted(&*store, &asked, Outcome::Failed).await;
+    let kept = fields(&server, asked.id).await;
     assert_eq!(kept[2], b"failed");
     assert_eq!(kept[5], b"orders");
-    granted(&*store, &order).await;
-    let again = fields(&server, order.id).await;
+    granted(&*store, &asked).await;
+    let again = fields(&server, asked.id).await;
     assert_eq!(again[2], b"in_flight");
     assert_eq!(again[4..], kept[4..], "{request:?}");
-    assert_eq!(places(&server, order.id).await, ["created", "in_flight", "keys"]);
+    assert_eq!(places(&server, asked.id).await, ["created", "in_flight", "keys"]);
 }
