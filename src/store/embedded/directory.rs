@@ -5,7 +5,7 @@
 //! lock              locked by the process that has the store open
 //! format            names this program, and the format of the files beside it
 //! records/          the database, with a list of what it must contain, see `contents`
-//! reindex           made while rows may be missing, see `reindex`
+//! reindex           made while rows may be missing, see `loss`
 //! records.damaged/  a database that was incomplete, kept when the loss was accepted
 //! N.jnl.damaged     a journal as it was before its damage was accepted
 //! ```
@@ -25,8 +25,8 @@ use std::path::{Path, PathBuf};
 use super::contents::Contents;
 use super::database;
 use super::filesystem::{keep_aside, sync_directory};
+use super::loss;
 use super::open_error::OpenError;
-use super::reindex;
 use super::settings::IfDamaged;
 use super::synced::SyncedNote;
 
@@ -79,7 +79,7 @@ impl Directory {
             match if_damaged {
                 IfDamaged::Refuse => return Err(OpenError::Damaged { path: path.to_owned() }),
                 IfDamaged::Accept => {
-                    reindex::require(path).map_err(io)?;
+                    loss::note(path).map_err(io)?;
                     fs::remove_file(taken.damaged()).map_err(io)?;
                 }
             }

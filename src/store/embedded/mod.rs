@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | `writer`, `queue`, `group`, `cache` | the rules and the replies |
 //! | `page`, `sweep` | lists and expiry |
-//! | `recovery`, `reindex` | what an earlier process left, and what damage left |
+//! | `recovery`, `loss`, `reindex` | what an earlier process left, and what damage left |
 //! | `batch`, `tables`, `unsettled`, `database`, `stuffing` | the rows on disk |
 //! | `directory`, `contents`, `journal/`, `synced` | opening a store, and checks for damage |
 
@@ -21,6 +21,7 @@ mod directory;
 mod filesystem;
 mod group;
 mod journal;
+mod loss;
 mod open_error;
 mod page;
 mod queue;
@@ -118,9 +119,9 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     let now = shared.clock.now();
     let refused =
         |source| OpenError::Database { path: settings.path.clone(), source: Box::new(source) };
-    if reindex::is_required(path).map_err(io)? {
+    if loss::is_noted(path).map_err(io)? {
         reindex::reindex(&tables, now).map_err(refused)?;
-        reindex::is_done(path).map_err(io)?;
+        loss::clear(path).map_err(io)?;
     }
     let uncertain = recovery::abandon_all(&tables, now).map_err(refused)?;
     let (commands, queue) = mpsc::channel(QUEUE_MAX);

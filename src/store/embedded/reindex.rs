@@ -4,17 +4,8 @@
 //! the first claim alone. If the group of that claim is lost and a later one is whole, the store
 //! has the record, but no list shows it. So all rows are written anew when a loss was accepted. A
 //! row that is there already stays as it is.
-//!
-//! The file `reindex` in the directory of the store says that this is needed. It is made before a
-//! journal is mended, and removed once the rows are durable. So a start that is interrupted does
-//! not leave rows out.
-
-use std::fs::{self, File};
-use std::io;
-use std::path::{Path, PathBuf};
 
 use super::batch::Batch;
-use super::filesystem::sync_directory;
 use super::tables::{IndexEntries, Tables, failed};
 use crate::operation::Timestamp;
 use crate::store::Error;
@@ -22,27 +13,6 @@ use crate::telemetry::chain;
 
 /// The most records whose rows are written in one group.
 const BATCH_MAX: usize = 1024;
-
-fn path(store: &Path) -> PathBuf {
-    store.join("reindex")
-}
-
-/// Notes durably that rows may be missing.
-pub(super) fn require(store: &Path) -> io::Result<()> {
-    File::create(path(store))?;
-    sync_directory(store)
-}
-
-/// Whether rows may be missing.
-pub(super) fn is_required(store: &Path) -> io::Result<bool> {
-    path(store).try_exists()
-}
-
-/// Notes that no rows are missing any more.
-pub(super) fn is_done(store: &Path) -> io::Result<()> {
-    fs::remove_file(path(store))?;
-    sync_directory(store)
-}
 
 /// Writes the index rows of all records.
 pub(super) fn reindex(tables: &Tables, now: Timestamp) -> Result<(), Error> {

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use super::group::{Fault, Group, START, changes_at, ends_in, group_at, operations_in};
+use super::group::{Fault, Group, RecordRow, START, changes_at, ends_in, group_at, records_in};
 use crate::operation::OperationId;
 use crate::store::embedded::settings::Durability;
-use crate::store::embedded::stuffing::ZEROS_MAX;
+use crate::store::embedded::stuffing::{ZEROS_MAX, unstuff};
+use crate::store::{codec, probe};
 
 /// The smallest unit that a disk writes as a whole.
 pub(super) const SECTOR: usize = 512;
@@ -186,4 +187,18 @@ impl Tail<'_> {
         let operations = operations_in(bytes, &range);
         LostPart { range, kind, changes, operations }
     }
+}
+
+/// Returns the operations whose records are in a range, as far as the rows can be read. The
+/// throw-away operations of probes are left out, because no sender sent them.
+fn operations_in(bytes: &[u8], range: &Range<usize>) -> Vec<OperationId> {
+    let mut operations = Vec::new();
+    for RecordRow { id, kept } in records_in(bytes, range) {
+        let record = unstuff(kept).and_then(|record| codec::decode(&record));
+        let is_probe = record.is_ok_and(|operation| probe::is_throw_away(&operation));
+        if !is_probe && !operations.contains(&id) {
+            operations.push(id);
+        }
+    }
+    operations
 }

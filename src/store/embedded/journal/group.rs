@@ -16,8 +16,6 @@ use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::operation::OperationId;
-use crate::store::embedded::stuffing::unstuff;
-use crate::store::{codec, probe};
 
 /// The mark at the end of every group.
 pub(in crate::store::embedded) const END_MARK: &[u8] = b"FJL\x03";
@@ -141,13 +139,18 @@ pub(super) fn changes_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(Label::from_bytes(row.value).filter(|_| row.key == LABEL_KEY)?.changes)
 }
 
-/// Returns the operations whose records are in a range, as far as the rows can be read. The
-/// throw-away operations of probes are left out, because no sender sent them.
-pub(super) fn operations_in(bytes: &[u8], range: &Range<usize>) -> Vec<OperationId> {
+/// A row of the table `operations` that has a record.
+pub(super) struct RecordRow<'a> {
+    pub(super) id: OperationId,
+    pub(super) kept: &'a [u8],
+}
+
+/// Returns the records in a range, as far as the rows can be read.
+pub(super) fn records_in<'a>(bytes: &'a [u8], range: &Range<usize>) -> Vec<RecordRow<'a>> {
     let mut reader = Reader { bytes: bytes.get(..range.end).unwrap_or_default(), at: range.start };
-    let mut operations = Vec::new();
+    let mut records = Vec::new();
     if reader.head().is_err() {
-        return operations;
+        return records;
     }
     while let Ok(row) = reader.row() {
         // A removed record has no value.
@@ -155,15 +158,10 @@ pub(super) fn operations_in(bytes: &[u8], range: &Range<usize>) -> Vec<Operation
             && !row.value.is_empty()
             && let Ok(id) = <[u8; 16]>::try_from(row.key)
         {
-            let id = OperationId::from_bytes(id);
-            let record = unstuff(row.value).and_then(|record| codec::decode(&record));
-            let is_probe = record.is_ok_and(|operation| probe::is_throw_away(&operation));
-            if !is_probe && !operations.contains(&id) {
-                operations.push(id);
-            }
+            records.push(RecordRow { id: OperationId::from_bytes(id), kept: row.value });
         }
     }
-    operations
+    records
 }
 
 /// Returns the places in a range at which groups end. The groups need not be whole.

@@ -45,8 +45,8 @@ use self::examine::{Examined, LossKind, LostPart, examine};
 use self::files::{content, numbers, path};
 use super::contents::{self, Contents, FIRST_JOURNAL};
 use super::filesystem::{keep_aside, sync_directory};
+use super::loss;
 use super::open_error::OpenError;
-use super::reindex;
 use super::settings::{Durability, IfDamaged};
 use super::synced::{self, SyncedNote};
 
@@ -88,7 +88,7 @@ impl Journals {
             if if_damaged == IfDamaged::Refuse {
                 return Err(OpenError::Missing { store: store.to_owned(), missing });
             }
-            reindex::require(store).map_err(io)?;
+            loss::note(store).map_err(io)?;
             tracing::error!(
                 journal = %missing.display(),
                 "a journal is missing; the operations in it may run again"
@@ -116,7 +116,7 @@ impl Journals {
                     let offset = damage.range.start as u64;
                     return Err(OpenError::DamagedJournal { store, journal: path, offset });
                 }
-                reindex::require(store).map_err(io)?;
+                loss::note(store).map_err(io)?;
             }
             examined.lost.iter().for_each(|lost| log_loss(&path, lost));
             let end = mend(store, &path, &bytes, &examined).map_err(io)?;
