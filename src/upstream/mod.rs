@@ -17,7 +17,7 @@
 //! | `pool.rs`, `reuse.rs` | idle connections, and which addresses deserve them |
 //! | `connection.rs`, `head.rs` | one exchange up to the head of its answer |
 //! | `progress.rs` | how an exchange ended, and whether a byte was written |
-//! | `handler.rs`, `handler_body.rs` | a handler of the same process in place of the upstream |
+//! | `handler.rs`, `handler_call.rs`, `handler_body.rs` | a handler of the same process in place of the upstream |
 //! | `answer.rs`, `body.rs` | the body of an answer: from the upstream, and to the sender |
 //! | `headers.rs`, `outcome.rs` | headers in both directions; the outcome that a status means |
 
@@ -27,6 +27,7 @@ mod connection;
 mod connector;
 mod handler;
 mod handler_body;
+mod handler_call;
 mod head;
 mod headers;
 mod observed;
