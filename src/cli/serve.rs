@@ -126,10 +126,10 @@ pub(super) fn run(args: &Args) -> Exit {
     exit
 }
 
-/// The threads for all but the connections from senders: the control plane, the connections to the
-/// store's server, and what is done from time to time. With two, a long list for an operator does
-/// not delay the store.
-const BACKGROUND_THREADS: usize = 2;
+/// The threads for all but the connections from senders: the control plane, the connections to
+/// PostgreSQL, and what is done from time to time. All of that waits far more than it works, and each
+/// thread keeps some memory that it has freed.
+const BACKGROUND_THREADS: usize = 1;
 
 /// How long after the first signal another one counts as the same. `timeout`, for one, sends a
 /// signal to the process and then to its group, so the process gets it twice.
