@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use tokio::runtime::{self, Handle};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::dial::{Dialer, Target};
 use super::failure::Refusal;
@@ -23,9 +24,14 @@ pub(super) struct SharedConnections {
     remade: AtomicU64,
 }
 
+/// The most calls at a time on one connection. A reply may hold a whole answer, and no budget counts
+/// it before its call has it. So this bounds what many replays at once take of memory.
+const CALLS_MAX: usize = 32;
+
 /// The connection that all calls on one runtime share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct SharedConnection {
+    calls: Semaphore,
     latest: Mutex<LatestConnection>,
     /// The lock that is held while a connection is made, so that many calls at once make only one.
     dialing: tokio::sync::Mutex<()>,
@@ -100,6 +106,16 @@ impl SharedConnections {
     }
 }
 
+impl Default for SharedConnection {
+    fn default() -> Self {
+        Self {
+            calls: Semaphore::new(CALLS_MAX),
+            latest: Mutex::default(),
+            dialing: tokio::sync::Mutex::default(),
+        }
+    }
+}
+
 impl SharedConnection {
     fn current(self: &Arc<Self>) -> Option<Connected> {
         let latest = self.latest.lock();
@@ -110,6 +126,11 @@ impl SharedConnection {
 }
 
 impl Origin {
+    /// Waits until the connection has a place for one more call.
+    pub(super) async fn place(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+        self.shared.calls.acquire().await.map_err(|_| Refusal::NotConnectedInTime)
+    }
+
     /// Gives up the connection, unless a newer one has replaced it.
     pub(super) fn give_up(&self) {
         let mut latest = self.shared.latest.lock();

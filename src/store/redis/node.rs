@@ -113,6 +113,7 @@ impl Node {
         let ready = ready_within(limit);
         let connected = in_time(ready, self.shared.get(dialer, &self.target)).await?;
         let Connected { mut connection, origin } = connected;
+        let _place = in_time(ready, origin.place()).await?;
         let mut replied = pin!(deliver(&mut connection, command, delivery, limit));
         let reply = if let Ok(reply) = timeout(ready, &mut replied).await {
             reply
