@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use tokio::runtime::{self, Handle};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::dial::{Dialer, Target};
 use super::failure::Refusal;
@@ -29,9 +29,8 @@ pub(super) struct SharedConnections {
 const CALLS_MAX: usize = 32;
 
 /// The connection that all calls on one runtime share.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct SharedConnection {
-    calls: Semaphore,
     latest: Mutex<LatestConnection>,
     /// The lock that is held while a connection is made, so that many calls at once make only one.
     dialing: tokio::sync::Mutex<()>,
@@ -39,15 +38,25 @@ struct SharedConnection {
 
 #[derive(Debug, Default)]
 struct LatestConnection {
-    connection: Option<MultiplexedConnection>,
+    connection: Option<Limited>,
     /// The number of connections that were made so far.
     generation: u64,
+}
+
+/// A connection with the places of the calls that may use it at a time. They belong to the
+/// connection, so calls that wait on one that is broken keep nobody from the next one.
+#[derive(Debug, Clone)]
+struct Limited {
+    connection: MultiplexedConnection,
+    places: Arc<Semaphore>,
 }
 
 /// A shared connection, and where it came from.
 pub(super) struct Connected {
     pub(super) connection: MultiplexedConnection,
     pub(super) origin: Origin,
+    /// The place of this call on the connection.
+    pub(super) place: OwnedSemaphorePermit,
 }
 
 /// The place that a shared connection has in [`SharedConnections`].
@@ -65,26 +74,39 @@ pub(super) struct IdleConnections {
 }
 
 impl SharedConnections {
-    /// Returns the connection of this runtime. If there is none, makes one.
+    /// Returns the connection of this runtime, once it has a place for the call. If there is none,
+    /// makes one.
     pub(super) async fn get(&self, dialer: &Dialer, target: &Target) -> Result<Connected, Refusal> {
+        let (limited, origin) = self.current_or_new(dialer, target).await?;
+        let place = limited.places.acquire_owned().await;
+        let place = place.map_err(|_| Refusal::NotConnectedInTime)?;
+        Ok(Connected { connection: limited.connection, origin, place })
+    }
+
+    async fn current_or_new(
+        &self,
+        dialer: &Dialer,
+        target: &Target,
+    ) -> Result<(Limited, Origin), Refusal> {
         let shared = self.of_this_runtime();
-        if let Some(connected) = shared.current() {
-            return Ok(connected);
+        if let Some(current) = shared.current() {
+            return Ok(current);
         }
         let _one_at_a_time = shared.dialing.lock().await;
         // Another call may have made a connection while this call waited for its turn.
-        if let Some(connected) = shared.current() {
-            return Ok(connected);
+        if let Some(current) = shared.current() {
+            return Ok(current);
         }
         let connection = dialer.connect(target).await?;
+        let limited = Limited { connection, places: Arc::new(Semaphore::new(CALLS_MAX)) };
         let mut latest = shared.latest.lock();
         if latest.generation > 0 {
             self.remade.fetch_add(1, Ordering::Relaxed);
         }
         latest.generation += 1;
-        latest.connection = Some(connection.clone());
+        latest.connection = Some(limited.clone());
         let origin = Origin { shared: Arc::clone(&shared), generation: latest.generation };
-        Ok(Connected { connection, origin })
+        Ok((limited, origin))
     }
 
     /// Returns the number of connections that were made in the place of an earlier one. A new
@@ -106,31 +128,15 @@ impl SharedConnections {
     }
 }
 
-impl Default for SharedConnection {
-    fn default() -> Self {
-        Self {
-            calls: Semaphore::new(CALLS_MAX),
-            latest: Mutex::default(),
-            dialing: tokio::sync::Mutex::default(),
-        }
-    }
-}
-
 impl SharedConnection {
-    fn current(self: &Arc<Self>) -> Option<Connected> {
+    fn current(self: &Arc<Self>) -> Option<(Limited, Origin)> {
         let latest = self.latest.lock();
-        let connection = latest.connection.clone()?;
-        let origin = Origin { shared: Arc::clone(self), generation: latest.generation };
-        Some(Connected { connection, origin })
+        let limited = latest.connection.clone()?;
+        Some((limited, Origin { shared: Arc::clone(self), generation: latest.generation }))
     }
 }
 
 impl Origin {
-    /// Waits until the connection has a place for one more call.
-    pub(super) async fn place(&self) -> Result<SemaphorePermit<'_>, Refusal> {
-        self.shared.calls.acquire().await.map_err(|_| Refusal::NotConnectedInTime)
-    }
-
     /// Gives up the connection, unless a newer one has replaced it.
     pub(super) fn give_up(&self) {
         let mut latest = self.shared.latest.lock();

@@ -112,8 +112,7 @@ impl Node {
     ) -> Result<NodeReply, SendError> {
         let ready = ready_within(limit);
         let connected = in_time(ready, self.shared.get(dialer, &self.target)).await?;
-        let Connected { mut connection, origin } = connected;
-        let _place = in_time(ready, origin.place()).await?;
+        let Connected { mut connection, origin, place: _place } = connected;
         let mut replied = pin!(deliver(&mut connection, command, delivery, limit));
         let reply = if let Ok(reply) = timeout(ready, &mut replied).await {
             reply

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use onceward::clock::Clock;
 use onceward::operation::state::{ClaimRequest, Claimed, Grant, OperationState, Settled};
 use onceward::operation::{Durations, OperationId, Outcome};
@@ -17,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::listing::ALL;
 use super::redis::{listens, that_waits};
 use super::support::{answer, attempted, claim_on, copy_of, end_of, granted, order, withdraws};
-use crate::support::{PATIENCE, RedisServer, settings, until};
+use crate::support::{PATIENCE, RedisServer, Relay, settings, until};
 
 fn store_with(settings: &Settings) -> Arc<dyn Store> {
     open(settings, Clock::system()).unwrap()
@@ -135,6 +136,33 @@ async fn a_server_that_pauses_lets_no_call_take_longer_than_its_time() {
     server.goes_on();
     works_again(&*store).await;
     assert_eq!(copy_of(&*store, &order("done")).await, replay());
+}
+
+/// More calls than a connection takes at a time wait for a network that drops what it gets. The next
+/// connection does not wait for them.
+#[tokio::test]
+async fn calls_that_are_lost_with_their_connection_keep_nobody_from_the_next_one() {
+    let server = RedisServer::start().await;
+    let address = server.url().trim_start_matches("redis://").parse().unwrap();
+    let relay = Relay::to(address).await;
+    let through = settings(&[&format!("redis://127.0.0.1:{}", relay.port)]);
+    let store = store_with(&Settings { timeout: Duration::from_secs(8), ..through });
+    attempted(&*store, &order("done"), Outcome::Succeeded).await;
+    relay.goes_silent();
+    let claims = (0..100).map(|number| {
+        let (store, asked) = (Arc::clone(&store), order(&format!("lost {number}")));
+        async move { store.apply(claim_on(&asked)).await.unwrap_err() }
+    });
+    let lost = tokio::spawn(join_all(claims.collect::<Vec<_>>()));
+    // They are sent first. This one gets no place before the connection is given up.
+    tokio::task::yield_now().await;
+    let why = is_turned_away(&*store, "one more").await;
+    assert_eq!(why, "no connection to the server was made in time");
+    works_again(&*store).await;
+    assert!(!lost.is_finished(), "it has waited for the calls that were lost");
+    for error in lost.await.unwrap() {
+        assert!(matches!(error, Error::NoReply(_) | Error::Unavailable(_)), "{error:?}");
+    }
 }
 
 /// What the server does after its caller has given up is withdrawn: a claim without a reply is no
