@@ -31,6 +31,8 @@ pub(super) struct Command {
     pub(super) cmd: Cmd,
     /// The script that it runs.
     pub(super) script: Option<&'static LuaScript>,
+    /// Whether it does not wait behind other calls.
+    pub(super) is_urgent: bool,
 }
 
 impl LuaScript {
@@ -48,7 +50,7 @@ impl Command {
     pub(super) fn new(name: &str, arguments: &[&str]) -> Self {
         let mut cmd = cmd(name);
         cmd.arg(arguments);
-        Self { cmd, script: None }
+        Self { cmd, script: None, is_urgent: false }
     }
 
     /// Makes a command that runs a script on these keys. It names all keys, because a cluster needs
@@ -58,7 +60,7 @@ impl Command {
         // the script.
         let mut run = cmd("EVALSHA");
         run.arg(script.digest.as_str()).arg(keys.len()).arg(keys);
-        Self { cmd: run, script: Some(script) }
+        Self { cmd: run, script: Some(script), is_urgent: false }
     }
 
     /// Adds an argument.

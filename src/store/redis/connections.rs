@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use tokio::runtime::{self, Handle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
 
 use super::dial::{Dialer, Target};
 use super::failure::Refusal;
@@ -24,50 +25,39 @@ pub(super) struct SharedConnections {
     remade: AtomicU64,
 }
 
-/// The most calls at a time on one connection. A reply may hold a whole answer, and no budget counts
-/// it before its call has it. So this bounds what many replays at once take of memory.
+/// The most calls at a time on one connection, but for renewals. A reply may hold a whole answer,
+/// and no budget counts it before its call has it. So this bounds what many replays at once take of
+/// memory on each thread.
 const CALLS_MAX: usize = 32;
 
 /// The connection that all calls on one runtime share.
 #[derive(Debug, Default)]
 struct SharedConnection {
-    latest: Mutex<LatestConnection>,
+    latest: Mutex<Option<Arc<LimitedConnection>>>,
+    was_made: AtomicBool,
     /// The lock that is held while a connection is made, so that many calls at once make only one.
     dialing: tokio::sync::Mutex<()>,
 }
 
-#[derive(Debug, Default)]
-struct LatestConnection {
-    connection: Option<Limited>,
-    /// The number of connections that were made so far.
-    generation: u64,
-}
-
 /// A connection with the places of the calls that may use it at a time. They belong to the
 /// connection, so calls that wait on one that is broken keep nobody from the next one.
-#[derive(Debug, Clone)]
-struct Limited {
+#[derive(Debug)]
+struct LimitedConnection {
     connection: MultiplexedConnection,
     places: Arc<Semaphore>,
 }
 
-/// A shared connection, and where it came from.
+/// A shared connection with a place for one call.
 pub(super) struct Connected {
-    pub(super) connection: MultiplexedConnection,
-    pub(super) origin: Origin,
-    /// The place of this call on the connection.
-    pub(super) place: OwnedSemaphorePermit,
-}
-
-/// The place that a shared connection has in [`SharedConnections`].
-pub(super) struct Origin {
     shared: Arc<SharedConnection>,
-    generation: u64,
+    limited: Arc<LimitedConnection>,
+    /// None for a renewal, which needs no place.
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 /// Connections for calls that wait for replicas, while no call uses them.
 #[derive(Debug, Default)]
-pub(super) struct IdleConnections {
+pub(super) struct ReplicaConnections {
     connections: Vec<MultiplexedConnection>,
     /// The number of times that all of them were closed.
     closed: u64,
@@ -75,20 +65,36 @@ pub(super) struct IdleConnections {
 
 impl SharedConnections {
     /// Returns the connection of this runtime, once it has a place for the call. If there is none,
-    /// makes one.
-    pub(super) async fn get(&self, dialer: &Dialer, target: &Target) -> Result<Connected, Refusal> {
-        let (limited, origin) = self.current_or_new(dialer, target).await?;
-        let place = limited.places.acquire_owned().await;
-        let place = place.map_err(|_| Refusal::NotConnectedInTime)?;
-        Ok(Connected { connection: limited.connection, origin, place })
+    /// makes one. A call that is urgent needs no place.
+    pub(super) async fn get(
+        &self,
+        dialer: &Dialer,
+        target: &Target,
+        is_urgent: bool,
+        until: Instant,
+    ) -> Result<Connected, Refusal> {
+        let shared = self.of_this_runtime();
+        loop {
+            let connected = timeout_at(until, self.current_or_new(&shared, dialer, target)).await;
+            let limited = connected.unwrap_or(Err(Refusal::NotConnectedInTime))?;
+            if is_urgent {
+                return Ok(Connected { shared, limited, _place: None });
+            }
+            let place = timeout_at(until, Arc::clone(&limited.places).acquire_owned()).await;
+            match place.map_err(|_| Refusal::TooManyCalls)? {
+                Ok(place) => return Ok(Connected { shared, limited, _place: Some(place) }),
+                // The connection was given up while this call waited.
+                Err(_closed) => {}
+            }
+        }
     }
 
     async fn current_or_new(
         &self,
+        shared: &SharedConnection,
         dialer: &Dialer,
         target: &Target,
-    ) -> Result<(Limited, Origin), Refusal> {
-        let shared = self.of_this_runtime();
+    ) -> Result<Arc<LimitedConnection>, Refusal> {
         if let Some(current) = shared.current() {
             return Ok(current);
         }
@@ -98,15 +104,13 @@ impl SharedConnections {
             return Ok(current);
         }
         let connection = dialer.connect(target).await?;
-        let limited = Limited { connection, places: Arc::new(Semaphore::new(CALLS_MAX)) };
-        let mut latest = shared.latest.lock();
-        if latest.generation > 0 {
+        let places = Arc::new(Semaphore::new(CALLS_MAX));
+        let limited = Arc::new(LimitedConnection { connection, places });
+        if shared.was_made.swap(true, Ordering::Relaxed) {
             self.remade.fetch_add(1, Ordering::Relaxed);
         }
-        latest.generation += 1;
-        latest.connection = Some(limited.clone());
-        let origin = Origin { shared: Arc::clone(&shared), generation: latest.generation };
-        Ok((limited, origin))
+        *shared.latest.lock() = Some(Arc::clone(&limited));
+        Ok(limited)
     }
 
     /// Returns the number of connections that were made in the place of an earlier one. A new
@@ -118,7 +122,9 @@ impl SharedConnections {
     /// Gives up all connections. Calls that wait for a reply still get it.
     pub(super) fn hang_up(&self) {
         for shared in self.of_runtimes.lock().values() {
-            shared.latest.lock().connection = None;
+            if let Some(limited) = shared.latest.lock().take() {
+                limited.places.close();
+            }
         }
     }
 
@@ -129,24 +135,25 @@ impl SharedConnections {
 }
 
 impl SharedConnection {
-    fn current(self: &Arc<Self>) -> Option<(Limited, Origin)> {
-        let latest = self.latest.lock();
-        let limited = latest.connection.clone()?;
-        Some((limited, Origin { shared: Arc::clone(self), generation: latest.generation }))
+    fn current(&self) -> Option<Arc<LimitedConnection>> {
+        self.latest.lock().clone()
     }
 }
 
-impl Origin {
-    /// Gives up the connection, unless a newer one has replaced it.
+impl Connected {
+    pub(super) fn connection(&self) -> MultiplexedConnection {
+        self.limited.connection.clone()
+    }
+
+    /// Gives up the connection, unless a newer one has replaced it. Calls that wait for a place on
+    /// it go on to the next one.
     pub(super) fn give_up(&self) {
-        let mut latest = self.shared.latest.lock();
-        if latest.generation == self.generation {
-            latest.connection = None;
-        }
+        self.shared.latest.lock().take_if(|latest| Arc::ptr_eq(latest, &self.limited));
+        self.limited.places.close();
     }
 }
 
-impl IdleConnections {
+impl ReplicaConnections {
     /// Takes an idle connection, if there is one. Also returns how often all were closed so far.
     pub(super) fn take(&mut self) -> (Option<MultiplexedConnection>, u64) {
         (self.connections.pop(), self.closed)

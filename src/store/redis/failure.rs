@@ -35,6 +35,8 @@ pub(super) enum Refusal {
     // The command was not sent, or a script stopped before its first write.
     NotConnected,
     NotConnectedInTime,
+    /// The connection works, and has as many calls as it takes at a time.
+    TooManyCalls,
     TlsFailed,
     NoMaster,
     NotAMaster,
@@ -93,6 +95,7 @@ impl Refusal {
             Self::BusyWithScript => "a script keeps the server busy",
             Self::NotConnected => "no connection to the server can be made",
             Self::NotConnectedInTime => "no connection to the server was made in time",
+            Self::TooManyCalls => "too many calls wait for the server",
             Self::TlsFailed => {
                 "TLS with the server failed: one does not accept the other's certificate"
             }

@@ -76,7 +76,7 @@ impl Shard {
 }
 
 impl Index {
-    /// All indexes, in the order in which the scripts expect their keys.
+    /// All indexes, in the order in which `expire.lua` expects their keys.
     pub(super) const ALL: [Self; 5] =
         [Self::Created, Self::InFlight, Self::Uncertain, Self::Settled, Self::Keys];
 

@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, Pipeline, RedisError, ServerErrorKind, Value, cmd};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::command::Command;
-use super::connections::{Connected, IdleConnections, SharedConnections};
+use super::connections::{ReplicaConnections, SharedConnections};
 use super::dial::{Dialer, Target};
 use super::failure::{Refusal, is_from_server};
 
@@ -22,7 +22,7 @@ const WAITING_MAX: usize = 64;
 pub(super) struct Node {
     target: Target,
     shared: SharedConnections,
-    idle: Mutex<IdleConnections>,
+    idle: Mutex<ReplicaConnections>,
     waiting: Semaphore,
 }
 
@@ -111,19 +111,21 @@ impl Node {
         limit: Duration,
     ) -> Result<NodeReply, SendError> {
         let ready = ready_within(limit);
-        let connected = in_time(ready, self.shared.get(dialer, &self.target)).await?;
-        let Connected { mut connection, origin, place: _place } = connected;
+        let until = Instant::now() + ready;
+        let connected = self.shared.get(dialer, &self.target, command.is_urgent, until).await;
+        let connected = connected.map_err(SendError::NotSent)?;
+        let mut connection = connected.connection();
         let mut replied = pin!(deliver(&mut connection, command, delivery, limit));
         let reply = if let Ok(reply) = timeout(ready, &mut replied).await {
             reply
         } else {
             // A network that drops packets silently breaks a connection without a sign. The next
             // call makes a new connection. This call goes on waiting until its time ends.
-            origin.give_up();
+            connected.give_up();
             replied.await
         };
         if matches!(reply, Err(SendError::ConnectionLost(_))) {
-            origin.give_up();
+            connected.give_up();
         }
         reply
     }

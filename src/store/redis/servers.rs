@@ -195,7 +195,10 @@ impl Servers {
             Ok(NodeReply { value: Err(error), .. }) => error,
             Ok(reply) => return NextStep::End(Ok(reply)),
             Err(SendError::NotSent(refusal)) => {
-                let has_others = self.cluster().is_some_and(|all| all.distrust(shard, node));
+                // A node that is busy still has its shards.
+                let is_gone = refusal != Refusal::TooManyCalls;
+                let has_others =
+                    is_gone && self.cluster().is_some_and(|all| all.distrust(shard, node));
                 return if has_others {
                     NextStep::Redirect { asking: None }
                 } else {

@@ -7,7 +7,9 @@ use super::keys::{Index, Keys, Shard, member, score_of};
 use super::reply::{bytes, number, parts, text};
 use crate::operation::{Operation, State, Timestamp};
 use crate::store::list::KeyDigest;
-use crate::store::shared::{Conditions, Expected, Found, Revision, StoredRecord, Swap, Write};
+use crate::store::shared::{
+    Conditions, Expected, Found, Purpose, Revision, StoredRecord, Swap, Write,
+};
 
 /// The marker of the epoch: a claim is granted only if this key holds this word.
 pub(super) struct EpochGuard {
@@ -43,7 +45,7 @@ pub(super) fn swap_command(
         Expected::Revision { revision, lapsed, .. } => (revision.0.to_string(), lapsed),
     };
     let letters = [
-        if change.is_removal { "r" } else { "p" },
+        if matches!(swap.write, Write::Removal(_)) { "r" } else { "p" },
         if lapsed { "l" } else { "" },
         waits,
         if replicas_confirm { "a" } else { "" },
@@ -58,7 +60,9 @@ pub(super) fn swap_command(
         .arg(not_after.0)
         .arg(if ends { keys.endings() } else { String::new() });
     // An empty slice adds no argument.
-    with_record(command, &swap.write, change.is_listed_anew).arg(guard_word.as_slice())
+    let command = with_record(command, &swap.write, change.is_listed_anew);
+    let is_urgent = swap.purpose == Purpose::Renewal;
+    Command { is_urgent, ..command.arg(guard_word.as_slice()) }
 }
 
 /// Adds the record that a swap writes, if it writes one.
@@ -84,7 +88,6 @@ struct IndexChange {
     enters: Index,
     /// Whether the operation enters or leaves the indexes of all operations.
     is_listed_anew: bool,
-    is_removal: bool,
 }
 
 impl IndexChange {
@@ -105,7 +108,6 @@ impl IndexChange {
             enters: after.map_or(leaves, index),
             is_listed_anew: after
                 .is_none_or(|after| before.map(created_at) != Some(after.created_at)),
-            is_removal: after.is_none(),
         }
     }
 }

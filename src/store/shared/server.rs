@@ -98,7 +98,7 @@ pub(crate) enum Purpose {
 }
 
 /// The record that must be there before a write is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Expected<'a> {
     /// No record.
     NoRecord,
