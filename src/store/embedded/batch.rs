@@ -5,6 +5,7 @@ use std::mem;
 
 use fjall::{Keyspace, PersistMode, Slice};
 
+use super::ids;
 use super::journal::group::{LABEL_KEY, Label};
 use super::settings::Durability;
 use super::stuffing::stuff;
@@ -181,7 +182,7 @@ impl<'a> Batch<'a> {
         let added: Vec<_> = added.into_iter().collect();
         for ends in added.chunk_by(|one, next| one.at == next.at) {
             let Some(TimeKey { at, .. }) = ends.first() else { continue };
-            let ids: Vec<u8> = ends.iter().flat_map(|end| *end.id.as_bytes()).collect();
+            let ids = ids::to_bytes(ends.iter().map(|end| end.id));
             writes.insert(&tables.due, DueRow::key(*at, sequence_from), ids);
         }
         writes.commit()?;
@@ -199,7 +200,7 @@ impl<'a> Batch<'a> {
         }
         if !self.claimed.is_empty() {
             shared.add(number, &self.claimed);
-            let ids: Vec<u8> = self.claimed.iter().flat_map(|id| *id.as_bytes()).collect();
+            let ids = ids::to_bytes(self.claimed.iter().copied());
             self.insert(&self.tables.unsettled, &number.to_be_bytes(), ids);
         }
     }

@@ -10,7 +10,7 @@
 //! | `writer`, `queue`, `group`, `cache` | the rules and the replies |
 //! | `page`, `sweep` | lists and expiry |
 //! | `recovery`, `loss`, `reindex` | what an earlier process left, and what damage left |
-//! | `batch`, `tables`, `unsettled`, `database`, `stuffing` | the rows on disk |
+//! | `batch`, `tables`, `unsettled`, `ids`, `database`, `stuffing` | the rows on disk |
 //! | `directory`, `contents`, `journal/`, `synced` | opening a store, and checks for damage |
 
 mod batch;
@@ -20,6 +20,7 @@ mod database;
 mod directory;
 mod filesystem;
 mod group;
+mod ids;
 mod journal;
 mod loss;
 mod open_error;

@@ -2,8 +2,9 @@
 //!
 //! Not every change of a record writes all rows about it: those in `created` and `keys` come with
 //! the first claim alone. If the group of that claim is lost and a later one is whole, the store
-//! has the record, but no list shows it. So all rows are written anew when a loss was accepted. A
-//! row that is there already stays as it is.
+//! has the record, but no list shows it. So all rows are written anew when a loss was accepted. Rows
+//! of `created` and `keys` that are there already stay as they are. An end that `due` has already is
+//! noted a second time, which a sweep finds done.
 
 use super::batch::Batch;
 use super::tables::{IndexEntries, Tables, failed};
@@ -14,7 +15,8 @@ use crate::telemetry::chain;
 /// The most records whose rows are written in one group.
 const BATCH_MAX: usize = 1024;
 
-/// Writes the index rows of all records.
+/// Writes the index rows of all records. Returns once they are durable, since the note of the loss
+/// is removed next.
 pub(super) fn reindex(tables: &Tables, now: Timestamp) -> Result<(), Error> {
     let mut batch = Batch::new(tables);
     let mut count = 0;
@@ -36,6 +38,7 @@ pub(super) fn reindex(tables: &Tables, now: Timestamp) -> Result<(), Error> {
         }
     }
     batch.commit(now).map_err(failed)?;
+    tables.sync().map_err(failed)?;
     tracing::info!(records = count, "the rows by which records are listed are written anew");
     Ok(())
 }

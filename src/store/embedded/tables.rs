@@ -22,13 +22,14 @@ use fjall::{Database, Keyspace, PersistMode, Slice};
 use super::contents::Contents;
 use super::database;
 use super::directory::Directory;
+use super::ids;
 use super::journal::Journals;
 use super::journal::group::LABEL_KEY;
 use super::settings::Durability;
 use super::stuffing::unstuff;
 use super::synced::SyncedNote;
 use super::unsettled::{ClaimRows, Unsettled, UnsettledRow};
-use crate::operation::{Operation, OperationId, State, Timestamp};
+use crate::operation::{Operation, OperationId, Timestamp};
 use crate::store::list::KeyDigest;
 use crate::store::{Error, codec};
 
@@ -54,16 +55,11 @@ impl IndexEntries {
         let Some(operation) = operation else {
             return Self::Absent;
         };
-        let changes_at = operation.state.changes_at();
-        let (unsettled, due) = match &operation.state {
-            // The writer keeps all operations in flight in memory, so no table needs to hold the
-            // ends of their leases.
-            State::InFlight(_) => (Some(Unsettled::InFlight), None),
-            State::Uncertain(_) => (Some(Unsettled::Uncertain), Some(changes_at)),
-            State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => {
-                (None, Some(changes_at))
-            }
-        };
+        let unsettled = Unsettled::of(operation);
+        // The writer keeps all operations in flight in memory, so no table needs to hold the ends
+        // of their leases.
+        let is_in_flight = unsettled == Some(Unsettled::InFlight);
+        let due = (!is_in_flight).then(|| operation.state.changes_at());
         let key = KeyDigest::of(&operation.asked.key);
         Self::Present { created_at: operation.created_at, key, unsettled, due }
     }
@@ -149,9 +145,7 @@ impl DueRow {
             return Some(Self { key, at, ids: vec![id] });
         }
         let at = Timestamp(u64::from_be_bytes(*key.first_chunk()?));
-        let (ids, _) = value.as_chunks();
-        let ids = ids.iter().map(|id| OperationId::from_bytes(*id)).collect();
-        Some(Self { key, at, ids })
+        Some(Self { key, at, ids: ids::from_bytes(value)? })
     }
 }
 
@@ -319,7 +313,8 @@ impl Tables {
         Ok(self.synced.sync()?)
     }
 
-    fn sync(&self) -> Result<(), fjall::Error> {
+    /// Makes all that was written durable, whatever the settings ask for.
+    pub(super) fn sync(&self) -> Result<(), fjall::Error> {
         self.database.persist(PersistMode::SyncAll)
     }
 }

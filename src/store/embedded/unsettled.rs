@@ -14,13 +14,25 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use crate::operation::OperationId;
+use super::ids;
+use crate::operation::{Operation, OperationId, State};
 
 /// The state of an operation that is not settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unsettled {
     InFlight,
     Uncertain,
+}
+
+impl Unsettled {
+    /// The state of this operation, if it is not settled.
+    pub(super) fn of(operation: &Operation) -> Option<Self> {
+        match operation.state {
+            State::InFlight(_) => Some(Self::InFlight),
+            State::Uncertain(_) => Some(Self::Uncertain),
+            State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => None,
+        }
+    }
 }
 
 /// A row of `unsettled`.
@@ -35,8 +47,7 @@ impl UnsettledRow {
     /// Parses a row. Returns none if no version can have written it.
     pub(super) fn from_bytes(key: &[u8], value: &[u8]) -> Option<Self> {
         if let Ok(number) = key.try_into() {
-            let (ids, _) = value.as_chunks();
-            let ids = ids.iter().map(|id| OperationId::from_bytes(*id)).collect();
+            let ids = ids::from_bytes(value)?;
             return Some(Self::Claims { number: u64::from_be_bytes(number), ids });
         }
         let id = OperationId::from_bytes(key.try_into().ok()?);

@@ -275,13 +275,13 @@ impl Writer {
     /// Updates the memory with a record that is as durable as it must be. This comes before the
     /// replies, so that nobody sees an older state after a reply.
     fn apply_written(&mut self, id: OperationId, changed: PendingChange) {
-        let after = IndexEntries::of(changed.operation.as_ref());
+        let after = changed.operation.as_ref().and_then(Unsettled::of);
         let uncertain =
-            |rows: IndexEntries| u64::from(rows.unsettled() == Some(Unsettled::Uncertain));
-        self.uncertain =
-            (self.uncertain + uncertain(after)).saturating_sub(uncertain(changed.before));
+            |unsettled: Option<Unsettled>| u64::from(unsettled == Some(Unsettled::Uncertain));
+        self.uncertain = (self.uncertain + uncertain(after))
+            .saturating_sub(uncertain(changed.before.unsettled()));
         match changed.operation {
-            Some(operation) if after.unsettled() == Some(Unsettled::InFlight) => {
+            Some(operation) if after == Some(Unsettled::InFlight) => {
                 self.shared.successes.update(id, None);
                 self.in_flight.insert(id, operation);
             }
