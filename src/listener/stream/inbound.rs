@@ -8,15 +8,13 @@
 //! CONTINUATION frames than it would take with full frames. So a head is written to h2 in full
 //! frames.
 
-use std::collections::BTreeSet;
-
 use bytes::{Buf as _, BytesMut};
 use tokio::io::ReadBuf;
 
 use super::frames::{
-    CANCEL, CONTINUATION, DATA, FrameHeader, GOAWAY, HEADER, HEADERS, PAYLOAD_MAX, RST_STREAM,
-    write_header,
+    CONTINUATION, DATA, FrameHeader, GOAWAY, HEADER, HEADERS, PAYLOAD_MAX, RST_STREAM, write_header,
 };
+use super::incomplete::IncompleteRequests;
 use super::partial_head::PartialHead;
 
 /// The frames of one connection on their way to h2.
@@ -33,9 +31,7 @@ pub(super) struct InboundFrames {
     ready: BytesMut,
     /// h2 got a head, and has not handed its request over yet.
     head_given: bool,
-    /// The streams of requests whose head h2 has, and whose end has not arrived. The set is
-    /// bounded, because h2 resets streams beyond its limit.
-    incomplete: BTreeSet<u32>,
+    incomplete: IncompleteRequests,
     stopped: Option<StopReason>,
     goaway_provoked: bool,
 }
@@ -61,7 +57,7 @@ impl InboundFrames {
             head: None,
             ready: BytesMut::new(),
             head_given: false,
-            incomplete: BTreeSet::new(),
+            incomplete: IncompleteRequests::default(),
             stopped: None,
             goaway_provoked: false,
         }
@@ -116,7 +112,7 @@ impl InboundFrames {
 
     /// Notes that h2 has reset a stream.
     pub(super) fn forget(&mut self, stream: u32) {
-        self.incomplete.remove(&stream);
+        self.incomplete.forget(stream);
     }
 
     /// Tells h2 that the peer has cancelled all incomplete requests: nothing more will arrive for
@@ -124,23 +120,7 @@ impl InboundFrames {
     pub(super) fn cancel_incomplete(&mut self) -> bool {
         self.head = None;
         self.unread = BytesMut::new();
-        let incomplete = std::mem::take(&mut self.incomplete);
-        for &stream in &incomplete {
-            self.cancel(stream);
-        }
-        !incomplete.is_empty()
-    }
-
-    /// Tells h2 that the peer has cancelled an incomplete request, whatever code it gave.
-    ///
-    /// For hyper a reset with `NO_ERROR` is the end of a body, as it is in a client whose server
-    /// has answered early (RFC 9113, 8.1). From a sender it would make a whole event of half a
-    /// body.
-    fn cancel(&mut self, stream: u32) {
-        self.forget(stream);
-        let header = FrameHeader { length: 4, kind: RST_STREAM, flags: 0, stream };
-        write_header(&mut self.ready, header);
-        self.ready.extend_from_slice(&CANCEL.to_be_bytes());
+        self.incomplete.cancel_all(&mut self.ready)
     }
 
     /// Makes h2 send GOAWAY with an error if the peer made an error. Returns true once, when there
@@ -182,7 +162,6 @@ impl InboundFrames {
     }
 
     fn continue_head(&mut self, mut head: PartialHead, header: FrameHeader, frame: &[u8]) {
-        // No other frame may stand between the frames of one head (RFC 9113, 6.10).
         if !head.is_continued_by(header) {
             self.stopped = Some(StopReason::NotHttp2);
             return;
@@ -203,10 +182,9 @@ impl InboundFrames {
     fn pass(&mut self, header: FrameHeader, frame: &[u8]) {
         match header.kind {
             HEADERS => self.note_head(header),
-            DATA if header.ends_stream() => self.forget(header.stream),
-            RST_STREAM if self.incomplete.contains(&header.stream) => {
-                return self.cancel(header.stream);
-            }
+            DATA if header.ends_stream() => self.incomplete.forget(header.stream),
+            // h2 gets a cancellation in its place.
+            RST_STREAM if self.incomplete.cancel(header.stream, &mut self.ready) => return,
             // The frame continues a head, but no head has begun.
             CONTINUATION => self.stopped = Some(StopReason::NotHttp2),
             GOAWAY if has_error(frame) => self.stopped = Some(StopReason::PeerGoaway),
@@ -218,14 +196,9 @@ impl InboundFrames {
         }
     }
 
-    /// Notes that h2 gets a head, or trailers, which end their stream.
     fn note_head(&mut self, header: FrameHeader) {
         self.head_given = true;
-        if header.ends_stream() {
-            self.forget(header.stream);
-        } else {
-            self.incomplete.insert(header.stream);
-        }
+        self.incomplete.note_head(header);
     }
 }
 
@@ -238,7 +211,7 @@ fn has_error(frame: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::frames::END_HEADERS;
+    use super::super::frames::{CANCEL, END_HEADERS};
     use super::*;
 
     const PING: &[u8] = b"\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678";

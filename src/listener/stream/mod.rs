@@ -11,12 +11,13 @@
 //! | `state.rs` | the state of a stream; detects the protocol |
 //! | `read.rs`, `write.rs` | the two directions |
 //! | `http2.rs`, `inbound.rs`, `outbound.rs` | what an HTTP/2 stream keeps: frames in and out |
-//! | `partial_head.rs` | a head whose last frame has not arrived |
+//! | `partial_head.rs`, `incomplete.rs` | a head whose last frame has not arrived; the requests whose end has not |
 //! | `frames.rs` | the header of a frame |
 
 mod frames;
 mod http2;
 mod inbound;
+mod incomplete;
 mod outbound;
 mod partial_head;
 mod read;
