@@ -4,12 +4,17 @@
 //! restart, and any stranger can open connections. So the descriptors that the kernel allows are
 //! shared out before the first connection is accepted.
 
+use std::num::NonZeroUsize;
+
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::config::Config;
 
 /// Descriptors for the files of the store and for whatever else the process opens.
 const KEPT_BACK: usize = 256;
+/// Descriptors of each thread that serves connections: three of its runtime, one of its signals, and
+/// one of its connection to a shared store.
+const OF_A_THREAD: usize = 5;
 /// The most connections to the control plane at a time.
 const ADMIN_CONNECTIONS_MAX: usize = 64;
 /// The least number of connections of each kind. With fewer the process would be of no use.
@@ -29,12 +34,13 @@ pub(super) struct ConnectionLimits {
 impl ConnectionLimits {
     /// Raises the number of files that the process may open, and shares it out: as many connections
     /// as are configured if it is enough, else fewer.
-    pub(super) fn of(config: &Config) -> Self {
+    pub(super) fn of(config: &Config, threads: NonZeroUsize) -> Self {
         let allowed = raise();
         let configured = config.server.listener.connections_max;
         let in_flight: Vec<usize> =
             config.routes.iter().map(|route| route.policy.in_flight_max).collect();
-        let limits = share(allowed, configured, &in_flight);
+        let kept_back = KEPT_BACK + OF_A_THREAD * threads.get();
+        let limits = share(allowed, kept_back, configured, &in_flight);
         if limits.public < configured {
             tracing::warn!(
                 files_max = allowed,
@@ -47,9 +53,9 @@ impl ConnectionLimits {
     }
 }
 
-fn share(allowed: usize, public: usize, in_flight: &[usize]) -> ConnectionLimits {
+fn share(allowed: usize, kept_back: usize, public: usize, in_flight: &[usize]) -> ConnectionLimits {
     let private = ADMIN_CONNECTIONS_MAX.min(allowed / 8).max(CONNECTIONS_MIN);
-    let left = allowed.saturating_sub(KEPT_BACK.min(allowed / 2) + private);
+    let left = allowed.saturating_sub(kept_back.min(allowed / 2) + private);
     let attempts: usize = in_flight.iter().fold(0, |sum, max| sum.saturating_add(*max));
     if left >= public.saturating_add(attempts) {
         let attempts = in_flight.iter().copied().max().unwrap_or_default();
@@ -82,21 +88,29 @@ mod tests {
 
     #[test]
     fn with_enough_descriptors_there_are_as_many_connections_as_configured() {
-        let ConnectionLimits { public, private, attempts } = share(20_000, 10_000, &[1024, 512]);
+        let ConnectionLimits { public, private, attempts } =
+            share(20_000, KEPT_BACK, 10_000, &[1024, 512]);
         assert_eq!((public, private, attempts), (10_000, ADMIN_CONNECTIONS_MAX, 1024));
     }
 
     #[test]
     fn connections_never_take_what_the_store_needs() {
-        for allowed in [600, 1024, 4096, 11_000] {
-            let ConnectionLimits { public, private, attempts } = share(allowed, 10_000, &[1024; 3]);
-            assert!(public + private + 3 * attempts + KEPT_BACK <= allowed, "{allowed}");
+        for threads in [0, 2, 50] {
+            let kept_back = KEPT_BACK + OF_A_THREAD * threads;
+            for allowed in [1024, 4096, 11_000] {
+                let ConnectionLimits { public, private, attempts } =
+                    share(allowed, kept_back, 10_000, &[1024; 3]);
+                assert!(public + private + 3 * attempts + kept_back <= allowed, "{allowed}");
+            }
         }
+        let ConnectionLimits { public, private, attempts } =
+            share(600, KEPT_BACK, 10_000, &[1024; 3]);
+        assert!(public + private + 3 * attempts + KEPT_BACK <= 600);
     }
 
     #[test]
     fn with_next_to_nothing_a_few_connections_are_left() {
-        let ConnectionLimits { public, private, attempts } = share(64, 10_000, &[1024]);
+        let ConnectionLimits { public, private, attempts } = share(64, KEPT_BACK, 10_000, &[1024]);
         assert!(
             public >= CONNECTIONS_MIN && private >= CONNECTIONS_MIN && attempts >= CONNECTIONS_MIN
         );

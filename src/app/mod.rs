@@ -90,8 +90,8 @@ const CONTROL_BYTES_MAX: usize = 64 * 1024 * 1024;
 const CLOSE_IDLE_EVERY: Duration = Duration::from_secs(1);
 
 impl App {
-    /// Opens the store, binds the listeners and logs what is unsafe. Nothing is served yet:
-    /// connections wait in the kernel until [`App::run`].
+    /// Opens the store, binds the listeners, starts the threads for senders' connections, and logs
+    /// what is unsafe. Nothing is served yet: connections wait in the kernel until [`App::run`].
     ///
     /// A store that does not work is no error if it may come back, such as a server that cannot be
     /// reached. Until then every request is refused with 503.
@@ -103,7 +103,8 @@ impl App {
     /// An address that cannot be listened on, an embedded store that another process has open or
     /// that is damaged, and a secret or certificate that cannot be used. See [`StartError`].
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        let limits = ConnectionLimits::of(&config);
+        let threads = threads(config.server.threads);
+        let limits = ConnectionLimits::of(&config, threads);
         let Config { mut server, admin, store, mut routes } = config;
         server.listener.connections_max = limits.public;
         for route in &mut routes {
@@ -120,7 +121,7 @@ impl App {
             Arc::new(Measured::new(store, clock.clone(), Arc::clone(&metrics)));
         log_probe(&*store).await;
         let budget = Budget::new(server.limits.buffered_bytes_max, Arc::clone(&metrics));
-        let workers = start_workers(server.threads).map_err(StartError::Threads)?;
+        let workers = Workers::start(threads).map_err(StartError::Threads)?;
         let resources =
             Resources { memory: budget.clone(), metrics: Arc::clone(&metrics), workers };
         let retentions = retentions(&routes, admin.retention);
@@ -204,8 +205,9 @@ impl App {
 
     /// Serves until `stop` ends, and then drains.
     ///
-    /// Connections from senders are served on threads of their own (`server.threads`); everything
-    /// else runs on the runtime that polls this future.
+    /// Connections from senders are served on threads of their own (`server.threads`), with all that
+    /// their requests begin, such as connections to the store's server. The control plane and what
+    /// is done from time to time run on the runtime that polls this future.
     ///
     /// While it drains, `/readyz` says so. For `server.drain_delay` requests are still served; then
     /// they are refused with 503, and attempts in flight are finished. After
@@ -318,12 +320,12 @@ impl App {
     }
 }
 
-/// Starts the threads for the senders' connections: so many, or one for each processor that this
-/// process may use.
-fn start_workers(threads: Option<NonZeroUsize>) -> io::Result<Workers> {
+/// How many threads serve the senders' connections: as many as are configured, or one for each
+/// processor that this process may use.
+fn threads(configured: Option<NonZeroUsize>) -> NonZeroUsize {
     // A system that does not tell how many processors there are is served by one thread.
     let processors = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    Workers::start(threads.unwrap_or_else(processors))
+    configured.unwrap_or_else(processors)
 }
 
 /// Logs that a route takes events from anybody.

@@ -126,9 +126,8 @@ pub(super) fn run(args: &Args) -> Exit {
     exit
 }
 
-/// The threads for all but the connections from senders: the control plane, the connections to
-/// PostgreSQL, and what is done from time to time. All of that waits far more than it works, and each
-/// thread keeps some memory that it has freed.
+/// The threads for all but what requests begin: the control plane, and what is done from time to
+/// time. That waits far more than it works, and each thread keeps some memory that it has freed.
 const BACKGROUND_THREADS: usize = 1;
 
 /// How long after the first signal another one counts as the same. `timeout`, for one, sends a
