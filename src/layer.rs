@@ -25,8 +25,8 @@ use crate::upstream::{Handler, ResponseBody};
 /// the requests of the steps go to the steps' own upstreams, and the handler gets only the requests
 /// that are not deduplicated.
 ///
-/// The handler does not run in the task of the request, so a sender that hangs up does not
-/// interrupt it. It runs in the task of the attempt, which also renews the lease.
+/// The handler runs in the future of the request, which also renews the lease. If its sender hangs
+/// up, both go on in a task of their own.
 ///
 /// ```no_run
 /// use axum::{Router, routing::post};

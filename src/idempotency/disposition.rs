@@ -148,7 +148,7 @@ impl Disposition {
         Self::InFlight { operation, attempt, retry_after: Duration::ZERO, own: true }
     }
 
-    /// The disposition of a request whose task has panicked: nobody knows how far it got.
+    /// The disposition of a request whose work has panicked: nobody knows how far it got.
     pub(super) const fn lost(operation: OperationId) -> Self {
         Self::Uncertain { operation, attempt: None, ends_in: Duration::ZERO }
     }

@@ -52,7 +52,7 @@ impl Context<'_> {
             claimed = Box::pin(wait.run(attempt)).await;
         }
         match claimed {
-            // Most copies never run these futures. They are in boxes, because otherwise the task of
+            // Most copies never run these futures. They are in boxes, because otherwise the work of
             // every copy would have room for them.
             Ok(ClaimResult::Granted(claim)) => {
                 Box::pin(Attempt { context: self, claim, keyed }.run()).await;

@@ -29,7 +29,7 @@ pub struct Executor {
     pub(super) budget: Budget,
     pub(super) waiters: Waiters,
     pub(super) withdrawals: Withdrawals,
-    /// The tasks that work on requests.
+    /// The work on requests that has not ended.
     pub(super) running: TaskTracker,
     /// Cancelled when the attempts in flight must end.
     pub(super) stop: CancellationToken,
@@ -69,7 +69,7 @@ impl Executor {
     }
 
     /// The disposition of a copy, if the success of its operation is in memory. Such a copy needs
-    /// neither a task nor a request for the upstream, so callers call this before they make a
+    /// neither a claim nor a request for the upstream, so callers call this before they make a
     /// [`KeyedRequest`].
     ///
     /// [`KeyedRequest`]: super::KeyedRequest

@@ -1,6 +1,6 @@
 //! Accepts connections and serves HTTP/1.1 and HTTP/2 on them, within limits.
 //!
-//! One task serves one connection, on one thread from its first byte to its last. A timer in the
+//! One task serves one connection. Senders' connections stay on one thread each. A timer in the
 //! same task ends the connection when a time limit has passed. hyper's own timers are not used:
 //! they do not cover a connection that sends nothing, they count the time between two requests as
 //! part of a head, and they do not notice a peer that stops reading.

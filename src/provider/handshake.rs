@@ -14,7 +14,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, Method};
 use serde_json::value::RawValue;
 
-use crate::json::{Found, Pointer, find};
+use crate::json::{Document, Found, Pointer};
 
 /// The parts of a request by which a handshake is recognised.
 #[derive(Debug, Clone, Copy)]
@@ -124,7 +124,9 @@ impl Expected {
 
 impl JsonBody {
     fn is(&self, body: &[u8]) -> bool {
-        let described = |(pointer, expected): &(Pointer, Expected)| match find(body, pointer) {
+        // Checked once for all members.
+        let document = Document::new(body);
+        let described = |(pointer, expected): &(Pointer, Expected)| match document.find(pointer) {
             Found::Values(values) => {
                 !values.is_empty() && values.iter().all(|value| expected.is_json(value))
             }

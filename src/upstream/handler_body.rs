@@ -30,7 +30,7 @@ impl HandlerBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let body = Pin::new(&mut self.0);
-        // A panic here would end the task of the attempt, and its outcome would not be recorded.
+        // A panic here would end the work of the attempt, and its outcome would not be recorded.
         match catch_unwind(AssertUnwindSafe(|| body.poll_frame(cx))) {
             Ok(polled) => polled.map_err(|_| BodyError::Incomplete),
             Err(_) => Poll::Ready(Some(Err(BodyError::Incomplete))),

@@ -33,7 +33,7 @@ impl HandlerCall {
         *message.headers_mut() = request.headers;
         *message.extensions_mut() = extensions;
         progress.hand_over();
-        // A panic ends this attempt and not the task, which has to record the outcome.
+        // A panic ends this attempt and not the work, which has to record the outcome.
         let called = AssertUnwindSafe(async move { service.call(message).await }).catch_unwind();
         match called.await {
             Ok(Ok(response)) => {

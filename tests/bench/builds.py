@@ -1,5 +1,6 @@
 """Release builds of this repository."""
 
+import functools
 import os
 import subprocess
 import time
@@ -14,6 +15,7 @@ def onceward():
     return built("--bin", "onceward") / "onceward"
 
 
+@functools.cache
 def floor():
     """The proxy that only passes on."""
     return built("--example", "floor") / "examples/floor"

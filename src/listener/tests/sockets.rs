@@ -12,7 +12,7 @@ use super::*;
 use crate::listener::Listener;
 
 /// The longest wait of a test. It is reached only if something is broken.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) struct Running {
     address: SocketAddr,

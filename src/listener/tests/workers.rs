@@ -6,8 +6,9 @@ use std::thread;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
-use super::sockets::Running;
+use super::sockets::{PATIENCE, Running};
 use super::*;
 
 fn two_threads() -> Workers {
@@ -66,8 +67,9 @@ async fn a_thread_that_is_busy_does_not_keep_another_from_serving() {
     let server = Running::start_on(two_threads(), first_is_stuck, limits());
     let mut stuck = server.connect().await;
     stuck.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
-    is_stuck.await.unwrap();
-    assert!(server.ask().await.ends_with("ok"));
+    timeout(PATIENCE, is_stuck).await.unwrap().unwrap();
+    let answer = timeout(PATIENCE, server.ask()).await.expect("the other thread serves");
+    assert!(answer.ends_with("ok"), "{answer}");
     release.send(()).unwrap();
     let mut answer = String::new();
     stuck.read_to_string(&mut answer).await.unwrap();
