@@ -1,30 +1,32 @@
 //! Reads records of version 2. They did not count dropped attempts by outcome, and did not say
 //! whether the route enforced or only observed.
 //!
-//! These types are copies of those that version 2 wrote. The format, postcard, holds only the
-//! values of the fields in their order, without names. So nothing here may change.
+//! These types describe the shapes that version 2 wrote, as those in `v1.rs` describe the shapes of
+//! version 1. The same holds for their changes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::operation::state::State;
 use crate::operation::{
-    Attempt, AttemptLog, Decision, Fingerprint, Key, OperationId, RequestMode, Step, Timestamp,
+    self, Attempt, AttemptLog, Decision, Fingerprint, Key, OperationId, OperationRequest,
+    RequestMode, State, Step, Timestamp,
 };
 
 #[derive(Deserialize)]
 pub(super) struct Operation {
-    asked: Request,
+    #[serde(with = "Request")]
+    asked: OperationRequest,
     created_at: Timestamp,
     state: State,
-    attempts: Attempts,
+    attempts: Attempts<Attempt>,
     decisions: Vec<Decision>,
     steps: Vec<Step>,
 }
 
 #[derive(Deserialize)]
+#[serde(remote = "OperationRequest")]
 pub(super) struct Request {
     id: OperationId,
     route: Arc<str>,
@@ -32,29 +34,31 @@ pub(super) struct Request {
     path: String,
     key: Key,
     fingerprint: Fingerprint,
+    #[serde(skip)]
+    mode: RequestMode,
 }
 
-impl From<Request> for crate::operation::OperationRequest {
-    fn from(old: Request) -> Self {
-        let Request { id, route, method, path, key, fingerprint } = old;
-        Self { id, route, method, path, key, fingerprint, mode: RequestMode::Enforce }
-    }
-}
-
+/// An attempt log, with its attempts as `T`.
 #[derive(Deserialize)]
-struct Attempts {
-    first: Vec<Attempt>,
-    last: VecDeque<Attempt>,
+pub(super) struct Attempts<T> {
+    first: Vec<T>,
+    last: VecDeque<T>,
     total: u32,
     latest: u32,
 }
 
-impl From<Operation> for crate::operation::Operation {
+impl<T: Into<Attempt>> From<Attempts<T>> for AttemptLog {
+    fn from(old: Attempts<T>) -> Self {
+        let Attempts { first, last, total, latest } = old;
+        let first = first.into_iter().map(Into::into).collect();
+        Self::restored(first, last.into_iter().map(Into::into).collect(), total, latest)
+    }
+}
+
+impl From<Operation> for operation::Operation {
     fn from(old: Operation) -> Self {
         let Operation { asked, created_at, state, attempts, decisions, steps } = old;
-        let Attempts { first, last, total, latest } = attempts;
-        let attempts = AttemptLog::restored(first, last, total, latest);
-        let asked = Arc::new(asked.into());
-        Self { asked, created_at, state, attempts, decisions, steps }
+        let attempts = attempts.into();
+        Self { asked: Arc::new(asked), created_at, state, attempts, decisions, steps }
     }
 }
