@@ -1,5 +1,7 @@
 //! One attempt: forward, classify, record, answer.
 
+use std::pin::pin;
+
 use super::claim::Claim;
 use super::classify::AnswerRules;
 use super::disposition::Disposition;
@@ -42,22 +44,13 @@ impl Attempt<'_> {
                 }
             }
         };
-        // If both are ready, the end of the attempt comes first, and the sender gets its answer.
-        tokio::select! {
-            biased;
-            () = work => {}
-            never = reply.remind(in_flight) => match never {},
-        }
+        reply.remind_during(pin!(work), in_flight).await;
     }
 
     /// Makes the attempt at one receiver, and renews the lease meanwhile.
     async fn run_at(self, receiver: &Receiver) {
         let lease = self.claim.lease();
-        tokio::select! {
-            biased;
-            () = self.forward_and_record(receiver) => {}
-            never = lease.heartbeat() => match never {},
-        }
+        lease.renew_during(pin!(self.forward_and_record(receiver))).await;
     }
 
     async fn forward_and_record(self, receiver: &Receiver) {

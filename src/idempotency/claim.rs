@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::executor::Executor;
 use super::insist::insist;
@@ -68,19 +68,19 @@ impl Claim {
         &self.lease.request.asked
     }
 
-    /// Records the end of the attempt. The call is repeated until the store has answered. Each
-    /// failure notifies `failed`.
+    /// Records the end of the attempt. The call is repeated until the store has answered, and
+    /// `give_up` is called if the lease ends before that, as [`insist`] says.
     ///
     /// # Errors
     /// The record cannot be read, and the lease has run out.
     pub(super) async fn settle(
         self,
         ending: Ending,
-        failed: &Notify,
+        give_up: impl FnOnce(),
     ) -> Result<Settled, store::Error> {
         let settlement = self.settlement(ending);
         let settle = || self.lease.store.apply(settlement.clone());
-        let settled = insist(&self.lease, failed, settle).await;
+        let settled = insist(&self.lease, settle, give_up).await;
         self.note_recorded();
         settled
     }
@@ -92,7 +92,7 @@ impl Claim {
         plan: &Arc<Plan>,
         step: &Arc<str>,
         ending: Ending,
-        failed: &Notify,
+        give_up: impl FnOnce(),
     ) -> Result<StepRecorded, store::Error> {
         let end = StepSettlement {
             settlement: self.settlement(ending),
@@ -104,7 +104,7 @@ impl Claim {
             asked_at = self.lease.clock.moment();
             self.lease.store.apply(end.clone())
         };
-        let advanced = insist(&self.lease, failed, advance).await;
+        let advanced = insist(&self.lease, advance, give_up).await;
         match advanced {
             // The count stays the same: this outcome is recorded, and that of the next step is not
             // yet.

@@ -16,11 +16,36 @@ const PAUSE_FIRST: Duration = Duration::from_millis(50);
 /// The longest pause.
 const PAUSE_LAST: Duration = Duration::from_secs(5);
 
-/// Repeats a call until the store has answered. Each failure notifies `failed`.
+/// Records an outcome with a call that is repeated until the store has answered. If the lease ends
+/// first and the store has failed, `give_up` is called once, so that the sender gets its answer.
+/// The call is repeated after that too.
 ///
 /// # Errors
 /// The record cannot be read, and the lease has run out.
 pub(super) async fn insist<T, F: Future<Output = Result<T, store::Error>>>(
+    lease: &Lease,
+    call: impl FnMut() -> F,
+    give_up: impl FnOnce(),
+) -> Result<T, store::Error> {
+    let failed = Notify::new();
+    let mut recording = pin!(repeat(lease, &failed, call));
+    let out_of_time = async {
+        lease.give_up_at_its_end().await;
+        // The store may still answer a call under way, so the sender waits until a call has failed.
+        failed.notified().await;
+    };
+    tokio::select! {
+        biased;
+        recorded = &mut recording => recorded,
+        () = out_of_time => {
+            give_up();
+            recording.await
+        }
+    }
+}
+
+/// Repeats a call until the store has answered. Each failure notifies `failed`.
+async fn repeat<T, F: Future<Output = Result<T, store::Error>>>(
     lease: &Lease,
     failed: &Notify,
     mut call: impl FnMut() -> F,
@@ -44,29 +69,5 @@ pub(super) async fn insist<T, F: Future<Output = Result<T, store::Error>>>(
         );
         sleep(pause).await;
         pause = PAUSE_LAST.min(pause * 2);
-    }
-}
-
-/// Waits until an outcome is recorded. If the lease ends first and the store has failed, calls
-/// `give_up` once, so that the sender gets its answer. Recording goes on after that.
-pub(super) async fn record_or_give_up<T>(
-    lease: &Lease,
-    failed: &Notify,
-    recording: impl Future<Output = T>,
-    give_up: impl FnOnce(),
-) -> T {
-    let mut recording = pin!(recording);
-    let out_of_time = async {
-        lease.give_up_at_its_end().await;
-        // The store may still answer a call under way, so the sender waits until a call has failed.
-        failed.notified().await;
-    };
-    tokio::select! {
-        biased;
-        recorded = &mut recording => recorded,
-        () = out_of_time => {
-            give_up();
-            recording.await
-        }
     }
 }

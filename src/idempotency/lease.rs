@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -43,10 +44,20 @@ impl Lease {
         Self { store, clock, request, until, given_up: AtomicBool::new(false) }
     }
 
+    /// Does some work, and renews the lease until the work has ended. The work is not moved here,
+    /// because a future that takes another one has room for it twice.
+    pub(super) async fn renew_during<T>(&self, work: Pin<&mut impl Future<Output = T>>) -> T {
+        tokio::select! {
+            biased;
+            done = work => done,
+            never = self.heartbeat() => match never {},
+        }
+    }
+
     /// Renews the lease each time a third of it has passed, for as long as this future is polled.
     /// If the store fails, the call is repeated until the lease ends or is given up. The future
     /// never ends.
-    pub(super) async fn heartbeat(&self) -> Infallible {
+    async fn heartbeat(&self) -> Infallible {
         let third = self.request.durations.lease / 3;
         let mut pause = third;
         loop {

@@ -1,5 +1,7 @@
 //! Asks the receiver about an uncertain operation, for a copy that was granted the look-up.
 
+use std::pin::pin;
+
 use super::disposition::Disposition;
 use super::executor::Context;
 use super::lookup::{LookUpResult, Subject};
@@ -16,13 +18,9 @@ impl Context<'_> {
         attempt: u32,
     ) -> LookUpResult {
         let operation = keyed.asked.id;
-        let result = tokio::select! {
-            biased;
-            result = self.ask_receiver(keyed, step) => result,
-            never = self.reply.remind(|| Disposition::own_in_flight(operation, attempt)) => {
-                match never {}
-            }
-        };
+        let in_flight = || Disposition::own_in_flight(operation, attempt);
+        let asking = pin!(self.ask_receiver(keyed, step));
+        let result = self.reply.remind_during(asking, in_flight).await;
         self.handler.metrics.lookup(result.finding);
         tracing::info!(
             operation.id = %operation,

@@ -1,5 +1,6 @@
 //! Forwards requests that are not deduplicated: they have no claim, and nothing is recorded.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,10 +84,6 @@ impl Context<'_> {
             };
             reply.send(Disposition::Passed(end));
         };
-        tokio::select! {
-            biased;
-            () = forward => {}
-            never = reply.remind(|| Disposition::Passed(Forwarded::TimedOut)) => match never {},
-        }
+        reply.remind_during(pin!(forward), || Disposition::Passed(Forwarded::TimedOut)).await;
     }
 }

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
@@ -53,9 +54,25 @@ impl PendingReply {
         }
     }
 
+    /// Does some work. If the sender's deadline passes before the work has ended, the sender is
+    /// told to come back, unless it has an answer already. The work goes on. It is not moved here,
+    /// because a future that takes another one has room for it twice.
+    pub(super) async fn remind_during<T>(
+        &self,
+        work: Pin<&mut impl Future<Output = T>>,
+        in_flight: impl FnOnce() -> Disposition,
+    ) -> T {
+        // If both are ready, the end of the work comes first, and the sender gets its answer.
+        tokio::select! {
+            biased;
+            done = work => done,
+            never = self.remind(in_flight) => match never {},
+        }
+    }
+
     /// Waits for the sender's deadline, and then tells the sender to come back, unless it has an
     /// answer already. The future never ends.
-    pub(super) async fn remind(&self, in_flight: impl FnOnce() -> Disposition) -> Infallible {
+    async fn remind(&self, in_flight: impl FnOnce() -> Disposition) -> Infallible {
         self.overdue().await;
         if let Some(sender) = self.take() {
             self.told_to_come_back.store(true, Ordering::Release);

@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Notify;
-
 use super::claim::Claim;
 use super::disposition::{Disposition, Forwarded};
 use super::executor::{Context, Executor};
-use super::insist::record_or_give_up;
 use super::note::{EndNote, note_given_up};
 use crate::operation::Outcome;
 use crate::operation::state::{Ending, Settled};
@@ -30,15 +27,13 @@ impl Recording<'_> {
         let end = EndNote::of(&ending);
         let took = claim.asked_at.until(executor.clock.moment());
         let was_held = lease.left().is_zero();
-        let failed = Notify::new();
-        let settling = claim.settle(ending, &failed);
-        let settled = record_or_give_up(&lease, &failed, settling, || {
+        let give_up = || {
             note_given_up(&asked, attempt, None);
             if let Some(end) = forwarded.take() {
                 reply.send(Disposition::executed(asked.id, attempt, end));
             }
-        });
-        let settled = settled.await;
+        };
+        let settled = claim.settle(ending, give_up).await;
         handler.metrics.attempt(end.outcome, took);
         end.note(&asked, attempt, None);
         match &settled {

@@ -9,6 +9,7 @@ mod run;
 
 pub(super) use attempt::StepsAttempt;
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -50,11 +51,7 @@ impl StepsAttempt<'_> {
             }
             results
         };
-        tokio::select! {
-            biased;
-            results = all => results,
-            never = lease.heartbeat() => match never {},
-        }
+        lease.renew_during(pin!(all)).await
     }
 
     /// Runs the step that has begun. The store begins the next step when it records the end of one,
@@ -65,12 +62,8 @@ impl StepsAttempt<'_> {
         let mut next = self.claim.steps.first().cloned();
         let mut began_at = self.claim.asked_at;
         while let Some(step) = next.take() {
-            let result = tokio::select! {
-                biased;
-                result = self.run_step(step, began_at) => result,
-                never = lease.heartbeat() => match never {},
-            };
-            let Some(result) = result else { break };
+            let run = pin!(self.run_step(step, began_at));
+            let Some(result) = lease.renew_during(run).await else { break };
             if let Some(Advanced::Next { step }) = &result.advanced {
                 // The store has granted a new lease with the next step, even if the last lease was
                 // lost. So the heartbeat starts anew too.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use tokio::sync::Notify;
 
 use super::attempt::StepsAttempt;
 use crate::clock::Moment;
@@ -11,7 +10,6 @@ use crate::idempotency::classify::{Answer, AnswerRules, AttemptEnd};
 use crate::idempotency::disposition::{Disposition, Forwarded};
 use crate::idempotency::executor::Context;
 use crate::idempotency::forward::{Bounds, Exchange, TooLong, exchange, name_attempt};
-use crate::idempotency::insist::record_or_give_up;
 use crate::idempotency::note::{EndNote, note_given_up};
 use crate::idempotency::receiver::StepReceiver;
 use crate::idempotency::request::KeyedRequest;
@@ -45,14 +43,11 @@ impl StepsAttempt<'_> {
         let end = EndNote::of(&ending);
         let asked = &self.keyed.asked;
         let attempt = claim.attempt;
-        let failed = Notify::new();
-        let recording = claim.advance(&self.steps.plan, &step, ending, &failed);
-        let lease = claim.lease();
-        let recorded = record_or_give_up(&lease, &failed, recording, || {
+        let give_up = || {
             note_given_up(asked, attempt, Some(&step));
             reply.send(Disposition::own_in_flight(asked.id, attempt));
-        });
-        let recorded = recorded.await;
+        };
+        let recorded = claim.advance(&self.steps.plan, &step, ending, give_up).await;
         let now = executor.clock.moment();
         handler.metrics.attempt(end.outcome, began_at.until(now));
         end.note(asked, attempt, Some(&step));
