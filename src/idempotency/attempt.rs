@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use super::claim::Claim;
-use super::classify::AnswerRules;
+use super::classify::{AnswerRules, AttemptEnd};
 use super::disposition::Disposition;
 use super::executor::Context;
 use super::forward::{Bounds, Exchange, exchange, name_attempt};
@@ -65,12 +65,13 @@ impl Attempt<'_> {
         drop(memory);
         let rules = AnswerRules::of(receiver, &context.handler.policy);
         let recording = Recording { context, claim };
-        match sent {
-            Exchange::Ended(end) => {
-                let end = rules.classify(end, bounds.left());
-                recording.run(end.ending, Some(end.forwarded)).await;
+        let end = match sent {
+            Ok(Exchange::Complete(answer)) => rules.complete(answer),
+            Ok(Exchange::TooLong(answer)) => {
+                return LongAnswer { recording, rules, bounds }.run(answer).await;
             }
-            Exchange::TooLong(answer) => LongAnswer { recording, rules, bounds }.run(answer).await,
-        }
+            Err(no_answer) => AttemptEnd::of(no_answer, bounds.left()),
+        };
+        recording.run(end.ending, Some(end.forwarded)).await;
     }
 }

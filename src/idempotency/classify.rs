@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, StatusCode};
 
 use super::disposition::Forwarded;
-use super::forward::ExchangeEnd;
+use super::forward::{Complete, NoAnswer};
 use super::policy::Policy;
 use super::receiver::Receiver;
 use super::reference::Reference;
@@ -54,21 +54,13 @@ impl<'a> AnswerRules<'a> {
         self.outcome.classify(status)
     }
 
-    /// The end of an attempt whose answer is short enough to be kept, or whose answer did not come.
-    /// `left` is the rest of the attempt's time.
-    pub(super) fn classify(&self, end: ExchangeEnd, left: Duration) -> AttemptEnd {
-        match end {
-            ExchangeEnd::Answered { status, headers, body, memory } => {
-                let answer = Answer { status, headers: &headers };
-                let ending = self.answered(answer, AnswerBody::Kept(body.clone()));
-                let body = ResponseBody::accounted(body, memory);
-                AttemptEnd { ending, forwarded: Forwarded::Answered { status, headers, body } }
-            }
-            ExchangeEnd::NeverSent(reason) => AttemptEnd::never_sent(reason),
-            ExchangeEnd::Unanswered { reason, status } => {
-                AttemptEnd::unanswered(reason, status, left)
-            }
-        }
+    /// The end of an attempt whose answer is short enough to be kept.
+    pub(super) fn complete(&self, answer: Complete) -> AttemptEnd {
+        let Complete { status, headers, body, memory } = answer;
+        let answer = Answer { status, headers: &headers };
+        let ending = self.answered(answer, AnswerBody::Kept(body.clone()));
+        let body = ResponseBody::accounted(body, memory);
+        AttemptEnd { ending, forwarded: Forwarded::Answered { status, headers, body } }
     }
 
     /// The end of an attempt with a complete answer.
@@ -98,19 +90,24 @@ impl<'a> AnswerRules<'a> {
 }
 
 impl AttemptEnd {
-    /// The end of an attempt that sent nothing.
-    pub(super) const fn never_sent(reason: Reason) -> Self {
-        let ending = Ending::NeverSent { reason };
-        Self { ending, forwarded: Forwarded::Unreachable { reason } }
-    }
-
-    /// The end of an attempt that may have sent something and got no complete answer.
-    pub(super) fn unanswered(reason: Reason, status: Option<StatusCode>, left: Duration) -> Self {
-        let forwarded = if reason == Reason::TimedOut {
-            Forwarded::TimedOut
-        } else {
-            Forwarded::Broken { reason, ends_in: left }
+    /// The end of an attempt without a complete answer. `left` is the rest of the attempt's time.
+    pub(super) fn of(no_answer: NoAnswer, left: Duration) -> Self {
+        let ending = match no_answer {
+            NoAnswer::NeverSent(reason) => Ending::NeverSent { reason },
+            NoAnswer::Unanswered { reason, status } => Ending::Unanswered { reason, status },
         };
-        Self { ending: Ending::Unanswered { reason, status }, forwarded }
+        Self { ending, forwarded: Forwarded::of(no_answer, left) }
+    }
+}
+
+impl Forwarded {
+    /// What the sender gets in place of an answer. The upstream may be working on the request for
+    /// `left` from now.
+    pub(super) const fn of(no_answer: NoAnswer, left: Duration) -> Self {
+        match no_answer {
+            NoAnswer::NeverSent(reason) => Self::Unreachable { reason },
+            NoAnswer::Unanswered { reason: Reason::TimedOut, .. } => Self::TimedOut,
+            NoAnswer::Unanswered { reason, .. } => Self::Broken { reason, ends_in: left },
+        }
     }
 }

@@ -15,19 +15,28 @@ use crate::clock::Moment;
 use crate::operation::{OperationId, Reason};
 use crate::telemetry::Limit;
 use crate::upstream::{
-    AnswerStream, BodyRead, Progress, Request, SendResult, Upstream, answer_headers,
+    AnswerStream, BodyRead, Progress, Request, SendResult, Upstream, UpstreamAnswer, answer_headers,
 };
 
 const OPERATION: HeaderName = HeaderName::from_static("onceward-operation");
 const ATTEMPT: HeaderName = HeaderName::from_static("onceward-attempt");
 
-/// The result of one exchange with the upstream.
+/// The answer of the upstream in one exchange.
 #[derive(Debug)]
 pub(super) enum Exchange {
-    /// The exchange has ended.
-    Ended(ExchangeEnd),
+    /// The answer is complete.
+    Complete(Complete),
     /// The answer is too long to keep, and the rest of it is still to come.
     TooLong(TooLong),
+}
+
+/// A complete answer.
+#[derive(Debug)]
+pub(super) struct Complete {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    pub(super) memory: Reserved,
 }
 
 /// The beginning of an answer that is too long to keep, and the stream of the rest.
@@ -40,20 +49,24 @@ pub(super) struct TooLong {
     pub(super) memory: Reserved,
 }
 
-/// How an exchange ended.
-#[derive(Debug)]
-pub(super) enum ExchangeEnd {
-    /// A complete answer came.
-    Answered { status: StatusCode, headers: HeaderMap, body: Bytes, memory: Reserved },
+/// Why an exchange has no complete answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum NoAnswer {
     /// No byte of the request was sent.
     NeverSent(Reason),
     /// A byte may have been sent, and no complete answer came.
     Unanswered { reason: Reason, status: Option<StatusCode> },
 }
 
-impl From<ExchangeEnd> for Exchange {
-    fn from(end: ExchangeEnd) -> Self {
-        Self::Ended(end)
+impl NoAnswer {
+    /// The end of an exchange that was dropped for this reason. Its connection is closed, so the
+    /// count of written bytes does not change any more.
+    pub(super) fn dropped(reason: Reason, progress: &Progress, status: Option<StatusCode>) -> Self {
+        if progress.byte_written() {
+            Self::Unanswered { reason, status }
+        } else {
+            Self::NeverSent(reason)
+        }
     }
 }
 
@@ -120,7 +133,7 @@ pub(super) async fn exchange(
     receiver: &Receiver,
     request: Request,
     bounds: &Bounds<'_>,
-) -> Exchange {
+) -> Result<Exchange, NoAnswer> {
     let Context { executor, handler, .. } = context;
     let body_bytes_max = handler.policy.body_bytes_max;
     let memory = executor.budget.reserve_none();
@@ -128,38 +141,25 @@ pub(super) async fn exchange(
     let head_only = request.method == http::Method::HEAD;
     let mut status = None;
     let work = async {
-        let answer = match send(&receiver.upstream, request, bounds, &progress).await {
-            SendResult::Answered(answer) => answer,
-            SendResult::HandedBack(_) => {
-                return ExchangeEnd::NeverSent(Reason::NothingWritten).into();
-            }
-            SendResult::NeverSent(reason) => return ExchangeEnd::NeverSent(reason).into(),
-            SendResult::Unanswered(reason) => {
-                return ExchangeEnd::Unanswered { reason, status: None }.into();
-            }
-        };
+        let answer = send(&receiver.upstream, request, bounds, &progress).await?;
         status = Some(answer.status);
         let mut rest = answer.stream;
         match rest.read(body_bytes_max, memory).await {
             Ok(BodyRead::Whole(body, memory)) => {
                 let headers = answer_headers(answer.headers, head_only);
-                ExchangeEnd::Answered { status: answer.status, headers, body, memory }.into()
+                Ok(Exchange::Complete(Complete { status: answer.status, headers, body, memory }))
             }
             Ok(BodyRead::TooLong(begun, memory)) => {
                 let headers = answer_headers(answer.headers, true);
                 let status = answer.status;
                 executor.metrics.limit_reached(Limit::ReplayBodyBytes);
-                Exchange::TooLong(TooLong { status, headers, begun, rest, memory })
+                Ok(Exchange::TooLong(TooLong { status, headers, begun, rest, memory }))
             }
-            Err(broke) => ExchangeEnd::Unanswered { reason: broke.reason(), status }.into(),
+            Err(broke) => Err(NoAnswer::Unanswered { reason: broke.reason(), status }),
         }
     };
-    match bounds.hold(work).await {
-        Ok(exchange) => exchange,
-        // The connection is closed by now, so the count of written bytes does not change any more.
-        Err(reason) if progress.byte_written() => ExchangeEnd::Unanswered { reason, status }.into(),
-        Err(reason) => ExchangeEnd::NeverSent(reason).into(),
-    }
+    let held = bounds.hold(work).await;
+    held.unwrap_or_else(|reason| Err(NoAnswer::dropped(reason, &progress, status)))
 }
 
 /// Sends a request on one connection after another, until a connection has taken a byte of the
@@ -169,28 +169,25 @@ pub(super) async fn send(
     mut request: Request,
     bounds: &Bounds<'_>,
     progress: &Progress,
-) -> SendResult {
-    if let Some(handler) = request.handler.take() {
-        return match bounds.may_send().await {
-            Ok(()) => handler.call(request, progress).await,
-            Err(reason) => SendResult::NeverSent(reason),
-        };
-    }
+) -> Result<UpstreamAnswer, NoAnswer> {
     loop {
-        let connection = match upstream.connect().await {
-            Ok(connection) => connection,
-            Err(reason) => return SendResult::NeverSent(reason),
+        let sent = if let Some(handler) = request.handler.take() {
+            bounds.may_send().await.map_err(NoAnswer::NeverSent)?;
+            handler.call(request, progress).await
+        } else {
+            let connection = upstream.connect().await.map_err(NoAnswer::NeverSent)?;
+            bounds.may_send().await.map_err(NoAnswer::NeverSent)?;
+            connection.send(request, progress).await
         };
-        if let Err(reason) = bounds.may_send().await {
-            return SendResult::NeverSent(reason);
-        }
-        match connection.send(request, progress).await {
+        match sent {
+            SendResult::Answered(answer) => return Ok(answer),
             // The upstream has closed an idle connection at this moment. Nothing was written, so
-            // another connection may take the request.
+            // another connection may take the request. A handler hands nothing back.
             SendResult::HandedBack(unsent) => request = unsent,
-            sent @ (SendResult::Answered(_)
-            | SendResult::NeverSent(_)
-            | SendResult::Unanswered(_)) => return sent,
+            SendResult::NeverSent(reason) => return Err(NoAnswer::NeverSent(reason)),
+            SendResult::Unanswered(reason) => {
+                return Err(NoAnswer::Unanswered { reason, status: None });
+            }
         }
     }
 }

@@ -11,8 +11,8 @@
 //! wait     KeyedRequest -> ClaimResult       while another attempt is in flight wait.rs
 //! look up  KeyedRequest -> LookUpResult      asks the receiver: was it done?    look_up.rs
 //! attempt  Claim, KeyedRequest               at one receiver, or at its steps   attempt.rs, steps/
-//! forward  Request -> Exchange               sends once, before the lease ends  forward.rs
-//! classify ExchangeEnd -> Ending, Forwarded  for the record, for the sender     classify.rs
+//! forward  Request -> Exchange, NoAnswer     sends once, before the lease ends  forward.rs
+//! classify Exchange -> Ending, Forwarded     for the record, for the sender     classify.rs
 //! record   Claim, Ending -> Settled          tries until the store has answered record.rs
 //! answer   Disposition                       to a sender that still waits       pending_reply.rs
 //! ```

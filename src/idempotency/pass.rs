@@ -9,12 +9,12 @@ use tokio::time::Instant;
 use super::disposition::{Disposition, Forwarded};
 use super::executor::{Context, Executor};
 use super::flow::Flow;
-use super::forward::{Bounds, send};
+use super::forward::{Bounds, NoAnswer, send};
 use super::pending_reply::PendingReply;
 use super::route_handler::RouteHandler;
 use crate::budget::Reserved;
 use crate::operation::Reason;
-use crate::upstream::{Progress, Request, ResponseBody, SendResult, answer_headers};
+use crate::upstream::{Progress, Request, ResponseBody, answer_headers};
 
 impl Executor {
     /// Forwards a request without a claim.
@@ -53,36 +53,30 @@ impl Context<'_> {
         let bounds = Bounds { ends, lease: None, stop: &executor.stop };
         let forward = async {
             let progress = Progress::default();
+            let sending = send(handler.receivers.passes_to(), request, &bounds, &progress);
+            let sent = bounds.hold(sending).await;
             let sent =
-                bounds.hold(send(handler.receivers.passes_to(), request, &bounds, &progress)).await;
-            let end = match sent {
-                Ok(SendResult::Answered(answer)) => {
-                    let (pieces, body) = ResponseBody::streaming();
-                    let headers = answer_headers(answer.headers, true);
-                    let end = Forwarded::Answered { status: answer.status, headers, body };
-                    reply.send(Disposition::Passed(end));
-                    let flow = Flow {
-                        begun: None,
-                        rest: answer.stream,
-                        pieces: Some(pieces),
-                        budget: executor.budget.clone(),
-                        patience: Duration::MAX,
-                    };
-                    // If the body breaks off, the sender sees that. There is nothing to record.
-                    let _broke_off = bounds.hold(flow.run()).await;
-                    return;
-                }
-                Ok(SendResult::HandedBack(_)) => {
-                    Forwarded::Unreachable { reason: Reason::NothingWritten }
-                }
-                Ok(SendResult::NeverSent(reason)) => Forwarded::Unreachable { reason },
-                Err(reason) if !progress.byte_written() => Forwarded::Unreachable { reason },
-                Err(Reason::TimedOut) => Forwarded::TimedOut,
-                Ok(SendResult::Unanswered(reason)) | Err(reason) => {
-                    Forwarded::Broken { reason, ends_in: Duration::ZERO }
+                sent.unwrap_or_else(|reason| Err(NoAnswer::dropped(reason, &progress, None)));
+            let answer = match sent {
+                Ok(answer) => answer,
+                Err(no_answer) => {
+                    let end = Forwarded::of(no_answer, Duration::ZERO);
+                    return reply.send(Disposition::Passed(end));
                 }
             };
+            let (pieces, body) = ResponseBody::streaming();
+            let headers = answer_headers(answer.headers, true);
+            let end = Forwarded::Answered { status: answer.status, headers, body };
             reply.send(Disposition::Passed(end));
+            let flow = Flow {
+                begun: None,
+                rest: answer.stream,
+                pieces: Some(pieces),
+                budget: executor.budget.clone(),
+                patience: Duration::MAX,
+            };
+            // If the body breaks off, the sender sees that. There is nothing to record.
+            let _broke_off = bounds.hold(flow.run()).await;
         };
         reply.remind_during(pin!(forward), || Disposition::Passed(Forwarded::TimedOut)).await;
     }

@@ -1,6 +1,7 @@
 //! One step: forward, classify, record.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -9,7 +10,7 @@ use crate::clock::Moment;
 use crate::idempotency::classify::{Answer, AnswerRules, AttemptEnd};
 use crate::idempotency::disposition::{Disposition, Forwarded};
 use crate::idempotency::executor::Context;
-use crate::idempotency::forward::{Bounds, Exchange, TooLong, exchange, name_attempt};
+use crate::idempotency::forward::{Bounds, Exchange, NoAnswer, TooLong, exchange, name_attempt};
 use crate::idempotency::note::{EndNote, note_given_up};
 use crate::idempotency::receiver::StepReceiver;
 use crate::idempotency::request::KeyedRequest;
@@ -62,14 +63,16 @@ impl StepsAttempt<'_> {
         let Self { context, claim, keyed, .. } = self;
         let StepReceiver { index, receiver } = self.steps.find(step)?;
         let Some(request) = step_request(keyed, index, step, claim.attempt) else {
-            return Some(AttemptEnd::never_sent(Reason::NothingWritten));
+            let unsent = NoAnswer::NeverSent(Reason::NothingWritten);
+            return Some(AttemptEnd::of(unsent, Duration::ZERO));
         };
         let lease = claim.lease();
         let bounds = Bounds::of_attempt(context.executor, receiver, &lease, began_at);
         let rules = AnswerRules::of(receiver, &context.handler.policy);
         Some(match exchange(*context, receiver, request, &bounds).await {
-            Exchange::Ended(end) => rules.classify(end, bounds.left()),
-            Exchange::TooLong(answer) => without_body(answer, rules, &bounds).await,
+            Ok(Exchange::Complete(answer)) => rules.complete(answer),
+            Ok(Exchange::TooLong(answer)) => without_body(answer, rules, &bounds).await,
+            Err(no_answer) => AttemptEnd::of(no_answer, bounds.left()),
         })
     }
 }
@@ -104,7 +107,8 @@ async fn without_body(answer: TooLong, rules: AnswerRules<'_>, bounds: &Bounds<'
             Err(reason) => Some(reason),
         };
         if let Some(reason) = reason {
-            return AttemptEnd::unanswered(reason, Some(status), bounds.left());
+            let broken = NoAnswer::Unanswered { reason, status: Some(status) };
+            return AttemptEnd::of(broken, bounds.left());
         }
     }
     let ending = rules.answered(Answer { status, headers: &headers }, AnswerBody::Omitted);
