@@ -28,12 +28,11 @@ impl Attempt<'_> {
         let Context { executor, handler, reply } = self.context;
         let _counted = executor.metrics.in_flight_guard();
         let lease = self.claim.lease();
-        let attempt = Some(self.claim.attempt);
-        let in_flight = || Disposition::InFlight {
+        let attempt = self.claim.attempt;
+        let in_flight = || Disposition::StillInFlight {
             operation: lease.operation(),
             attempt,
             retry_after: lease.left(),
-            own: true,
         };
         let work = async {
             match &handler.receivers {

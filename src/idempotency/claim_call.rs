@@ -87,8 +87,9 @@ impl Context<'_> {
 
     /// The disposition that a copy of this request would have now. This claims nothing.
     pub(super) async fn look(self, asked: &Arc<OperationRequest>) -> Disposition {
+        let operation = asked.id;
         if let Some(state) = self.executor.recalled(asked, self.handler) {
-            return Disposition::of(asked.id, state);
+            return Disposition::NotGranted { operation, state };
         }
         let options = ClaimOptions::new(None, IfInFlight::Refused);
         let claimed = match ClaimCall::new(self, asked, options) {
@@ -96,10 +97,10 @@ impl Context<'_> {
             Err(error) => Err(error),
         };
         match claimed {
-            Ok(Claimed::NotGranted(state)) => Disposition::of(asked.id, state),
+            Ok(Claimed::NotGranted(state)) => Disposition::NotGranted { operation, state },
             // The store grants nothing to a call without a place.
             Ok(Claimed::Granted(_) | Claimed::LookUp(_)) => {
-                Disposition::of(asked.id, OperationState::Free)
+                Disposition::NotGranted { operation, state: OperationState::Free }
             }
             Err(_) => Disposition::StoreUnavailable,
         }

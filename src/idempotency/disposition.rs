@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 
 use crate::operation::state::OperationState;
-use crate::operation::{OperationId, Reason, StoredAnswer};
+use crate::operation::{OperationId, Reason};
 use crate::upstream::ResponseBody;
 
 /// What happened to a request. The proxy turns it into the answer to the sender.
@@ -24,42 +24,25 @@ pub enum Disposition {
         /// The upstream's answer, or why there is none.
         end: Forwarded,
     },
-    /// The request is a copy of a success and gets the stored answer.
-    Replayed {
+    /// The request makes no attempt, because of the state of its operation. A copy of a success
+    /// gets the stored answer.
+    NotGranted {
         /// The request's operation.
         operation: OperationId,
-        /// The number of the latest attempt.
-        attempt: u32,
-        /// The stored answer.
-        answer: Arc<StoredAnswer>,
+        /// The state of the operation, as the store gave it.
+        state: OperationState,
     },
-    /// An attempt is in flight. The sender should come back later.
-    InFlight {
+    /// The request's own attempt or look-up is in flight, and its sender does not wait any longer.
+    StillInFlight {
         /// The request's operation.
         operation: OperationId,
-        /// The attempt's number; none if the attempt has ended by now.
-        attempt: Option<u32>,
+        /// The attempt's number.
+        attempt: u32,
         /// How long the sender should wait before it comes back.
         retry_after: Duration,
-        /// Whether the attempt is this request's own, and its sender does not wait any longer.
-        own: bool,
     },
-    /// Nobody knows whether the operation was done.
-    Uncertain {
-        /// The request's operation.
-        operation: OperationId,
-        /// The number of the latest attempt, if that is known.
-        attempt: Option<u32>,
-        /// How long from now the upstream may still be working on the operation.
-        ends_in: Duration,
-    },
-    /// The request's key stands for a request with another fingerprint.
-    Mismatched {
-        /// The operation of that key.
-        operation: OperationId,
-        /// The number of the latest attempt.
-        attempt: u32,
-    },
+    /// The work on the request was lost, as by a panic: nobody knows how far it got.
+    Lost(OperationId),
     /// The request was forwarded and not deduplicated.
     Passed(Forwarded),
     /// As many attempts are in flight as the route allows.
@@ -100,40 +83,7 @@ impl Disposition {
     /// The disposition of the same request on a route that only observes. There the sender learns
     /// nothing of operations.
     pub(super) fn passed(self) -> Self {
-        match self {
-            Self::Executed { end, .. } => Self::Passed(end),
-            other @ (Self::Replayed { .. }
-            | Self::InFlight { .. }
-            | Self::Uncertain { .. }
-            | Self::Mismatched { .. }
-            | Self::Passed(_)
-            | Self::Overloaded
-            | Self::StoreUnavailable) => other,
-        }
-    }
-
-    /// The disposition of a request that makes no attempt, by the state of its operation.
-    pub(super) fn of(operation: OperationId, state: OperationState) -> Self {
-        match state {
-            OperationState::Succeeded { attempt, answer } => {
-                Self::Replayed { operation, attempt, answer }
-            }
-            OperationState::InFlight { attempt, lease_left } => {
-                let attempt = Some(attempt);
-                Self::InFlight { operation, attempt, retry_after: lease_left, own: false }
-            }
-            OperationState::Uncertain { attempt, ends_in } => {
-                Self::Uncertain { operation, attempt: Some(attempt), ends_in }
-            }
-            OperationState::Mismatched { attempt } => Self::Mismatched { operation, attempt },
-            // The operation is free, but this claim makes no attempt: it was settled or withdrawn
-            // before, or it only read the state. Its sender may come back and claim anew.
-            OperationState::Free => {
-                let attempt = None;
-                let retry_after = Duration::ZERO;
-                Self::InFlight { operation, attempt, retry_after, own: false }
-            }
-        }
+        if let Self::Executed { end, .. } = self { Self::Passed(end) } else { self }
     }
 
     /// The disposition after an attempt. It names no step, because the route has no steps or all of
@@ -143,13 +93,7 @@ impl Disposition {
     }
 
     /// The disposition of a sender that does not wait any longer for its own attempt.
-    pub(super) const fn own_in_flight(operation: OperationId, attempt: u32) -> Self {
-        let attempt = Some(attempt);
-        Self::InFlight { operation, attempt, retry_after: Duration::ZERO, own: true }
-    }
-
-    /// The disposition of a request whose work has panicked: nobody knows how far it got.
-    pub(super) const fn lost(operation: OperationId) -> Self {
-        Self::Uncertain { operation, attempt: None, ends_in: Duration::ZERO }
+    pub(super) const fn still_in_flight(operation: OperationId, attempt: u32) -> Self {
+        Self::StillInFlight { operation, attempt, retry_after: Duration::ZERO }
     }
 }

@@ -35,7 +35,7 @@ impl Executor {
             let context = Context { executor: &executor, handler: &handler, reply: &reply };
             context.execute(keyed).await;
         };
-        self.work(work, answer).await.unwrap_or(Disposition::lost(operation))
+        self.work(work, answer).await.unwrap_or(Disposition::Lost(operation))
     }
 }
 
@@ -58,7 +58,7 @@ impl Context<'_> {
                 Box::pin(Attempt { context: self, claim, keyed }.run()).await;
             }
             Ok(ClaimResult::NotGranted(state)) => {
-                reply.send(Disposition::of(keyed.asked.id, state));
+                reply.send(Disposition::NotGranted { operation: keyed.asked.id, state });
             }
             Ok(ClaimResult::NoPlace) => reply.send(executor.overloaded()),
             Err(error) => Box::pin(self.without_claim(&error, keyed)).await,

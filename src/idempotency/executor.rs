@@ -74,7 +74,8 @@ impl Executor {
     ///
     /// [`KeyedRequest`]: super::KeyedRequest
     pub fn recall(&self, asked: &OperationRequest, handler: &RouteHandler) -> Option<Disposition> {
-        Some(Disposition::of(asked.id, self.recalled(asked, handler)?))
+        let state = self.recalled(asked, handler)?;
+        Some(Disposition::NotGranted { operation: asked.id, state })
     }
 
     /// The state that a claim would report, if the store knows it without a call.

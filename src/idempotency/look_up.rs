@@ -18,7 +18,7 @@ impl Context<'_> {
         attempt: u32,
     ) -> LookUpResult {
         let operation = keyed.asked.id;
-        let in_flight = || Disposition::own_in_flight(operation, attempt);
+        let in_flight = || Disposition::still_in_flight(operation, attempt);
         let asking = pin!(self.ask_receiver(keyed, step));
         let result = self.reply.remind_during(asking, in_flight).await;
         self.handler.metrics.lookup(result.finding);

@@ -25,13 +25,13 @@
 //!
 //! | its operation | the copy | file |
 //! | --- | --- | --- |
-//! | in flight | waits, or is told to come back | `wait.rs`, else `disposition.rs` |
-//! | succeeded | gets the stored answer | `executor.rs` from memory, else `disposition.rs` |
+//! | in flight | waits, or is told to come back | `wait.rs`, else `execute.rs` |
+//! | succeeded | gets the stored answer | `executor.rs` from memory, else `execute.rs` |
 //! | failed, forgotten, gone | makes the next attempt | `attempt.rs` |
-//! | uncertain, held | is told so | `disposition.rs` |
+//! | uncertain, held | is told so | `execute.rs` |
 //! | uncertain, retried | makes the next attempt | `attempt.rs` |
 //! | uncertain, looked up | asks the receiver, and gets what follows from that | `look_up.rs` |
-//! | of another fingerprint | is told so, except after a failure | `disposition.rs` |
+//! | of another fingerprint | is told so, except after a failure | `execute.rs` |
 //!
 //! # Promises
 //!
@@ -41,7 +41,7 @@
 //! 1. *One at a time.* An attempt needs a `Claim`, which only a grant of the store makes:
 //!    `claim_call.rs`. Its heartbeat keeps the lease while the attempt is in flight: `lease.rs`.
 //! 2. *Never again after success.* The store answers a claim on a success with the stored answer:
-//!    `disposition.rs` makes a replay of it.
+//!    `execute.rs` gives it to the sender.
 //! 3. *Unknown is not failed.* An attempt is uncertain as soon as a byte was written and until a
 //!    complete answer has come, or if the status of the answer says so: `forward.rs`,
 //!    `classify.rs`. A route's look-up asks the receiver: `look_up.rs`.

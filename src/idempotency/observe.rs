@@ -31,7 +31,7 @@ impl Executor {
             let context = Context { executor: &executor, handler: &handler, reply: &reply };
             context.observe(keyed).await;
         };
-        self.work(work, answer).await.unwrap_or(Disposition::lost(operation))
+        self.work(work, answer).await.unwrap_or(Disposition::Lost(operation))
     }
 }
 

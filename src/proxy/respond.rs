@@ -13,6 +13,7 @@ use super::selector::Unread;
 use super::settings::{Mode, RefusalBody, RouteSettings};
 use crate::budget::{Budget, Reserved};
 use crate::idempotency::{Disposition, Forwarded};
+use crate::operation::state::OperationState;
 use crate::operation::{AnswerBody, OperationId, Outcome, Reason, StoredAnswer};
 use crate::provider::signature::Refused;
 use crate::telemetry;
@@ -150,40 +151,16 @@ pub(super) fn with(
             executed(end, D::Executed, route, Executed { operation, attempt, step })
         }
         Disposition::Passed(end) => executed(end, D::Passed, route, Executed::default()),
-        Disposition::Replayed { operation, attempt, answer } => {
-            replayed(&answer, operation, attempt)
+        Disposition::NotGranted { operation, state } => not_granted(operation, state, route, from),
+        Disposition::StillInFlight { operation, attempt, retry_after } => {
+            let status = route.in_place_of(StatusCode::GATEWAY_TIMEOUT);
+            let operation = Some(operation);
+            let attempt = Some(attempt);
+            Problem { operation, attempt, ..in_flight(status, retry_after) }.answer(D::InFlight)
         }
-        Disposition::InFlight { operation, attempt, retry_after, own } => {
-            let own_status = || route.in_place_of(StatusCode::GATEWAY_TIMEOUT);
-            let status = if own { own_status() } else { route.in_flight_status };
-            let detail = "an attempt of this operation is in flight; send it again later";
-            let problem = Problem {
-                retry_after: Some(retry_after),
-                operation: Some(operation),
-                attempt,
-                ..Problem::new(status, "in-flight", "in flight", detail)
-            };
-            problem.answer(D::InFlight)
-        }
-        Disposition::Uncertain { operation, attempt, ends_in } => {
-            let detail =
-                "nobody knows whether this operation was done; it is not sent again on a guess";
-            let problem = Problem {
-                retry_after: Some(come_back_for_uncertain(ends_in)),
-                operation: Some(operation),
-                attempt,
-                ..Problem::new(route.uncertain_status, "uncertain", "uncertain", detail)
-            };
-            problem.answer(D::Uncertain)
-        }
-        Disposition::Mismatched { operation, attempt } => {
-            let status = StatusCode::UNPROCESSABLE_ENTITY;
-            let problem = Problem {
-                operation: Some(operation),
-                attempt: Some(attempt),
-                ..Problem::new(status, "key-reused", "key reused", reused(from))
-            };
-            problem.answer(D::Mismatched)
+        Disposition::Lost(operation) => {
+            let operation = Some(operation);
+            Problem { operation, ..uncertain(route, Duration::ZERO) }.answer(D::Uncertain)
         }
         Disposition::Overloaded => refused(&Refusal::Overloaded, Some(route)),
         Disposition::StoreUnavailable => {
@@ -196,6 +173,47 @@ pub(super) fn with(
             problem.answer(D::Refused)
         }
     }
+}
+
+/// The answer to a request that makes no attempt, by the state of its operation.
+fn not_granted(
+    operation: OperationId,
+    state: OperationState,
+    route: &RouteSettings,
+    from: Option<KeySource>,
+) -> Answer {
+    let disposition = telemetry::Disposition::of_copy(&state);
+    let (problem, attempt) = match state {
+        OperationState::Succeeded { attempt, answer } => {
+            return replayed(&answer, operation, attempt);
+        }
+        OperationState::InFlight { attempt, lease_left } => {
+            (in_flight(route.in_flight_status, lease_left), Some(attempt))
+        }
+        // The operation is free, but this claim makes no attempt: it was settled or withdrawn
+        // before, or it only read the state. Its sender may come back and claim anew.
+        OperationState::Free => (in_flight(route.in_flight_status, Duration::ZERO), None),
+        OperationState::Uncertain { attempt, ends_in } => {
+            (uncertain(route, ends_in), Some(attempt))
+        }
+        OperationState::Mismatched { attempt } => {
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            (Problem::new(status, "key-reused", "key reused", reused(from)), Some(attempt))
+        }
+    };
+    Problem { operation: Some(operation), attempt, ..problem }.answer(disposition)
+}
+
+fn in_flight(status: StatusCode, retry_after: Duration) -> Problem {
+    let detail = "an attempt of this operation is in flight; send it again later";
+    let problem = Problem::new(status, "in-flight", "in flight", detail);
+    Problem { retry_after: Some(retry_after), ..problem }
+}
+
+fn uncertain(route: &RouteSettings, ends_in: Duration) -> Problem {
+    let detail = "nobody knows whether this operation was done; it is not sent again on a guess";
+    let problem = Problem::new(route.uncertain_status, "uncertain", "uncertain", detail);
+    Problem { retry_after: Some(come_back_for_uncertain(ends_in)), ..problem }
 }
 
 /// How long a sender should wait before it sends a copy of an uncertain operation: until the
@@ -314,18 +332,12 @@ pub(super) fn memory_of_replay(
     disposition: &Disposition,
     budget: &Budget,
 ) -> Result<Option<Reserved>, Refusal> {
-    match disposition {
-        Disposition::Replayed { answer, .. } => {
-            budget.reserve(answer.weight()).map(Some).map_err(|_| Refusal::Overloaded)
-        }
-        Disposition::Executed { .. }
-        | Disposition::Passed(_)
-        | Disposition::InFlight { .. }
-        | Disposition::Uncertain { .. }
-        | Disposition::Mismatched { .. }
-        | Disposition::Overloaded
-        | Disposition::StoreUnavailable => Ok(None),
-    }
+    let Disposition::NotGranted { state: OperationState::Succeeded { answer, .. }, .. } =
+        disposition
+    else {
+        return Ok(None);
+    };
+    budget.reserve(answer.weight()).map(Some).map_err(|_| Refusal::Overloaded)
 }
 
 #[cfg(test)]

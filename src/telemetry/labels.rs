@@ -1,6 +1,6 @@
 //! The values that labels may have.
 
-use crate::operation::state::{Call, Claimed, OperationState};
+use crate::operation::state::{Call, OperationState};
 
 /// Declares an enum whose variants each have one word, which headers, metrics and logs show.
 ///
@@ -51,16 +51,7 @@ labels! {
 }
 
 impl Disposition {
-    /// The disposition of a request, from the answer to its claim.
-    pub const fn of(claimed: &Claimed) -> Self {
-        match claimed {
-            Claimed::Granted(_) => Self::Executed,
-            Claimed::LookUp(_) => Self::Uncertain,
-            Claimed::NotGranted(state) => Self::of_copy(state),
-        }
-    }
-
-    /// The disposition of a copy, from the state of its operation.
+    /// The disposition of a request that makes no attempt, from the state of its operation.
     pub const fn of_copy(state: &OperationState) -> Self {
         match state {
             OperationState::Succeeded { .. } => Self::Replayed,

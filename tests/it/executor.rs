@@ -11,7 +11,7 @@ use onceward::clock::Clock;
 use onceward::idempotency::{
     Disposition, Executor, IfInFlight, KeyedRequest, Policy, Remember, RouteHandler, WhenStoreFails,
 };
-use onceward::operation::state::{Call, Decided, IfUncertain, Resolution, Verdict};
+use onceward::operation::state::{Call, Decided, IfUncertain, OperationState, Resolution, Verdict};
 use onceward::operation::{
     AnswerBody, Durations, FingerprintDigest, Key, KeyKind, Operation, OperationId,
     OperationRequest, Outcome, StoredAnswer, Timestamp,
@@ -167,6 +167,15 @@ fn parts(store: Arc<dyn Store>, receiver: &Receiver, policy: Policy) -> Parts {
     Parts { executor, handler, budget, metrics }
 }
 
+/// The stored answer that a copy got.
+fn replayed(copy: Disposition) -> Arc<StoredAnswer> {
+    let Disposition::NotGranted { state: OperationState::Succeeded { answer, .. }, .. } = copy
+    else {
+        panic!("{copy:?}")
+    };
+    answer
+}
+
 /// Waiters do not hang, nothing is forwarded again, and the place is free for the next.
 #[tokio::test]
 async fn a_panic_in_an_attempt_leaves_it_uncertain_and_ends_its_waiters() {
@@ -186,7 +195,12 @@ async fn a_panic_in_an_attempt_leaves_it_uncertain_and_ends_its_waiters() {
         gate.opens();
     });
     for uncertain in [first, second, third, copy().await] {
-        assert!(matches!(uncertain, Disposition::Uncertain { .. }), "{uncertain:?}");
+        let is_uncertain = matches!(
+            &uncertain,
+            Disposition::Lost(_)
+                | Disposition::NotGranted { state: OperationState::Uncertain { .. }, .. }
+        );
+        assert!(is_uncertain, "{uncertain:?}");
     }
     receiver.was_called(1);
     let other = executor.execute(keyed(2, &budget), &handler).await;
@@ -224,7 +238,7 @@ async fn a_superseded_settle_changes_nothing_and_its_sender_gets_what_a_copy_get
         gate.opens();
     });
     for copy in [late, executor.execute(keyed(1, &budget), &handler).await] {
-        let Disposition::Replayed { answer, .. } = copy else { panic!("{copy:?}") };
+        let answer = replayed(copy);
         assert_eq!(answer, decided);
     }
     receiver.was_called(1);
@@ -254,7 +268,10 @@ async fn an_outcome_whose_record_is_lost_is_written_anew() {
     });
     assert!(matches!(first, Disposition::Executed { attempt: 1, .. }), "{first:?}");
     let copy = executor.execute(keyed(1, &budget), &handler).await;
-    assert!(matches!(copy, Disposition::Replayed { attempt: 1, .. }), "{copy:?}");
+    let Disposition::NotGranted { state: OperationState::Succeeded { attempt: 1, .. }, .. } = copy
+    else {
+        panic!("{copy:?}")
+    };
     receiver.was_called(1);
     assert_eq!(metrics.record_lost.get(), 1);
 }
@@ -303,7 +320,9 @@ async fn a_copy_for_which_there_is_no_place_to_wait_is_not_forwarded_when_the_st
         gate.opens();
         copy
     });
-    assert!(matches!(copy, Disposition::InFlight { own: false, .. }), "{copy:?}");
+    let Disposition::NotGranted { state: OperationState::InFlight { .. }, .. } = copy else {
+        panic!("{copy:?}")
+    };
     assert!(matches!(first, Disposition::Executed { .. }), "{first:?}");
     receiver.was_called(1);
     assert_eq!(metrics.unprotected.get(), 0);
@@ -325,7 +344,7 @@ async fn a_small_answer_is_kept_even_if_there_is_no_memory_left_for_bodies() {
     for (number, kept) in [(1, Some(16 * 1024)), (2, None)] {
         executor.execute(keyed(number, &budget), &handler).await;
         let copy = executor.execute(keyed(number, &budget), &handler).await;
-        let Disposition::Replayed { answer, .. } = copy else { panic!("{copy:?}") };
+        let answer = replayed(copy);
         let length = match &answer.body {
             AnswerBody::Kept(body) => Some(body.len()),
             AnswerBody::Omitted => None,

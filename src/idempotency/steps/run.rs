@@ -46,7 +46,7 @@ impl StepsAttempt<'_> {
         let attempt = claim.attempt;
         let give_up = || {
             note_given_up(asked, attempt, Some(&step));
-            reply.send(Disposition::own_in_flight(asked.id, attempt));
+            reply.send(Disposition::still_in_flight(asked.id, attempt));
         };
         let recorded = claim.advance(&self.steps.plan, &step, ending, give_up).await;
         let now = executor.clock.moment();
