@@ -70,6 +70,8 @@
 //! are declared lowest first. Each uses only those of the groups above its own.
 #![doc = include_str!("../docs/guarantees.md")]
 
+mod words;
+
 #[doc(hidden)]
 pub mod operation;
 

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::operation::Key;
+use crate::words::enum_of_words;
 
 /// An operation, as the store remembers it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -143,23 +144,16 @@ pub struct Page<O> {
     pub routes: Option<Vec<String>>,
 }
 
-/// The outcome that an operator says an operation has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// The upstream did it: later copies are answered and not forwarded
-    Succeeded,
-    /// The upstream did not do it: the next copy is a new attempt
-    Failed,
-}
-
-impl Outcome {
-    /// The word used in JSON and on the command line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-        }
+enum_of_words! {
+    /// The outcome that an operator says an operation has. Its words stand in JSON and on the
+    /// command line.
+    #[derive(Serialize, Deserialize, clap::ValueEnum)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Outcome {
+        /// The upstream did it: later copies are answered and not forwarded
+        Succeeded = "succeeded",
+        /// The upstream did not do it: the next copy is a new attempt
+        Failed = "failed",
     }
 }
 
@@ -289,30 +283,20 @@ pub struct Resolved {
     pub result: ResolveResult,
 }
 
-/// What became of one of many operations, in a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ResolveResult {
-    /// It would be resolved: this was a dry run.
-    Would,
-    /// It was resolved.
-    Done,
-    /// It has changed since the operator saw it.
-    Refused,
-    /// The store did not say whether it was resolved. No further operation was begun.
-    #[serde(other)]
-    Unknown,
-}
-
-impl ResolveResult {
-    /// The word used in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Would => "would",
-            Self::Done => "done",
-            Self::Refused => "refused",
-            Self::Unknown => "unknown",
-        }
+enum_of_words! {
+    /// What became of one of many operations, in a word.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum ResolveResult {
+        /// It would be resolved: this was a dry run.
+        Would = "would",
+        /// It was resolved.
+        Done = "done",
+        /// It has changed since the operator saw it.
+        Refused = "refused",
+        /// The store did not say whether it was resolved. No further operation was begun.
+        #[serde(other)]
+        Unknown = "unknown",
     }
 }
 

@@ -7,109 +7,72 @@ use serde::{Deserialize, Serialize};
 
 use super::id::ClaimId;
 use super::time::Timestamp;
+use crate::words::enum_of_words;
 
-/// The outcome of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// The operation was done. No copy is forwarded until the retention has passed.
-    Succeeded,
-    /// The upstream answered with a failure, or nothing was sent. The next copy is a new attempt.
-    Failed,
-    /// The request may have reached the upstream, and no answer says whether the operation was
-    /// done.
-    Uncertain,
-}
-
-impl Outcome {
-    /// All outcomes, in the order of their discriminants.
-    pub const ALL: [Self; 3] = [Self::Succeeded, Self::Failed, Self::Uncertain];
-
-    /// The word used in metrics, logs and JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Uncertain => "uncertain",
-        }
+enum_of_words! {
+    /// The outcome of an attempt. Its words stand in metrics, logs and JSON.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Outcome {
+        /// The operation was done. No copy is forwarded until the retention has passed.
+        Succeeded = "succeeded",
+        /// The upstream answered with a failure, or nothing was sent. The next copy is a new
+        /// attempt.
+        Failed = "failed",
+        /// The request may have reached the upstream, and no answer says whether the operation was
+        /// done.
+        Uncertain = "uncertain",
     }
 }
 
-/// Why an attempt has its outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Reason {
-    /// A complete answer came. Its status decided the outcome.
-    Answered,
-    /// The upstream's name could not be resolved.
-    NameNotFound,
-    /// No connection could be made.
-    ConnectFailed,
-    /// No connection could be made within `connect_timeout`.
-    ConnectTimedOut,
-    /// The TLS handshake failed.
-    TlsFailed,
-    /// The connection ended before a byte of the request was written.
-    NothingWritten,
-    /// The lease had run out before the first byte, so nothing was sent.
-    LeaseLost,
-    /// The claim was given up because its grant came too late, so nothing was sent.
-    Withdrawn,
-    /// No complete answer came within `attempt_timeout`.
-    TimedOut,
-    /// The connection was reset or closed after a byte of the request was written.
-    ConnectionLost,
-    /// The bytes that came back were not HTTP.
-    NotHttp,
-    /// The answer's head came, and its body broke off.
-    AnswerBrokeOff,
-    /// The lease ran out before an outcome was recorded.
-    LeaseExpired,
-    /// The process that made the attempt ended.
-    HolderEnded,
-    /// The process was shut down before the attempt had ended.
-    ShutDown,
-    /// The upstream demands a client certificate over TLS 1.3, and took no data without one.
-    ClientCertificateRefused,
-    /// The head of the answer is longer than `answer_header_bytes_max`, or has more lines than
-    /// `answer_header_lines_max`.
-    AnswerHeadTooLarge,
-    /// It is not clear where the answer ends: it has a transfer coding beside `chunked`, or a
-    /// length that is no number or contradicts another one.
-    AnswerLengthUnclear,
-    /// The chunks of the answer's body could not be read.
-    AnswerBodyMalformed,
-    /// The upstream switched to another protocol, although the request did not ask for that.
-    ProtocolSwitched,
-    /// The handler in this process panicked or ended with an error instead of an answer.
-    HandlerFailed,
-}
-
-impl Reason {
-    /// The word used in logs and JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Answered => "answered",
-            Self::NameNotFound => "name-not-found",
-            Self::ConnectFailed => "connect-failed",
-            Self::ConnectTimedOut => "connect-timed-out",
-            Self::TlsFailed => "tls-failed",
-            Self::NothingWritten => "nothing-written",
-            Self::LeaseLost => "lease-lost",
-            Self::Withdrawn => "withdrawn",
-            Self::TimedOut => "timed-out",
-            Self::ConnectionLost => "connection-lost",
-            Self::NotHttp => "not-http",
-            Self::AnswerBrokeOff => "answer-broke-off",
-            Self::LeaseExpired => "lease-expired",
-            Self::HolderEnded => "holder-ended",
-            Self::ShutDown => "shut-down",
-            Self::ClientCertificateRefused => "client-certificate-refused",
-            Self::AnswerHeadTooLarge => "answer-head-too-large",
-            Self::AnswerLengthUnclear => "answer-length-unclear",
-            Self::AnswerBodyMalformed => "answer-body-malformed",
-            Self::ProtocolSwitched => "protocol-switched",
-            Self::HandlerFailed => "handler-failed",
-        }
+enum_of_words! {
+    /// Why an attempt has its outcome. Its words stand in logs and JSON.
+    #[derive(Serialize, Deserialize)]
+    pub enum Reason {
+        /// A complete answer came. Its status decided the outcome.
+        Answered = "answered",
+        /// The upstream's name could not be resolved.
+        NameNotFound = "name-not-found",
+        /// No connection could be made.
+        ConnectFailed = "connect-failed",
+        /// No connection could be made within `connect_timeout`.
+        ConnectTimedOut = "connect-timed-out",
+        /// The TLS handshake failed.
+        TlsFailed = "tls-failed",
+        /// The connection ended before a byte of the request was written.
+        NothingWritten = "nothing-written",
+        /// The lease had run out before the first byte, so nothing was sent.
+        LeaseLost = "lease-lost",
+        /// The claim was given up because its grant came too late, so nothing was sent.
+        Withdrawn = "withdrawn",
+        /// No complete answer came within `attempt_timeout`.
+        TimedOut = "timed-out",
+        /// The connection was reset or closed after a byte of the request was written.
+        ConnectionLost = "connection-lost",
+        /// The bytes that came back were not HTTP.
+        NotHttp = "not-http",
+        /// The answer's head came, and its body broke off.
+        AnswerBrokeOff = "answer-broke-off",
+        /// The lease ran out before an outcome was recorded.
+        LeaseExpired = "lease-expired",
+        /// The process that made the attempt ended.
+        HolderEnded = "holder-ended",
+        /// The process was shut down before the attempt had ended.
+        ShutDown = "shut-down",
+        /// The upstream demands a client certificate over TLS 1.3, and took no data without one.
+        ClientCertificateRefused = "client-certificate-refused",
+        /// The head of the answer is longer than `answer_header_bytes_max`, or has more lines than
+        /// `answer_header_lines_max`.
+        AnswerHeadTooLarge = "answer-head-too-large",
+        /// It is not clear where the answer ends: it has a transfer coding beside `chunked`, or a
+        /// length that is no number or contradicts another one.
+        AnswerLengthUnclear = "answer-length-unclear",
+        /// The chunks of the answer's body could not be read.
+        AnswerBodyMalformed = "answer-body-malformed",
+        /// The upstream switched to another protocol, although the request did not ask for that.
+        ProtocolSwitched = "protocol-switched",
+        /// The handler in this process panicked or ended with an error instead of an answer.
+        HandlerFailed = "handler-failed",
     }
 }
 

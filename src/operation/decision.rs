@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::time::Timestamp;
+use crate::words::enum_of_words;
 
 /// One decision about an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,34 +21,22 @@ pub struct Decision {
     pub reference: Option<String>,
 }
 
-/// The kinds of decisions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DecisionKind {
-    /// The operation is uncertain and is not sent again.
-    Hold,
-    /// An operator said that the operation was done.
-    ResolvedSucceeded,
-    /// An operator said that the operation was not done.
-    ResolvedFailed,
-    /// An operator freed the operation for a new attempt.
-    Forgotten,
-    /// The operation is uncertain and is sent again.
-    Retried,
-    /// The receiver was asked whether the uncertain operation was done.
-    LookedUp,
-}
-
-impl DecisionKind {
-    /// The word used in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Hold => "hold",
-            Self::ResolvedSucceeded => "resolved_succeeded",
-            Self::ResolvedFailed => "resolved_failed",
-            Self::Forgotten => "forgotten",
-            Self::Retried => "retried",
-            Self::LookedUp => "looked_up",
-        }
+enum_of_words! {
+    /// The kinds of decisions. Their words stand in JSON.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum DecisionKind {
+        /// The operation is uncertain and is not sent again.
+        Hold = "hold",
+        /// An operator said that the operation was done.
+        ResolvedSucceeded = "resolved_succeeded",
+        /// An operator said that the operation was not done.
+        ResolvedFailed = "resolved_failed",
+        /// An operator freed the operation for a new attempt.
+        Forgotten = "forgotten",
+        /// The operation is uncertain and is sent again.
+        Retried = "retried",
+        /// The receiver was asked whether the uncertain operation was done.
+        LookedUp = "looked_up",
     }
 }

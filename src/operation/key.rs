@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
+use crate::words::enum_of_words;
+
 /// How many bytes of the text of a key are kept.
 const KEPT_BYTES_MAX: usize = 1024;
 
@@ -18,26 +20,18 @@ const SEARCHED_BYTES_MAX: usize = KEPT_BYTES_MAX / 2;
 /// How many characters of a part of a key are logged. Anybody can send a long part.
 const LOGGED_CHARS_MAX: usize = 128;
 
-/// Where an idempotency key was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum KeyKind {
-    /// In a key header such as `x-idempotency-key`.
-    Header,
-    /// In the event: its source, id and type.
-    Event,
-    /// The key is the digest of the whole body.
-    Body,
-}
-
-impl KeyKind {
-    /// The word used in JSON and in the derivation of operation ids.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Header => "header",
-            Self::Event => "event",
-            Self::Body => "body",
-        }
+enum_of_words! {
+    /// Where an idempotency key was found. Its words stand in JSON, and operation ids are derived
+    /// from them.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum KeyKind {
+        /// In a key header such as `x-idempotency-key`.
+        Header = "header",
+        /// In the event: its source, id and type.
+        Event = "event",
+        /// The key is the digest of the whole body.
+        Body = "body",
     }
 }
 

@@ -1,36 +1,9 @@
 //! The values that labels may have.
 
 use crate::operation::state::{Call, OperationState};
+use crate::words::enum_of_words;
 
-/// Declares an enum whose variants each have one word, which headers, metrics and logs show.
-///
-/// `ALL` lists the variants in the order of their discriminants, so a variant indexes an array that
-/// was made from it.
-macro_rules! labels {
-    ($(#[$about:meta])* pub enum $name:ident {
-        $($(#[$variant_about:meta])* $variant:ident = $word:literal,)+
-    }) => {
-        $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum $name {
-            $($(#[$variant_about])* $variant,)+
-        }
-
-        impl $name {
-            /// All of them, in the order of their discriminants.
-            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
-
-            /// The word that is shown.
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)+
-                }
-            }
-        }
-    };
-}
-
-labels! {
+enum_of_words! {
     /// What happened to a request.
     pub enum Disposition {
         /// An attempt was made for it, with any outcome.
@@ -64,7 +37,7 @@ impl Disposition {
     }
 }
 
-labels! {
+enum_of_words! {
     /// A call to the store.
     #[expect(missing_docs, reason = "each is described at `Store`")]
     pub enum StoreCall {
@@ -95,7 +68,7 @@ impl From<Call> for StoreCall {
     }
 }
 
-labels! {
+enum_of_words! {
     /// A limit that can be reached. Its word is the name of the setting.
     pub enum Limit {
         /// `server.limits.connections_max`.

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Lowest row first. A module imports from rows before its own, never from its neighbours.
 const ROWS: &[&[&str]] = &[
+    &["words"],
     &["operation"],
     &["clock", "json", "problem", "secret"],
     &["telemetry"],

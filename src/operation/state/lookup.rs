@@ -3,29 +3,17 @@
 use std::sync::Arc;
 
 use super::ClaimRequest;
+use crate::words::enum_of_words;
 
-/// The finding of a look-up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Finding {
-    /// The receiver has done the operation.
-    Done,
-    /// The receiver has not done the operation so far.
-    NotDone,
-    /// The receiver did not say whether it has done the operation.
-    Unknown,
-}
-
-impl Finding {
-    /// All findings, in the order of their discriminants.
-    pub const ALL: [Self; 3] = [Self::Done, Self::NotDone, Self::Unknown];
-
-    /// The word used in metrics, logs and decisions.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::NotDone => "not-done",
-            Self::Unknown => "unknown",
-        }
+enum_of_words! {
+    /// The finding of a look-up. Its words stand in metrics, logs and decisions.
+    pub enum Finding {
+        /// The receiver has done the operation.
+        Done = "done",
+        /// The receiver has not done the operation so far.
+        NotDone = "not-done",
+        /// The receiver did not say whether it has done the operation.
+        Unknown = "unknown",
     }
 }
 

@@ -1,32 +1,18 @@
 //! The names of the states.
 
 use super::State;
+use crate::words::enum_of_words;
 
-/// The states without the values that are kept in them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "each is described at `State`")]
-pub enum StateName {
-    InFlight,
-    Uncertain,
-    Succeeded,
-    Failed,
-    Forgotten,
-}
-
-impl StateName {
-    /// All states, in the order of their discriminants.
-    pub const ALL: [Self; 5] =
-        [Self::InFlight, Self::Uncertain, Self::Succeeded, Self::Failed, Self::Forgotten];
-
-    /// The word used in stores, metrics, logs and JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::InFlight => "in_flight",
-            Self::Uncertain => "uncertain",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Forgotten => "forgotten",
-        }
+enum_of_words! {
+    /// The states without the values that are kept in them. Their words stand in stores, metrics,
+    /// logs and JSON.
+    #[expect(missing_docs, reason = "each is described at `State`")]
+    pub enum StateName {
+        InFlight = "in_flight",
+        Uncertain = "uncertain",
+        Succeeded = "succeeded",
+        Failed = "failed",
+        Forgotten = "forgotten",
     }
 }
 
