@@ -24,14 +24,10 @@ impl Reference {
     pub(super) fn read(&self, headers: &HeaderMap, body: Option<&[u8]>) -> Option<String> {
         let text = match self {
             Self::Header(name) => headers.get(name)?.to_str().ok()?.to_owned(),
-            Self::Member(pointer) => match json::find(body?, pointer) {
-                Found::Values(values) => text(values.as_slice())?,
-                Found::NotJson
-                | Found::Absent
-                | Found::InSomeItems
-                | Found::Ambiguous
-                | Found::TooMany => return None,
-            },
+            Self::Member(pointer) => {
+                let Found::Values(values) = json::find(body?, pointer) else { return None };
+                text(values.as_slice())?
+            }
         };
         (!text.trim().is_empty() && text.len() <= BYTES_MAX).then_some(text)
     }

@@ -85,17 +85,9 @@ impl StepsAttempt<'_> {
 /// The result of the event at the end of the attempt. A success is final. Otherwise the latest
 /// result counts, because the record had the outcomes of all earlier steps by then.
 fn event_result(results: &[StepResult]) -> Option<EventResult> {
-    let ends = results.iter().filter_map(|result| match &result.advanced {
-        Some(Advanced::Ended { copy_refused, end }) => {
-            Some(EventResult { end: end.clone(), copy_refused: *copy_refused })
-        }
-        Some(
-            Advanced::Next { .. }
-            | Advanced::Recorded
-            | Advanced::RecordLost
-            | Advanced::Superseded,
-        )
-        | None => None,
+    let ends = results.iter().filter_map(|result| {
+        let Some(Advanced::Ended { copy_refused, end }) = &result.advanced else { return None };
+        Some(EventResult { end: end.clone(), copy_refused: *copy_refused })
     });
     ends.reduce(|before, after| match before.end {
         EventEnd::Succeeded(_) => before,

@@ -128,12 +128,9 @@ pub(super) fn update_state(
     now: Timestamp,
 ) {
     let steps = steps_of(&operation.steps, plan);
-    let latest_end = steps.iter().filter_map(|step| match &step.state {
-        StepState::InFlight { ends_at, .. } => Some(*ends_at),
-        StepState::Waiting
-        | StepState::Uncertain(_)
-        | StepState::Succeeded { .. }
-        | StepState::Failed { .. } => None,
+    let latest_end = steps.iter().filter_map(|step| {
+        let StepState::InFlight { ends_at, .. } = &step.state else { return None };
+        Some(*ends_at)
     });
     // While one step runs, the event is in flight, whatever has become of the others.
     if let (Some(latest), State::InFlight(lease)) = (latest_end.max(), &operation.state) {
@@ -178,12 +175,9 @@ pub(super) fn steps_of<'a>(steps: &'a [Step], plan: Option<&Plan>) -> Vec<&'a St
 
 /// The answer to the sender; none if a step was not done.
 fn answer(steps: &[&Step], plan: Option<&Plan>) -> Option<Arc<StoredAnswer>> {
-    let done = |step: &&Step| match &step.state {
-        StepState::Succeeded { answer, .. } => Some(Arc::clone(answer)),
-        StepState::Waiting
-        | StepState::InFlight { .. }
-        | StepState::Uncertain(_)
-        | StepState::Failed { .. } => None,
+    let done = |step: &&Step| {
+        let StepState::Succeeded { answer, .. } = &step.state else { return None };
+        Some(Arc::clone(answer))
     };
     let answers = steps.iter().map(done).collect::<Option<Vec<_>>>()?;
     // A step that the route has got since the record was written was not done.
@@ -194,13 +188,7 @@ fn answer(steps: &[&Step], plan: Option<&Plan>) -> Option<Arc<StoredAnswer>> {
 }
 
 const fn uncertain(step: &Step) -> Option<&HeldStep> {
-    match &step.state {
-        StepState::Uncertain(held) => Some(held),
-        StepState::Waiting
-        | StepState::InFlight { .. }
-        | StepState::Succeeded { .. }
-        | StepState::Failed { .. } => None,
-    }
+    if let StepState::Uncertain(held) = &step.state { Some(held) } else { None }
 }
 
 /// Makes the steps in flight uncertain: their lease ran out, or their process has ended.
