@@ -3,15 +3,13 @@
 
 use std::time::Duration;
 
-use http::HeaderName;
-
 use super::leaf::Count;
 use super::lookup::{LookupUse, lookup};
 use super::reader::Reported;
 use super::table::Table;
 use super::value::AddedHeader;
 use super::word::UncertainWord;
-use crate::idempotency::{LookupSettings, Reference};
+use crate::idempotency::{ReceiverPolicy, Reference};
 use crate::operation::state::IfUncertain;
 use crate::upstream::{self, OutcomeRule, Target};
 
@@ -31,11 +29,7 @@ const KEEPALIVE_MAX: Duration = Duration::from_hours(24);
 pub(super) struct ReceiverSettings {
     pub(super) attempt_timeout: Duration,
     pub(super) connection: Connection,
-    pub(super) forward_key: Option<HeaderName>,
-    pub(super) if_uncertain: IfUncertain,
-    pub(super) outcome: OutcomeRule,
-    pub(super) reference: Option<Reference>,
-    pub(super) lookup: Option<LookupSettings>,
+    pub(super) policy: ReceiverPolicy,
 }
 
 /// How connections to an upstream are made and kept.
@@ -93,15 +87,9 @@ pub(super) fn receiver(
         // for.
         (UncertainWord::Hold | UncertainWord::LookUp, _) => IfUncertain::Held,
     };
-    Ok(ReceiverSettings {
-        attempt_timeout,
-        connection,
-        forward_key: forward_key.map(|header| header.0),
-        if_uncertain,
-        outcome: rule,
-        reference,
-        lookup,
-    })
+    let forward_key = forward_key.map(|header| header.0);
+    let policy = ReceiverPolicy { if_uncertain, lookup, outcome: rule, reference, forward_key };
+    Ok(ReceiverSettings { attempt_timeout, connection, policy })
 }
 
 struct OutcomeTable {

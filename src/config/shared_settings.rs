@@ -133,6 +133,7 @@ fn policy(
     scope: Scope,
     receiver: ReceiverSettings,
 ) -> Result<Policy, Reported> {
+    let ReceiverSettings { attempt_timeout, policy: mut receiver, .. } = receiver;
     let leases = LEASE_MIN..=LEASE_MAX;
     let lease = table.within("lease", &leases, "a duration from `300ms` to `1h`")?;
     let retention = table.above_zero("retention", clock::LONGEST)?;
@@ -148,26 +149,20 @@ fn policy(
     }
     let in_flight_max = table.setting::<Count>("in_flight_max")?.as_usize();
     let Replay { body_bytes_max, remember, drop_headers } = table.section("replay", replay)?;
-    let if_uncertain = match remember {
+    if remember == Remember::InFlight {
         // Nobody could say later which event an operator or an upstream speaks of. The operation is
         // free as soon as its attempt must have ended.
-        Remember::InFlight => IfUncertain::Retried { attempts_max: u32::MAX },
-        Remember::Retention => receiver.if_uncertain,
-    };
-    let attempt_timeout = receiver.attempt_timeout;
+        receiver.if_uncertain = IfUncertain::Retried { attempts_max: u32::MAX };
+    }
     Ok(Policy {
         durations: Durations { lease, attempt_timeout, retention, hold_for },
         answer_within,
         if_in_flight,
         waiters_max,
-        if_uncertain,
-        lookup: receiver.lookup,
-        reference: receiver.reference,
-        forward_key: receiver.forward_key,
+        receiver,
         remember,
         when_store_fails,
         in_flight_max,
-        outcome: receiver.outcome,
         body_bytes_max,
         drop_headers,
     })

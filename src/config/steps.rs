@@ -101,10 +101,6 @@ fn step(table: &mut Table<'_, '_>) -> Result<StepPolicy, Reported> {
         name: name?.into(),
         upstream: receiver.connection.to(target?),
         attempt_timeout: receiver.attempt_timeout,
-        if_uncertain: receiver.if_uncertain,
-        lookup: receiver.lookup,
-        outcome: receiver.outcome,
-        reference: receiver.reference,
-        forward_key: receiver.forward_key,
+        receiver: receiver.policy,
     })
 }

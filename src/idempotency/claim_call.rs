@@ -125,7 +125,7 @@ impl<'a> ClaimCall<'a> {
         let Context { executor, handler, .. } = context;
         executor.withdrawals.check_room()?;
         let ClaimOptions { place, if_in_flight, waited_for, may_look_up } = options;
-        let &Policy { durations, if_uncertain, remember, ref forward_key, .. } = &handler.policy;
+        let &Policy { durations, remember, ref receiver, .. } = &handler.policy;
         let request = ClaimRequest {
             asked: Arc::clone(asked),
             claim_id: new_claim_id()?,
@@ -133,11 +133,11 @@ impl<'a> ClaimCall<'a> {
             durations,
             may_grant: place.is_some(),
             if_in_flight,
-            if_uncertain,
+            if_uncertain: receiver.if_uncertain,
             may_look_up,
             remember,
             waited_for,
-            forward_key: forward_key.as_ref().map(|name| name.as_str().into()),
+            forward_key: receiver.forward_key.as_ref().map(|name| name.as_str().into()),
             plan: handler.receivers.plan().cloned(),
         };
         Ok(Self { context, request, asked_at: executor.clock.moment(), place })

@@ -98,7 +98,7 @@ mod work;
 pub use disposition::{Disposition, Forwarded};
 pub use executor::Executor;
 pub use lookup::{Condition, LookupSettings, Scalar, UrlTemplate, UrlTemplateError};
-pub use policy::{Policy, WhenStoreFails};
+pub use policy::{Policy, ReceiverPolicy, WhenStoreFails};
 pub use receiver::{StepPolicy, StepsPolicy};
 pub use reference::Reference;
 pub use request::{KeyedRequest, StepRequests};

@@ -22,26 +22,33 @@ pub struct Policy {
     pub if_in_flight: IfInFlight,
     /// How many copies of one operation may wait in this process. Further copies are refused.
     pub waiters_max: usize,
-    /// What happens to a copy of an uncertain operation.
-    pub if_uncertain: IfUncertain,
-    /// How the receiver is asked about an uncertain operation; none if it cannot be asked.
-    pub lookup: Option<LookupSettings>,
-    /// Where an answer has the receiver's reference for the operation.
-    pub reference: Option<Reference>,
-    /// The header that carries the key to the receiver, if the route sets one.
-    pub forward_key: Option<HeaderName>,
+    /// The settings for the receiver, on a route without steps.
+    pub receiver: ReceiverPolicy,
     /// Which copies of a success get its answer.
     pub remember: Remember,
     /// What happens to a request if the store fails.
     pub when_store_fails: WhenStoreFails,
     /// How many attempts of this route may be in flight at a time.
     pub in_flight_max: usize,
-    /// Which statuses mean which outcome.
-    pub outcome: OutcomeRule,
     /// The longest body of an answer, in bytes, that is kept for replays.
     pub body_bytes_max: usize,
     /// Headers that a replay does not carry, in addition to those that no replay carries.
     pub drop_headers: Vec<HeaderName>,
+}
+
+/// The settings for the receiver of a route, or of one of its steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReceiverPolicy {
+    /// What happens to a copy of an operation, or of a step, that is uncertain.
+    pub if_uncertain: IfUncertain,
+    /// How the receiver is asked about what is uncertain; none if it cannot be asked.
+    pub lookup: Option<LookupSettings>,
+    /// Which statuses mean which outcome.
+    pub outcome: OutcomeRule,
+    /// Where an answer has the receiver's reference for the operation.
+    pub reference: Option<Reference>,
+    /// The header that carries the key to the receiver, if there is one.
+    pub forward_key: Option<HeaderName>,
 }
 
 /// What happens to a request if the store fails.

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderName;
-
-use super::lookup::{Lookup, LookupSettings};
-use super::policy::Policy;
+use super::lookup::Lookup;
+use super::policy::ReceiverPolicy;
 use super::reference::Reference;
 use crate::operation::state::IfUncertain;
 use crate::operation::{Plan, PlannedStep};
@@ -33,16 +31,8 @@ pub struct StepPolicy {
     pub upstream: upstream::Settings,
     /// The longest time that the step may take, counted from its beginning.
     pub attempt_timeout: Duration,
-    /// What happens to a copy if the step is uncertain.
-    pub if_uncertain: IfUncertain,
-    /// How the receiver is asked about an uncertain step; none if it cannot be asked.
-    pub lookup: Option<LookupSettings>,
-    /// Which statuses mean which outcome.
-    pub outcome: OutcomeRule,
-    /// Where an answer has the receiver's reference for the operation.
-    pub reference: Option<Reference>,
-    /// The header that carries the key to the receiver, if the step sets one.
-    pub forward_key: Option<HeaderName>,
+    /// The settings for the receiver of the step.
+    pub receiver: ReceiverPolicy,
 }
 
 impl StepsPolicy {
@@ -51,7 +41,7 @@ impl StepsPolicy {
     #[must_use]
     pub fn retried(mut self) -> Self {
         for step in &mut self.steps {
-            step.if_uncertain = IfUncertain::Retried { attempts_max: u32::MAX };
+            step.receiver.if_uncertain = IfUncertain::Retried { attempts_max: u32::MAX };
         }
         self
     }
@@ -99,23 +89,18 @@ pub(super) struct StepReceiver<'a> {
 }
 
 impl Receiver {
-    pub(super) fn of_route(policy: &Policy, upstream: Upstream, trust: &TrustStore) -> Self {
+    pub(super) fn new(
+        upstream: Upstream,
+        attempt_timeout: Duration,
+        policy: &ReceiverPolicy,
+        trust: &TrustStore,
+    ) -> Self {
         Self {
             upstream,
-            attempt_timeout: policy.durations.attempt_timeout,
+            attempt_timeout,
             lookup: policy.lookup.clone().map(|settings| Lookup::new(settings, trust)),
             outcome: policy.outcome.clone(),
             reference: policy.reference.clone(),
-        }
-    }
-
-    fn of_step(step: &StepPolicy, dialing: &DialSettings) -> Self {
-        Self {
-            upstream: Upstream::new(&step.upstream, dialing),
-            attempt_timeout: step.attempt_timeout,
-            lookup: step.lookup.clone().map(|settings| Lookup::new(settings, &dialing.trust)),
-            outcome: step.outcome.clone(),
-            reference: step.reference.clone(),
         }
     }
 }
@@ -163,15 +148,19 @@ impl Steps {
         let planned = |step: &StepPolicy| PlannedStep {
             name: Arc::clone(&step.name),
             attempt_timeout: step.attempt_timeout,
-            if_uncertain: step.if_uncertain,
-            forward_key: step.forward_key.as_ref().map(|name| name.as_str().into()),
+            if_uncertain: step.receiver.if_uncertain,
+            forward_key: step.receiver.forward_key.as_ref().map(|name| name.as_str().into()),
         };
         let plan = Plan {
             steps: policy.steps.iter().map(planned).collect(),
             at_once: policy.at_once,
             answer_from: Arc::clone(&policy.answer_from),
         };
-        let receivers = policy.steps.iter().map(|step| Receiver::of_step(step, dialing)).collect();
+        let receiver = |step: &StepPolicy| {
+            let upstream = Upstream::new(&step.upstream, dialing);
+            Receiver::new(upstream, step.attempt_timeout, &step.receiver, &dialing.trust)
+        };
+        let receivers = policy.steps.iter().map(receiver).collect();
         Self { plan: Arc::new(plan), receivers, passes_to }
     }
 

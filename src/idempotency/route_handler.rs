@@ -32,9 +32,12 @@ impl RouteHandler {
         dialing: &DialSettings,
     ) -> Self {
         let places = Arc::new(Semaphore::new(policy.in_flight_max));
-        let receivers = match steps {
-            Some(steps) => Receivers::Steps(Steps::new(steps, upstream, dialing)),
-            None => Receivers::One(Box::new(Receiver::of_route(&policy, upstream, &dialing.trust))),
+        let receivers = if let Some(steps) = steps {
+            Receivers::Steps(Steps::new(steps, upstream, dialing))
+        } else {
+            let timeout = policy.durations.attempt_timeout;
+            let receiver = Receiver::new(upstream, timeout, &policy.receiver, &dialing.trust);
+            Receivers::One(Box::new(receiver))
         };
         Self { policy, receivers, metrics, places }
     }

@@ -137,7 +137,7 @@ impl StepRequests for StepTemplate {
         // A handler takes the place of the upstream of the route. A step has its own upstream.
         head.extensions.remove::<Handler>();
         let selected = self.selected.towards(&head, &step.upstream).ok()?;
-        let key_header = step.forward_key.as_ref();
+        let key_header = step.receiver.forward_key.as_ref();
         let destination = Destination { selected: &selected, upstream: &step.upstream, key_header };
         let request = request(&mut head, destination, &self.body, &self.trusted);
         let request = with_provider(request, self.verified.clone());

@@ -249,7 +249,9 @@ fn executed(
             let is_done = match &route.steps {
                 // The steps know it: a status means something else to each of them.
                 Some(_) if disposition == telemetry::Disposition::Executed => step.is_none(),
-                Some(_) | None => route.policy.outcome.classify(status) == Outcome::Succeeded,
+                Some(_) | None => {
+                    route.policy.receiver.outcome.classify(status) == Outcome::Succeeded
+                }
             };
             // A route that only observes changes nothing of what the sender got before.
             if !is_done && route.mode != Mode::Observe {

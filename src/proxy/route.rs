@@ -49,7 +49,7 @@ impl Route {
 
     /// The header that carries the key to the upstream, if the route sets one.
     pub(super) const fn key_header(&self) -> Option<&HeaderName> {
-        self.settings.policy.forward_key.as_ref()
+        self.settings.policy.receiver.forward_key.as_ref()
     }
 
     /// Verifies and identifies a request that was received whole.
@@ -93,6 +93,7 @@ fn may_count(settings: &RouteSettings) -> ExpectedCounters {
     ExpectedCounters {
         refusals: problem::CODES_OF_ROUTES,
         observed: settings.mode == Mode::Observe,
-        lookups: settings.policy.lookup.is_some() || steps.any(|step| step.lookup.is_some()),
+        lookups: settings.policy.receiver.lookup.is_some()
+            || steps.any(|step| step.receiver.lookup.is_some()),
     }
 }

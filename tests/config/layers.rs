@@ -32,7 +32,7 @@ fn what_is_not_said_is_built_in() {
     assert_eq!(route.uncertain_status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(route.request_bytes_max, 1024 * 1024);
     assert_eq!(route.when_key_missing, WhenKeyMissing::Refuse);
-    assert_eq!(route.policy.forward_key, None);
+    assert_eq!(route.policy.receiver.forward_key, None);
     assert_snapshot!(format!("{config:#?}\n{:#?}\n{:#?}", route.upstream, route.policy), @r#"
     Config {
         server: Server {
@@ -104,27 +104,29 @@ fn what_is_not_said_is_built_in() {
         answer_within: None,
         if_in_flight: Refused,
         waiters_max: 32,
-        if_uncertain: Held,
-        lookup: None,
-        reference: None,
-        forward_key: None,
+        receiver: ReceiverPolicy {
+            if_uncertain: Held,
+            lookup: None,
+            outcome: OutcomeRule {
+                succeeded: [
+                    StatusRange {
+                        first: 200,
+                        last: 299,
+                    },
+                ],
+                uncertain: [
+                    StatusRange {
+                        first: 504,
+                        last: 504,
+                    },
+                ],
+            },
+            reference: None,
+            forward_key: None,
+        },
         remember: Retention,
         when_store_fails: Refuse,
         in_flight_max: 1024,
-        outcome: OutcomeRule {
-            succeeded: [
-                StatusRange {
-                    first: 200,
-                    last: 299,
-                },
-            ],
-            uncertain: [
-                StatusRange {
-                    first: 504,
-                    last: 504,
-                },
-            ],
-        },
         body_bytes_max: 262144,
         drop_headers: [],
     }

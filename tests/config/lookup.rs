@@ -24,7 +24,7 @@ fn a_look_up_is_read_whole() {
         .variable("LOOKUP_TOKEN", "Bearer s3cret");
     let config = written.config().unwrap();
     let policy = &config.routes[0].policy;
-    let lookup = policy.lookup.as_ref().unwrap();
+    let lookup = policy.receiver.lookup.as_ref().unwrap();
     assert_eq!(lookup.url.to_string(), "http://a/events/{key}");
     assert_eq!((lookup.timeout, lookup.done_when.len()), (Duration::from_secs(2), 3));
     assert_eq!(lookup.headers["authorization"], "Bearer s3cret");

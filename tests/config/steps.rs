@@ -33,13 +33,19 @@ fn a_step_takes_what_it_does_not_say_from_its_route_and_that_from_the_defaults()
     assert_eq!(mail.upstream.keepalive, Duration::from_secs(1));
     assert_eq!(ledger.upstream.keepalive_max, Duration::from_secs(30));
     assert_eq!(mail.upstream.keepalive_max, Duration::from_secs(7));
-    assert_eq!(ledger.if_uncertain, IfUncertain::Retried { attempts_max: 10 });
-    assert!(matches!(mail.if_uncertain, IfUncertain::LookedUp { attempts_max: 10, .. }));
+    assert_eq!(ledger.receiver.if_uncertain, IfUncertain::Retried { attempts_max: 10 });
+    assert!(matches!(mail.receiver.if_uncertain, IfUncertain::LookedUp { attempts_max: 10, .. }));
     assert_eq!(
-        (ledger.forward_key.as_ref(), mail.forward_key.as_ref().unwrap().as_str()),
+        (
+            ledger.receiver.forward_key.as_ref(),
+            mail.receiver.forward_key.as_ref().unwrap().as_str()
+        ),
         (None, "x-dedup")
     );
-    assert_eq!((ledger.outcome.succeeded[0].first, mail.outcome.succeeded[0].first), (200, 202));
+    assert_eq!(
+        (ledger.receiver.outcome.succeeded[0].first, mail.receiver.outcome.succeeded[0].first),
+        (200, 202)
+    );
     // Requests that are not deduplicated go to the step whose answer counts.
     assert_eq!(config.routes[0].upstream.target.path.as_deref(), Some("/in"));
     assert_eq!(
@@ -54,7 +60,10 @@ fn a_step_can_use_the_look_up_of_its_route() {
         "when_uncertain = \"lookup\"\n[routes.orders.lookup]\nurl = \"http://a/{operation}\"\n";
     let config = with_steps(route, &[LEDGER]).config().unwrap();
     let steps = config.routes[0].steps.as_ref().unwrap();
-    assert_eq!(steps.steps[0].lookup.as_ref().unwrap().url.to_string(), "http://a/{operation}");
+    assert_eq!(
+        steps.steps[0].receiver.lookup.as_ref().unwrap().url.to_string(),
+        "http://a/{operation}"
+    );
 }
 
 #[test]
@@ -135,7 +144,7 @@ fn where_events_have_no_ids_an_uncertain_step_is_free_once_it_must_have_ended() 
     let config = with_steps(route, &[LEDGER, MAIL]).config().unwrap();
     let steps = config.routes[0].steps.as_ref().unwrap();
     let free = IfUncertain::Retried { attempts_max: u32::MAX };
-    assert!(steps.steps.iter().all(|step| step.if_uncertain == free));
+    assert!(steps.steps.iter().all(|step| step.receiver.if_uncertain == free));
 }
 
 #[test]
@@ -161,10 +170,11 @@ fn a_step_takes_what_stands_in_a_variable() {
         .config()
         .unwrap();
     let ledger = &config.routes[0].steps.as_ref().unwrap().steps[0];
-    assert_eq!(ledger.if_uncertain, IfUncertain::Retried { attempts_max: 5 });
+    assert_eq!(ledger.receiver.if_uncertain, IfUncertain::Retried { attempts_max: 5 });
     assert!(!ledger.upstream.preserve_host);
     assert_eq!(ledger.upstream.keepalive, Duration::from_secs(3));
-    let succeeded: Vec<u16> = ledger.outcome.succeeded.iter().map(|range| range.first).collect();
+    let succeeded: Vec<u16> =
+        ledger.receiver.outcome.succeeded.iter().map(|range| range.first).collect();
     assert_eq!(succeeded, [201, 202]);
 }
 
@@ -179,7 +189,7 @@ fn steps_in_a_variable_take_what_their_route_says() {
     let steps = &config.routes[0].steps.as_ref().unwrap().steps;
     assert_eq!(steps.len(), 1);
     assert_eq!(steps[0].attempt_timeout, Duration::from_secs(25));
-    assert!(matches!(steps[0].if_uncertain, IfUncertain::Retried { .. }));
+    assert!(matches!(steps[0].receiver.if_uncertain, IfUncertain::Retried { .. }));
     let effective = written.effective();
     let line = "routes.orders.steps.0.name = \"other\"  # ONCEWARD_ROUTES__ORDERS__STEPS\n";
     assert!(effective.contains(line), "{effective}");

@@ -9,7 +9,8 @@ use http::{HeaderMap, Method, StatusCode};
 use onceward::budget::Budget;
 use onceward::clock::Clock;
 use onceward::idempotency::{
-    Disposition, Executor, IfInFlight, KeyedRequest, Policy, Remember, RouteHandler, WhenStoreFails,
+    Disposition, Executor, IfInFlight, KeyedRequest, Policy, ReceiverPolicy, Remember,
+    RouteHandler, WhenStoreFails,
 };
 use onceward::operation::state::{Call, Decided, IfUncertain, OperationState, Resolution, Verdict};
 use onceward::operation::{
@@ -93,14 +94,16 @@ fn policy() -> Policy {
         answer_within: None,
         if_in_flight: IfInFlight::Waits,
         waiters_max: 10,
-        if_uncertain: IfUncertain::Held,
-        lookup: None,
-        reference: None,
-        forward_key: None,
+        receiver: ReceiverPolicy {
+            if_uncertain: IfUncertain::Held,
+            lookup: None,
+            outcome: OutcomeRule { succeeded: vec![all(200)], uncertain: vec![] },
+            reference: None,
+            forward_key: None,
+        },
         remember: Remember::Retention,
         when_store_fails: WhenStoreFails::Refuse,
         in_flight_max: 1,
-        outcome: OutcomeRule { succeeded: vec![all(200)], uncertain: vec![] },
         body_bytes_max: 1024,
         drop_headers: vec![],
     }

@@ -7,7 +7,7 @@ use http::{HeaderName, Method, StatusCode};
 use insta::assert_snapshot;
 
 use super::*;
-use crate::idempotency::{IfInFlight, Policy, Remember, WhenStoreFails};
+use crate::idempotency::{IfInFlight, Policy, ReceiverPolicy, Remember, WhenStoreFails};
 use crate::operation::Durations;
 use crate::operation::state::IfUncertain;
 use crate::proxy::{EventRule, FingerprintOver, FingerprintRule, KeyRule};
@@ -59,14 +59,16 @@ fn orders() -> RouteSettings {
             answer_within: None,
             if_in_flight: IfInFlight::Refused,
             waiters_max: 32,
-            if_uncertain: IfUncertain::Held,
-            lookup: None,
-            reference: None,
-            forward_key: None,
+            receiver: ReceiverPolicy {
+                if_uncertain: IfUncertain::Held,
+                lookup: None,
+                outcome: OutcomeRule { succeeded: Vec::new(), uncertain: Vec::new() },
+                reference: None,
+                forward_key: None,
+            },
             remember: Remember::Retention,
             when_store_fails: WhenStoreFails::Refuse,
             in_flight_max: 1,
-            outcome: OutcomeRule { succeeded: Vec::new(), uncertain: Vec::new() },
             body_bytes_max: 0,
             drop_headers: Vec::new(),
         },

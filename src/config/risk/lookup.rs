@@ -1,7 +1,7 @@
 //! Advice about look-ups that are never made, or whose answer may be about another operation.
 
 use super::finding::{ExaminedRoute, Finding};
-use crate::idempotency::{LookupSettings, StepPolicy};
+use crate::idempotency::{LookupSettings, ReceiverPolicy};
 use crate::operation::state::IfUncertain;
 
 pub(super) fn risks(examined: &ExaminedRoute<'_>) -> Vec<Finding> {
@@ -9,13 +9,13 @@ pub(super) fn risks(examined: &ExaminedRoute<'_>) -> Vec<Finding> {
     match &examined.route.steps {
         // With steps, each step asks with its own URL.
         None => {
-            let lookup = examined.route.policy.lookup.as_ref();
+            let lookup = examined.route.policy.receiver.lookup.as_ref();
             risks.extend(lookup.and_then(|it| lookup_by_id_alone(examined, "lookup.url", it)));
         }
         Some(steps) => {
             for (index, step) in steps.steps.iter().enumerate() {
                 let url = format!("steps.{index}.lookup.url");
-                let lookup = step.lookup.as_ref();
+                let lookup = step.receiver.lookup.as_ref();
                 risks.extend(lookup.and_then(|it| lookup_by_id_alone(examined, &url, it)));
             }
         }
@@ -24,14 +24,12 @@ pub(super) fn risks(examined: &ExaminedRoute<'_>) -> Vec<Finding> {
 }
 
 fn lookup_unused(examined: &ExaminedRoute<'_>) -> Option<Finding> {
-    let used = |if_uncertain| matches!(if_uncertain, IfUncertain::LookedUp { .. });
-    let policy = &examined.route.policy;
+    let is_idle = |policy: &ReceiverPolicy| {
+        policy.lookup.is_some() && !matches!(policy.if_uncertain, IfUncertain::LookedUp { .. })
+    };
     let is_idle = match &examined.route.steps {
-        None => policy.lookup.is_some() && !used(policy.if_uncertain),
-        Some(steps) => {
-            let is_idle = |step: &StepPolicy| step.lookup.is_some() && !used(step.if_uncertain);
-            steps.steps.iter().any(is_idle)
-        }
+        None => is_idle(&examined.route.policy.receiver),
+        Some(steps) => steps.steps.iter().any(|step| is_idle(&step.receiver)),
     };
     is_idle.then(|| {
         examined.finding(
