@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     rule: [u8; 8],
-    asked: [u8; 16],
+    digest: [u8; 16],
 }
 
 impl Fingerprint {
@@ -17,7 +17,7 @@ impl Fingerprint {
     /// always match: they cannot be compared, and a changed configuration must not turn honest
     /// copies away.
     pub fn matches(&self, other: &Self) -> bool {
-        self.rule != other.rule || self.asked == other.asked
+        self.rule != other.rule || self.digest == other.digest
     }
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.rule.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
         f.write_str("-")?;
-        self.asked.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.digest.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -40,28 +40,26 @@ impl fmt::Debug for Fingerprint {
 #[derive(Debug, Clone)]
 pub struct FingerprintDigest {
     rule: [u8; 8],
-    asked: Sha256,
+    digest: Sha256,
 }
 
 impl FingerprintDigest {
     /// Starts a fingerprint under the rule that is written as `rule`.
     pub fn under(rule: &str) -> Self {
-        let mut short = [0; 8];
-        short.copy_from_slice(Sha256::digest(rule.as_bytes()).get(..8).unwrap_or(&[0; 8]));
-        Self { rule: short, asked: Sha256::new() }
+        let rule = *Sha256::digest(rule.as_bytes()).first_chunk().unwrap_or(&[0; 8]);
+        Self { rule, digest: Sha256::new() }
     }
 
     /// Adds one part of the request.
     pub fn part(&mut self, part: &[u8]) {
-        self.asked.update((part.len() as u64).to_be_bytes());
-        self.asked.update(part);
+        self.digest.update((part.len() as u64).to_be_bytes());
+        self.digest.update(part);
     }
 
     /// The fingerprint of the parts so far.
     pub fn finish(self) -> Fingerprint {
-        let mut asked = [0; 16];
-        asked.copy_from_slice(self.asked.finalize().get(..16).unwrap_or(&[0; 16]));
-        Fingerprint { rule: self.rule, asked }
+        let digest = *self.digest.finalize().first_chunk().unwrap_or(&[0; 16]);
+        Fingerprint { rule: self.rule, digest }
     }
 }
 

@@ -65,9 +65,7 @@ impl OperationId {
     }
 
     fn of(digest: Parts) -> Self {
-        let mut id = [0; 16];
-        id.copy_from_slice(digest.0.finalize().get(..16).unwrap_or(&[0; 16]));
-        Self(id)
+        Self(*digest.0.finalize().first_chunk().unwrap_or(&[0; 16]))
     }
 
     /// The id as bytes, for a store's key.
