@@ -71,13 +71,13 @@ pub(super) fn receiver(
     let attempts_max = table.setting::<Count>("attempts_max")?.0;
     let OutcomeTable { rule, reference } = table.section("outcome", outcome)?;
     let needs_url = match when_uncertain {
-        UncertainWord::LookUp => lookup_use,
+        UncertainWord::Lookup => lookup_use,
         UncertainWord::Hold | UncertainWord::Retry => LookupUse::Unused,
     };
     let lookup = table.section("lookup", |table| lookup(table, needs_url))?;
     let if_uncertain = match (when_uncertain, &lookup) {
         (UncertainWord::Retry, _) => IfUncertain::Retried { attempts_max },
-        (UncertainWord::LookUp, Some(lookup)) if lookup_use == LookupUse::Used => {
+        (UncertainWord::Lookup, Some(lookup)) if lookup_use == LookupUse::Used => {
             IfUncertain::LookedUp {
                 attempts_max,
                 lease: lookup.timeout.saturating_add(LOOKUP_ROOM),
@@ -85,7 +85,7 @@ pub(super) fn receiver(
         }
         // Under `lookup`, only the steps of the route look up, or the routes that `[defaults]` are
         // for.
-        (UncertainWord::Hold | UncertainWord::LookUp, _) => IfUncertain::Held,
+        (UncertainWord::Hold | UncertainWord::Lookup, _) => IfUncertain::Held,
     };
     let forward_key = forward_key.map(|header| header.0);
     let policy = ReceiverPolicy { if_uncertain, lookup, outcome: rule, reference, forward_key };

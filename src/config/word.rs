@@ -10,7 +10,7 @@ use crate::store::embedded::Durability;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum UncertainWord {
     Hold,
-    LookUp,
+    Lookup,
     Retry,
 }
 
@@ -41,7 +41,7 @@ macro_rules! words {
 words!(IfInFlight, "`refuse` or `wait`", "refuse" => Refused, "wait" => Waits);
 words!(
     UncertainWord, "`hold`, `lookup` or `retry`",
-    "hold" => Hold, "lookup" => LookUp, "retry" => Retry
+    "hold" => Hold, "lookup" => Lookup, "retry" => Retry
 );
 words!(
     Topology, "`single`, `sentinel` or `cluster`",

@@ -8,12 +8,12 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::claim::Claim;
 use super::disposition::Disposition;
 use super::executor::Context;
-use super::lookup::LookUpResult;
+use super::lookup::LookupResult;
 use super::policy::Policy;
 use super::request::KeyedRequest;
 use crate::clock::Moment;
 use crate::operation::state::{
-    ClaimRequest, Claimed, Conclusion, IfInFlight, LookUpGrant, OperationState,
+    ClaimRequest, Claimed, Conclusion, IfInFlight, LookupGrant, OperationState,
 };
 use crate::operation::{ClaimId, OperationRequest};
 use crate::store::{self, StoreExt as _};
@@ -68,7 +68,7 @@ impl Context<'_> {
         loop {
             match claimed {
                 // Steps are looked up one after the other, so one look-up may follow another.
-                Claimed::LookUp(granted) => {
+                Claimed::Lookup(granted) => {
                     claimed = Box::pin(call.look_up(keyed, granted)).await;
                 }
                 Claimed::Granted(grant) => {
@@ -99,7 +99,7 @@ impl Context<'_> {
         match claimed {
             Ok(Claimed::NotGranted(state)) => Disposition::NotGranted { operation, state },
             // The store grants nothing to a call without a place.
-            Ok(Claimed::Granted(_) | Claimed::LookUp(_)) => {
+            Ok(Claimed::Granted(_) | Claimed::Lookup(_)) => {
                 Disposition::NotGranted { operation, state: OperationState::Free }
             }
             Err(_) => Disposition::StoreUnavailable,
@@ -157,11 +157,11 @@ impl<'a> ClaimCall<'a> {
     }
 
     /// Asks the receiver, and reports the finding to the store.
-    async fn look_up(&mut self, keyed: &KeyedRequest, granted: LookUpGrant) -> Claimed {
-        let LookUpGrant { attempt, step } = granted;
+    async fn look_up(&mut self, keyed: &KeyedRequest, granted: LookupGrant) -> Claimed {
+        let LookupGrant { attempt, step } = granted;
         let executor = self.context.executor;
         let result = self.context.look_up(keyed, step.as_deref(), attempt).await;
-        let LookUpResult { finding, reason, reference } = result;
+        let LookupResult { finding, reason, reference } = result;
         self.asked_at = executor.clock.moment();
         let request = self.request.clone();
         let conclusion = Conclusion { request, step, finding, reason, reference };

@@ -9,7 +9,7 @@
 //! recall   OperationRequest -> Disposition   a success that is in memory        executor.rs
 //! claim    KeyedRequest -> ClaimResult       one atomic call of the store       claim_call.rs
 //! wait     KeyedRequest -> ClaimResult       while another attempt is in flight wait.rs
-//! look up  KeyedRequest -> LookUpResult      asks the receiver: was it done?    look_up.rs
+//! look up  KeyedRequest -> LookupResult      asks the receiver: was it done?    lookup/
 //! attempt  Claim, KeyedRequest               at one receiver, or at its steps   attempt.rs, steps/
 //! forward  Request -> Exchange, NoAnswer     sends once, before the lease ends  forward.rs
 //! classify Exchange -> Ending, Forwarded     for the record, for the sender     classify.rs
@@ -30,7 +30,7 @@
 //! | failed, forgotten, gone | makes the next attempt | `attempt.rs` |
 //! | uncertain, held | is told so | `execute.rs` |
 //! | uncertain, retried | makes the next attempt | `attempt.rs` |
-//! | uncertain, looked up | asks the receiver, and gets what follows from that | `look_up.rs` |
+//! | uncertain, looked up | asks the receiver, and gets what follows from that | `lookup/` |
 //! | of another fingerprint | is told so, except after a failure | `execute.rs` |
 //!
 //! # Promises
@@ -44,7 +44,7 @@
 //!    `execute.rs` gives it to the sender.
 //! 3. *Unknown is not failed.* An attempt is uncertain as soon as a byte was written and until a
 //!    complete answer has come, or if the status of the answer says so: `forward.rs`,
-//!    `classify.rs`. A route's look-up asks the receiver: `look_up.rs`.
+//!    `classify.rs`. A route's look-up asks the receiver: `lookup/`.
 //! 4. *Failed is free.* A failure is recorded as such, and one waiter makes the next attempt at
 //!    once: `wait.rs`.
 //! 5. *The sender's connection does not own the work.* When a sender hangs up, the work on its
@@ -62,8 +62,8 @@
 //! Two kinds of requests take other paths: those that are not deduplicated (`pass.rs`), and those
 //! of a route that only observes (`observe.rs`).
 //!
-//! A route's settings are in `policy.rs`, `receiver.rs`, `reference.rs` and `lookup/`, which also
-//! sends the question of a look-up. `route_handler.rs` holds them together for the route.
+//! A route's settings are in `policy.rs`, `receiver.rs`, `reference.rs` and `lookup/`.
+//! `route_handler.rs` holds them together for the route.
 
 mod attempt;
 mod claim;
@@ -77,7 +77,6 @@ mod forward;
 mod insist;
 mod lease;
 mod long;
-mod look_up;
 mod lookup;
 mod note;
 mod observe;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::lookup::Lookup;
+use super::lookup::LookupClient;
 use super::policy::ReceiverPolicy;
 use super::reference::Reference;
 use crate::operation::state::IfUncertain;
@@ -55,7 +55,7 @@ pub(super) struct Receiver {
     /// the step.
     pub(super) attempt_timeout: Duration,
     /// How the receiver is asked about an uncertain operation; none if it cannot be asked.
-    pub(super) lookup: Option<Lookup>,
+    pub(super) lookup: Option<LookupClient>,
     /// Which statuses mean which outcome.
     pub(super) outcome: OutcomeRule,
     /// Where an answer has the receiver's reference for the operation.
@@ -98,7 +98,7 @@ impl Receiver {
         Self {
             upstream,
             attempt_timeout,
-            lookup: policy.lookup.clone().map(|settings| Lookup::new(settings, trust)),
+            lookup: policy.lookup.clone().map(|settings| LookupClient::new(settings, trust)),
             outcome: policy.outcome.clone(),
             reference: policy.reference.clone(),
         }
@@ -122,8 +122,8 @@ impl Receivers {
         }
     }
 
-    /// The look-up for an operation, or for one step of it.
-    pub(super) fn lookup(&self, step: Option<&str>) -> Option<&Lookup> {
+    /// The client that asks about an operation, or about one step of it.
+    pub(super) fn lookup(&self, step: Option<&str>) -> Option<&LookupClient> {
         match (self, step) {
             (Self::One(receiver), _) => receiver.lookup.as_ref(),
             (Self::Steps(steps), Some(step)) => steps.find(step)?.receiver.lookup.as_ref(),

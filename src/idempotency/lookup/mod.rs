@@ -1,218 +1,61 @@
-//! Look-ups, which ask a receiver whether it has done an uncertain operation.
-//!
-//! A look-up asks the receiver once. A 404 means that the operation was not done. A 2xx answer that
-//! meets all conditions means that it was done. Anything else leaves the operation held, such as a
-//! redirect, or an answer that is late, too long or unreadable.
+//! Look-ups: a copy that was granted one asks the receiver whether it has done an uncertain
+//! operation.
 
+mod client;
 mod template;
 
-pub(super) use template::Subject;
+pub use client::{Condition, LookupSettings, Scalar};
+pub(super) use client::{LookupClient, LookupResult};
 pub use template::{UrlTemplate, UrlTemplateError};
 
-use std::time::Duration;
+use std::pin::pin;
 
-use http::{HeaderMap, StatusCode};
-use reqwest::{Client, Response, Url};
-use tokio::time::timeout;
+use super::disposition::Disposition;
+use super::executor::Context;
+use super::request::KeyedRequest;
+use crate::operation::{KeyKind, OperationId};
 
-use super::reference::Reference;
-use crate::json::{self, Found, Pointer};
-use crate::operation::state::Finding;
-use crate::telemetry::chain;
-use crate::upstream::TrustStore;
+use template::LookupValues;
 
-/// The longest answer, in bytes, that is read.
-const ANSWER_BYTES_MAX: usize = 64 * 1024;
-
-/// How a receiver is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LookupSettings {
-    /// The URL to ask.
-    pub url: UrlTemplate,
-    /// The longest time that a look-up may take, from the resolution of the name to the last byte.
-    pub timeout: Duration,
-    /// The conditions that a 2xx answer must meet to mean that the operation was done.
-    pub done_when: Vec<Condition>,
-    /// Headers of the request, such as `Authorization`. Their values are marked as sensitive.
-    pub headers: HeaderMap,
-    /// Where the answer has the receiver's reference for the operation.
-    pub reference: Option<Reference>,
-}
-
-/// The value that a member of a JSON answer must have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Condition {
-    /// The place of the member in the answer.
-    pub member: Pointer,
-    /// The value that it must have.
-    pub value: Scalar,
-}
-
-/// A value with which a member can be compared.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scalar {
-    /// A text, however its characters are escaped.
-    Text(String),
-    /// A number or a boolean, as JSON writes it.
-    Literal(String),
-}
-
-/// The result of a look-up.
-#[derive(Debug)]
-pub(super) struct LookUpResult {
-    pub(super) finding: Finding,
-    /// How the receiver answered. This text holds nothing of the answer but the status, because it
-    /// is logged and shown.
-    pub(super) reason: String,
-    /// The receiver's reference for the operation.
-    pub(super) reference: Option<String>,
-}
-
-/// A receiver that can be asked.
-#[derive(Debug)]
-pub(super) struct Lookup {
-    settings: LookupSettings,
-    client: Option<Client>,
-}
-
-impl Lookup {
-    /// Makes a look-up. The receiver's certificate is checked like that of an upstream.
-    pub(super) fn new(settings: LookupSettings, trust: &TrustStore) -> Self {
-        let client = Client::builder()
-            .tls_backend_preconfigured(trust.client_config())
-            .http1_only()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            // The receiver may close an idle connection while a request is sent. That would look
-            // like a missing answer.
-            .pool_max_idle_per_host(0)
-            .user_agent(concat!("onceward/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .inspect_err(|error| tracing::error!(error = %chain(error), "no look-ups can be made"))
-            .ok();
-        Self { settings, client }
+impl Context<'_> {
+    /// Asks the receiver whether the operation, or this step of it, was done. If `answer_within` is
+    /// over before the receiver has answered, the sender is told that the operation is in flight.
+    pub(super) async fn look_up(
+        self,
+        keyed: &KeyedRequest,
+        step: Option<&str>,
+        attempt: u32,
+    ) -> LookupResult {
+        let operation = keyed.asked.id;
+        let in_flight = || Disposition::still_in_flight(operation, attempt);
+        let asking = pin!(self.ask_receiver(keyed, step));
+        let result = self.reply.remind_during(asking, in_flight).await;
+        self.handler.metrics.lookup(result.finding);
+        tracing::info!(
+            operation.id = %operation,
+            finding = result.finding.as_str(),
+            reason = result.reason,
+            "the receiver was asked whether the operation was done"
+        );
+        result
     }
 
-    /// Asks the receiver. Dropping the future closes the connection.
-    pub(super) async fn ask(&self, subject: &Subject<'_>) -> LookUpResult {
-        let Some(client) = &self.client else {
-            return LookUpResult::unknown("no look-ups can be made");
+    async fn ask_receiver(self, keyed: &KeyedRequest, step: Option<&str>) -> LookupResult {
+        let Some(client) = self.handler.receivers.lookup(step) else {
+            return LookupResult::unknown("not asked: the route has no look-up");
         };
-        let Some(url) = self.settings.url.of(subject) else {
-            return LookUpResult::unknown("not asked: the key cannot be a part of the URL");
+        let asked = &keyed.asked;
+        let operation = step.map_or(asked.id, |step| OperationId::of_step(asked.id, step));
+        let event_id = match asked.key.from {
+            KeyKind::Event => keyed.key.as_str(),
+            KeyKind::Header | KeyKind::Body => "",
         };
-        let asked = timeout(self.settings.timeout, self.exchange(client, url)).await;
-        asked.unwrap_or_else(|_| LookUpResult::unknown("no answer in time"))
-    }
-
-    async fn exchange(&self, client: &Client, url: Url) -> LookUpResult {
-        let request = client.get(url).headers(self.settings.headers.clone());
-        let response = match request.send().await {
-            Ok(response) => response,
-            Err(error) if error.is_connect() => return LookUpResult::unknown("no connection"),
-            Err(_) => return LookUpResult::unknown("no answer"),
-        };
-        let status = response.status();
-        // RFC 9110, section 15.5.5: the receiver has no resource for the operation. Only 404 says
-        // so. Other statuses may come from an error, a missing permission or a wrong route of the
-        // receiver.
-        if status == StatusCode::NOT_FOUND {
-            let finding = Finding::NotDone;
-            let reason = "answered 404".to_owned();
-            return LookUpResult { finding, reason, reference: None };
+        let values = LookupValues { key: &keyed.key, operation, event_id };
+        tokio::select! {
+            biased;
+            result = client.ask(&values) => result,
+            // A shutdown does not wait for a receiver that does not answer.
+            () = self.executor.stop.cancelled() => LookupResult::unknown("the process ended"),
         }
-        if !status.is_success() {
-            return LookUpResult::unknown(&format!("answered {}", status.as_u16()));
-        }
-        let headers = response.headers().clone();
-        match read(response).await {
-            Ok(body) => self.judge(status, &headers, &body),
-            Err(why) => LookUpResult::unknown(why),
-        }
-    }
-
-    /// Reads a complete 2xx answer.
-    fn judge(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LookUpResult {
-        let reference = self.settings.reference.as_ref();
-        let reference = reference.and_then(|reference| reference.read(headers, Some(body)));
-        let reason = format!("answered {}", status.as_u16());
-        if self.settings.done_when.iter().all(|condition| condition.holds(body)) {
-            return LookUpResult { finding: Finding::Done, reason, reference };
-        }
-        let reason = format!("{reason}, and not that it is done");
-        LookUpResult { finding: Finding::Unknown, reason, reference }
-    }
-}
-
-impl LookUpResult {
-    /// The result if the receiver did not say whether the operation was done.
-    pub(super) fn unknown(reason: &str) -> Self {
-        Self { finding: Finding::Unknown, reason: reason.to_owned(), reference: None }
-    }
-}
-
-impl Condition {
-    fn holds(&self, body: &[u8]) -> bool {
-        // A member that is there twice has no single value, so the condition does not hold.
-        let Found::Values(values) = json::find(body, &self.member) else { return false };
-        let [value] = values.as_slice() else { return false };
-        match &self.value {
-            Scalar::Text(text) => {
-                serde_json::from_str::<String>(value).is_ok_and(|value| value == *text)
-            }
-            Scalar::Literal(literal) => value.trim() == literal,
-        }
-    }
-}
-
-/// Reads the whole body, if it is not too long.
-async fn read(mut response: Response) -> Result<Vec<u8>, &'static str> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|_| "its answer broke off")? {
-        if body.len() + chunk.len() > ANSWER_BYTES_MAX {
-            return Err("its answer is too long");
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn condition(member: &str, value: Scalar) -> Condition {
-        Condition { member: member.parse().unwrap(), value }
-    }
-
-    #[test]
-    fn a_condition_holds_for_one_member_of_that_value_alone() {
-        let done = condition("/status", Scalar::Text("done".to_owned()));
-        for held in [r#"{"status":"done"}"#, r#"{"status":"d\u006fne"}"#] {
-            assert!(done.holds(held.as_bytes()), "{held}");
-        }
-        for refused in [
-            "",
-            "done",
-            "{",
-            r#"{"status":"Done"}"#,
-            r#"{"status":["done"]}"#,
-            r#"{"status":"done"} x"#,
-            r#"{"status":"done","status":"done"}"#,
-            r#"{"state":"done"}"#,
-        ] {
-            assert!(!done.holds(refused.as_bytes()), "{refused}");
-        }
-    }
-
-    #[test]
-    fn a_number_is_not_the_text_of_its_digits() {
-        let one = condition("/n", Scalar::Literal("1".to_owned()));
-        assert!(one.holds(br#"{"n": 1 }"#));
-        assert!(!one.holds(br#"{"n":"1"}"#) && !one.holds(br#"{"n":1.0}"#));
-        let yes = condition("/n", Scalar::Literal("true".to_owned()));
-        assert!(yes.holds(br#"{"n":true}"#) && !yes.holds(br#"{"n":"true"}"#));
     }
 }

@@ -31,12 +31,12 @@ enum Piece {
 
 /// The values of the placeholders.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::idempotency) struct Subject<'a> {
+pub(super) struct LookupValues<'a> {
     /// The key as one text; empty if it has several parts.
-    pub(in crate::idempotency) key: &'a str,
-    pub(in crate::idempotency) operation: OperationId,
+    pub(super) key: &'a str,
+    pub(super) operation: OperationId,
     /// The event's id; empty if the key does not come from an event.
-    pub(in crate::idempotency) event_id: &'a str,
+    pub(super) event_id: &'a str,
 }
 
 /// Why a text is not the URL of a look-up.
@@ -55,8 +55,8 @@ pub enum UrlTemplateError {
 
 impl UrlTemplate {
     /// The URL for these values; none if one of them is empty or would change the path.
-    pub(super) fn of(&self, subject: &Subject<'_>) -> Option<Url> {
-        let operation = subject.operation.to_string();
+    pub(super) fn of(&self, values: &LookupValues<'_>) -> Option<Url> {
+        let operation = values.operation.to_string();
         let mut text = String::new();
         for piece in &self.pieces {
             let value = match piece {
@@ -64,9 +64,9 @@ impl UrlTemplate {
                     text.push_str(literal);
                     continue;
                 }
-                Piece::Key => subject.key,
+                Piece::Key => values.key,
                 Piece::Operation => &operation,
-                Piece::EventId => subject.event_id,
+                Piece::EventId => values.event_id,
             };
             if value.is_empty() {
                 return None;
@@ -128,7 +128,7 @@ impl FromStr for UrlTemplate {
         pieces.push(Piece::Literal(rest.to_owned()));
         let template = Self { pieces };
         let operation = OperationId::from_bytes([0; 16]);
-        let plain = Subject { key: "k", operation, event_id: "e" };
+        let plain = LookupValues { key: "k", operation, event_id: "e" };
         template.of(&plain).ok_or(UrlTemplateError::NotAUrl)?;
         Ok(template)
     }
@@ -162,8 +162,8 @@ mod tests {
 
     fn of(template: &str, key: &str) -> Option<String> {
         let operation = OperationId::from_bytes([1; 16]);
-        let subject = Subject { key, operation, event_id: "evt_1" };
-        template.parse::<UrlTemplate>().unwrap().of(&subject).map(String::from)
+        let values = LookupValues { key, operation, event_id: "evt_1" };
+        template.parse::<UrlTemplate>().unwrap().of(&values).map(String::from)
     }
 
     #[test]

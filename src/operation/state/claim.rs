@@ -8,7 +8,7 @@ use super::held::note_refused;
 use super::lapse::lapse;
 use super::next::{Next, next};
 use super::{
-    Call, Change, ClaimRequest, Claimed, Grant, Held, IfInFlight, Lease, LookUpLease,
+    Call, Change, ClaimRequest, Claimed, Grant, Held, IfInFlight, Lease, LookupLease,
     OperationState, Remember, Rule, State, Success, Transition,
 };
 use crate::operation::{
@@ -52,7 +52,7 @@ impl Rule for ClaimRequest {
                 | OperationState::Mismatched { .. },
             ) => true,
             Claimed::Granted(_)
-            | Claimed::LookUp(_)
+            | Claimed::Lookup(_)
             | Claimed::NotGranted(OperationState::Free | OperationState::Succeeded { .. }) => false,
         }
     }
@@ -101,12 +101,12 @@ fn claim(mut operation: Operation, request: &ClaimRequest, now: Timestamp) -> Tr
                 return grant(Some(operation), request, now);
             }
             Next::Held => (Change::Lazy, held.refuse(attempt, now)),
-            Next::LookUp { step, lease } => {
-                let lease = LookUpLease { id: request.claim_id, until: now.plus(lease), step };
+            Next::Lookup { step, lease } => {
+                let lease = LookupLease { id: request.claim_id, until: now.plus(lease), step };
                 (Change::Lazy, held.grant_look_up(attempt, lease, now))
             }
             // A look-up is like an attempt in flight: a copy can wait for its end.
-            Next::AwaitLookUp { lease_left } => {
+            Next::AwaitLookup { lease_left } => {
                 let change = note_refused(&mut held.copy_refused, !request.waits());
                 (change, OperationState::InFlight { attempt, lease_left }.into())
             }

@@ -12,7 +12,7 @@ pub enum Claimed {
     Granted(Grant),
     /// The operation is uncertain. The caller must ask the receiver whether the operation was done,
     /// and report the finding as a [`Conclusion`](super::Conclusion).
-    LookUp(LookUpGrant),
+    Lookup(LookupGrant),
     /// Nothing was granted. This is the state of the operation.
     NotGranted(OperationState),
 }
@@ -28,7 +28,7 @@ pub struct Grant {
 
 /// The right to ask the receiver whether an operation was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LookUpGrant {
+pub struct LookupGrant {
     /// The number of the latest attempt.
     pub attempt: u32,
     /// The step to ask about; none on a route without steps.

@@ -1,6 +1,6 @@
 //! The changes that copies make in the record of an uncertain operation.
 
-use super::{Change, Claimed, Held, LookUpGrant, LookUpLease, OperationState};
+use super::{Change, Claimed, Held, LookupGrant, LookupLease, OperationState};
 use crate::operation::Timestamp;
 
 impl Held {
@@ -15,13 +15,13 @@ impl Held {
     pub(super) fn grant_look_up(
         &mut self,
         attempt: u32,
-        lease: LookUpLease,
+        lease: LookupLease,
         now: Timestamp,
     ) -> Claimed {
         self.hold_longer(now);
         let step = lease.step.clone();
         self.lookup = Some(lease);
-        Claimed::LookUp(LookUpGrant { attempt, step })
+        Claimed::Lookup(LookupGrant { attempt, step })
     }
 
     fn hold_longer(&mut self, now: Timestamp) {

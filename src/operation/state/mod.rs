@@ -75,12 +75,12 @@ mod transition;
 mod withdraw;
 
 pub use claim::recall;
-pub use claimed::{Claimed, Grant, LookUpGrant, OperationState};
+pub use claimed::{Claimed, Grant, LookupGrant, OperationState};
 pub use decide::{Decided, Forgetting, Resolution, Verdict};
 pub use lapse::{Expiry, abandon, lapse};
 pub use lookup::{Conclusion, Finding};
 pub use name::StateName;
-pub use records::{Failure, Held, Lease, LookUpLease, Success};
+pub use records::{Failure, Held, Lease, LookupLease, Success};
 pub use renew::{Renewal, Renewed};
 pub use request::ClaimRequest;
 pub use rule::{Call, Rule};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::steps::{LookUps, Run, run};
+use super::steps::{Lookups, Run, run};
 use super::{ClaimRequest, Held, IfUncertain, State};
 use crate::operation::{AttemptLog, Operation, Plan, Timestamp};
 
@@ -14,14 +14,14 @@ pub(super) enum Next {
     /// Make the next attempt.
     Attempt,
     /// Ask the receiver about the operation, or about this step of it.
-    LookUp {
+    Lookup {
         /// The step; none on a route without steps.
         step: Option<Arc<str>>,
         /// How long the look-up keeps other copies from asking.
         lease: Duration,
     },
     /// Wait: another copy is asking the receiver.
-    AwaitLookUp {
+    AwaitLookup {
         /// How long the lease of that look-up lasts from now.
         lease_left: Duration,
     },
@@ -37,7 +37,7 @@ pub(super) fn next(operation: &Operation, request: &ClaimRequest, now: Timestamp
         && now < lookup.until
         && lookup.id != request.claim_id
     {
-        return Next::AwaitLookUp { lease_left: now.until(lookup.until) };
+        return Next::AwaitLookup { lease_left: now.until(lookup.until) };
     }
     // A claim id makes one attempt only. A call that arrives after its own attempt became uncertain
     // must not begin another one.
@@ -52,7 +52,7 @@ pub(super) fn next(operation: &Operation, request: &ClaimRequest, now: Timestamp
             Next::Attempt
         }
         IfUncertain::LookedUp { lease, .. } if request.may_look_up => {
-            Next::LookUp { step: None, lease }
+            Next::Lookup { step: None, lease }
         }
         IfUncertain::Held | IfUncertain::Retried { .. } | IfUncertain::LookedUp { .. } => {
             Next::Held
@@ -71,10 +71,10 @@ fn next_of_steps(
     if operation.steps.is_empty() {
         return Next::Held;
     }
-    let look_ups = if request.may_look_up { LookUps::Any } else { LookUps::None };
+    let look_ups = if request.may_look_up { Lookups::Any } else { Lookups::None };
     match run(operation, plan, look_ups, now) {
         Run::Begin(_) | Run::Done => Next::Attempt,
-        Run::LookUp { step, lease } => Next::LookUp { step: Some(step), lease },
+        Run::Lookup { step, lease } => Next::Lookup { step: Some(step), lease },
         Run::Held => Next::Held,
     }
 }

@@ -48,12 +48,12 @@ pub struct Held {
     /// without a complete answer.
     pub answer: Option<Arc<StoredAnswer>>,
     /// The look-up that was granted last. It does not supersede the claim.
-    pub lookup: Option<LookUpLease>,
+    pub lookup: Option<LookupLease>,
 }
 
 /// The time-limited right to ask the receiver whether an operation was done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LookUpLease {
+pub struct LookupLease {
     /// The claim id of the request that asks.
     pub id: ClaimId,
     /// When the lease runs out.

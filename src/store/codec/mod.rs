@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
     use crate::operation::state::{
-        ClaimRequest, Ending, Forgetting, LookUpLease, Rule as _, Settlement, State,
+        ClaimRequest, Ending, Forgetting, LookupLease, Rule as _, Settlement, State,
     };
     use crate::operation::{
         AnswerBody, Attempt, ClaimId, Durations, FingerprintDigest, HeldStep, Key, KeyKind,
@@ -205,7 +205,7 @@ mod tests {
         let State::Uncertain(held) = &mut operation.state else { panic!() };
         let id = ClaimId::from_random([3; 16]);
         let until = Timestamp(9_000);
-        held.lookup = Some(LookUpLease { id, until, step: Some("mail".into()) });
+        held.lookup = Some(LookupLease { id, until, step: Some("mail".into()) });
         let claim_id = ClaimId::from_random([2; 16]);
         let ends_at = Timestamp(61_000);
         let answer = Arc::new(StoredAnswer::empty(http::StatusCode::OK));

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::v2::{Attempts, Request};
-use crate::operation::state::{self, Failure, Lease, LookUpLease, Success};
+use crate::operation::state::{self, Failure, Lease, LookupLease, Success};
 use crate::operation::{
     self, ClaimId, Decision, OperationRequest, Outcome, Reason, StoredAnswer, Timestamp,
 };
@@ -52,7 +52,7 @@ struct Held {
     copy_refused: bool,
     answer: Option<Arc<StoredAnswer>>,
     #[serde(skip)]
-    lookup: Option<LookUpLease>,
+    lookup: Option<LookupLease>,
 }
 
 #[derive(Deserialize)]

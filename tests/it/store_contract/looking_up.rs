@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use onceward::operation::state::{
-    ClaimRequest, Claimed, Conclusion, Finding, IfInFlight, IfUncertain, LookUpGrant,
+    ClaimRequest, Claimed, Conclusion, Finding, IfInFlight, IfUncertain, LookupGrant,
     OperationState, Settled,
 };
 use onceward::operation::{DecisionKind, OperationRequest, Outcome, StoredAnswer};
@@ -38,7 +38,7 @@ fn empty_200() -> Arc<StoredAnswer> {
 async fn asked_by(store: &dyn Store, asked: &Arc<OperationRequest>) -> ClaimRequest {
     let request = asking(asked);
     let claimed = store.apply(request.clone()).await.unwrap();
-    assert!(matches!(claimed, Claimed::LookUp(_)), "{claimed:?}");
+    assert!(matches!(claimed, Claimed::Lookup(_)), "{claimed:?}");
     request
 }
 
@@ -53,7 +53,7 @@ pub(super) async fn of_fifty_racers_one_looks_up_and_the_others_meet_it_in_fligh
     });
     let told: Vec<_> = join_all(race).await.into_iter().map(Result::unwrap).collect();
     let look_ups =
-        told.iter().filter(|told| matches!(told, Claimed::LookUp(LookUpGrant { attempt: 1, .. })));
+        told.iter().filter(|told| matches!(told, Claimed::Lookup(LookupGrant { attempt: 1, .. })));
     assert_eq!(look_ups.count(), 1, "{told:?}");
     let in_flight = told.iter().filter(|told| {
         matches!(told, Claimed::NotGranted(OperationState::InFlight { attempt: 1, .. }))

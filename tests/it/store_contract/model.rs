@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use onceward::operation::state::{
     ClaimRequest, Claimed, Conclusion, Finding, Forgetting, Grant, IfInFlight, IfUncertain,
-    LookUpGrant, Renewal, Resolution, Rule, Verdict, Withdrawal,
+    LookupGrant, Renewal, Resolution, Rule, Verdict, Withdrawal,
 };
 use onceward::operation::{OperationRequest, Outcome};
 use onceward::store::{Store, StoreExt as _};
@@ -99,7 +99,7 @@ async fn make(
             let claimed = store.apply(new.clone()).await.unwrap();
             let granted = match claimed {
                 Claimed::Granted(Grant { attempt, .. })
-                | Claimed::LookUp(LookUpGrant { attempt, .. }) => Some(attempt),
+                | Claimed::Lookup(LookupGrant { attempt, .. }) => Some(attempt),
                 Claimed::NotGranted(_) => None,
             };
             return (format!("{claimed:?}"), granted);

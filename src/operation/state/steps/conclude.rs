@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::event::{Holder, update_state};
-use super::run::{LookUps, Run, run};
+use super::run::{Lookups, Run, run};
 use crate::operation::state::{
-    Change, Claimed, Conclusion, Finding, IfUncertain, LookUpLease, OperationState, Rule as _,
+    Change, Claimed, Conclusion, Finding, IfUncertain, LookupLease, OperationState, Rule as _,
     State, Transition,
 };
 use crate::operation::{Operation, Plan, StepState, StoredAnswer, Timestamp};
@@ -22,7 +22,7 @@ pub(in crate::operation::state) fn conclude(
     let request = &conclusion.request;
     let attempt = operation.attempts.latest_number();
     let is_settled = settle(&mut operation, plan, step, conclusion.finding, now);
-    let next = run(&operation, plan, LookUps::After(step), now);
+    let next = run(&operation, plan, Lookups::After(step), now);
     let State::Uncertain(held) = &mut operation.state else {
         return request.apply(Some(operation), now);
     };
@@ -45,9 +45,9 @@ pub(in crate::operation::state) fn conclude(
         return request.apply(Some(operation), now).after(Change::Durable, false);
     }
     let result = match next {
-        Run::LookUp { step, lease } => {
+        Run::Lookup { step, lease } => {
             let id = request.claim_id;
-            let lease = LookUpLease { id, until: now.plus(lease), step: Some(step) };
+            let lease = LookupLease { id, until: now.plus(lease), step: Some(step) };
             held.grant_look_up(attempt, lease, now)
         }
         Run::Begin(_) | Run::Held | Run::Done => held.refuse(attempt, now),

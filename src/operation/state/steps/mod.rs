@@ -12,4 +12,4 @@ mod run;
 pub use advance::{Advanced, EventEnd, StepSettlement};
 pub(super) use conclude::conclude;
 pub(super) use event::{free_all, grant, make_uncertain, resolve, withdraw};
-pub(super) use run::{LookUps, Run, run};
+pub(super) use run::{Lookups, Run, run};

@@ -12,7 +12,7 @@ pub(in crate::operation::state) enum Run {
     Begin(Vec<Arc<str>>),
     /// No step can begin, but the receiver of this one may be asked whether it was done. Other
     /// copies may not ask while `lease` lasts.
-    LookUp { step: Arc<str>, lease: Duration },
+    Lookup { step: Arc<str>, lease: Duration },
     /// No step can begin: the steps that are left are held.
     Held,
     /// All steps were done.
@@ -21,7 +21,7 @@ pub(in crate::operation::state) enum Run {
 
 /// The steps whose receivers may be asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::operation::state) enum LookUps<'a> {
+pub(in crate::operation::state) enum Lookups<'a> {
     /// None of them.
     None,
     /// All of them.
@@ -36,13 +36,13 @@ pub(in crate::operation::state) enum LookUps<'a> {
 pub(in crate::operation::state) fn run(
     operation: &Operation,
     plan: &Plan,
-    look_ups: LookUps<'_>,
+    look_ups: Lookups<'_>,
     now: Timestamp,
 ) -> Run {
     let mut to_begin = Vec::new();
     let mut to_ask = None;
     let mut all_done = true;
-    let mut may_ask = look_ups == LookUps::Any;
+    let mut may_ask = look_ups == Lookups::Any;
     for planned in &plan.steps {
         let found = operation.steps.iter().find(|step| step.name == planned.name);
         let state = found.map_or(&StepState::Waiting, |step| &step.state);
@@ -59,9 +59,9 @@ pub(in crate::operation::state) fn run(
             && matches!(state, StepState::Uncertain(_))
             && let IfUncertain::LookedUp { lease, .. } = planned.if_uncertain
         {
-            to_ask = Some(Run::LookUp { step: Arc::clone(&planned.name), lease });
+            to_ask = Some(Run::Lookup { step: Arc::clone(&planned.name), lease });
         }
-        may_ask |= look_ups == LookUps::After(&planned.name);
+        may_ask |= look_ups == Lookups::After(&planned.name);
         all_done = false;
         // The receiver of a later step may rely on what the earlier ones have done.
         if !plan.at_once {

@@ -95,7 +95,7 @@ fn granted(attempt: u32) -> Claimed {
 }
 
 fn looked_up(attempt: u32) -> Claimed {
-    Claimed::LookUp(LookUpGrant { attempt, step: None })
+    Claimed::Lookup(LookupGrant { attempt, step: None })
 }
 
 fn mismatched(attempt: u32) -> Claimed {

@@ -143,7 +143,7 @@ impl World {
                 }
                 steps.iter().try_for_each(|step| self.begins(step, claim_id))
             }
-            Claimed::LookUp(LookUpGrant { step, .. }) => {
+            Claimed::Lookup(LookupGrant { step, .. }) => {
                 prop_assert!(step.is_some());
                 if !self.claims.iter().any(|(known, _)| *known == claim_id) {
                     self.claims.push((claim_id, 0));

@@ -8,7 +8,7 @@ fn asked_about() -> (Arc<Plan>, Option<Operation>) {
     let ends = [("charge", Outcome::Succeeded), ("account", Outcome::Uncertain)];
     let done = claim(after(1, &plan, &ends), &claiming(2, &plan), at(2));
     let step = Some("account".into());
-    assert_eq!(done.result, Claimed::LookUp(LookUpGrant { attempt: 1, step }));
+    assert_eq!(done.result, Claimed::Lookup(LookupGrant { attempt: 1, step }));
     (plan, done.operation)
 }
 
@@ -78,12 +78,12 @@ fn at_once_one_request_asks_about_one_uncertain_step_after_the_other() {
         ("mail", Outcome::Uncertain),
     ];
     let first = claim(after(1, &plan, &ends), &claiming(2, &plan), at(2));
-    let about = |step: &str| Claimed::LookUp(LookUpGrant { attempt: 1, step: Some(step.into()) });
+    let about = |step: &str| Claimed::Lookup(LookupGrant { attempt: 1, step: Some(step.into()) });
     assert_eq!(first.result, about("charge"));
     let second = conclude(first.operation.clone(), &told(&plan, "charge", Finding::Unknown), at(3));
     assert_eq!(second.result, about("mail"));
     let held = conclude(second.operation, &told(&plan, "mail", Finding::Done), at(4));
-    assert!(matches!(held.result, Claimed::LookUp(_)), "{:?}", held.result);
+    assert!(matches!(held.result, Claimed::Lookup(_)), "{:?}", held.result);
     let second = conclude(first.operation, &told(&plan, "charge", Finding::Done), at(3));
     assert_eq!(second.result, about("mail"));
     let done = conclude(second.operation, &told(&plan, "mail", Finding::Done), at(4));
