@@ -13,7 +13,7 @@ use super::policy::Policy;
 use super::request::KeyedRequest;
 use crate::clock::Moment;
 use crate::operation::state::{
-    ClaimRequest, Claimed, Conclusion, IfInFlight, LookupGrant, OperationState,
+    ClaimRequest, Claimed, IfInFlight, LookupGrant, LookupReport, OperationState,
 };
 use crate::operation::{ClaimId, OperationRequest};
 use crate::store::{self, StoreExt as _};
@@ -164,8 +164,8 @@ impl<'a> ClaimCall<'a> {
         let LookupResult { finding, reason, reference } = result;
         self.asked_at = executor.clock.moment();
         let request = self.request.clone();
-        let conclusion = Conclusion { request, step, finding, reason, reference };
-        executor.store.apply(conclusion).await.unwrap_or_else(|error| {
+        let report = LookupReport { request, step, finding, reason, reference };
+        executor.store.apply(report).await.unwrap_or_else(|error| {
             tracing::warn!(
                 operation.id = %self.request.asked.id,
                 error = %chain(&error),

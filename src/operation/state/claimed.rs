@@ -11,7 +11,7 @@ pub enum Claimed {
     /// The caller makes this attempt, and no other caller does.
     Granted(Grant),
     /// The operation is uncertain. The caller must ask the receiver whether the operation was done,
-    /// and report the finding as a [`Conclusion`](super::Conclusion).
+    /// and report the finding as a [`LookupReport`](super::LookupReport).
     Lookup(LookupGrant),
     /// Nothing was granted. This is the state of the operation.
     NotGranted(OperationState),

@@ -7,7 +7,7 @@ use super::grant::grant;
 use super::lapse::lapse;
 use super::next::may_attempt;
 use super::{
-    Call, Change, ClaimRequest, Claimed, Conclusion, Finding, IfUncertain, OperationState, Rule,
+    Call, Change, ClaimRequest, Claimed, Finding, IfUncertain, LookupReport, OperationState, Rule,
     State, Success, Transition, steps,
 };
 use crate::operation::{Decision, DecisionKind, Operation, OperationId, StoredAnswer, Timestamp};
@@ -16,7 +16,7 @@ use crate::operation::{Decision, DecisionKind, Operation, OperationId, StoredAns
 const LOOKUP: &str = "lookup";
 
 /// uncertain -> succeeded | in flight | uncertain, depending on the finding.
-impl Rule for Conclusion {
+impl Rule for LookupReport {
     type Answer = Claimed;
     const CALL: Call = Call::Conclude;
 
@@ -45,13 +45,13 @@ impl Rule for Conclusion {
 
 fn conclude(
     mut operation: Operation,
-    conclusion: &Conclusion,
+    report: &LookupReport,
     now: Timestamp,
 ) -> Transition<Claimed> {
-    let Conclusion { request, step, finding, .. } = conclusion;
-    add(&mut operation.decisions, decision(conclusion, now));
+    let LookupReport { request, step, finding, .. } = report;
+    add(&mut operation.decisions, decision(report, now));
     if let (Some(step), Some(plan)) = (step, &request.plan) {
-        return steps::conclude(operation, plan, step, conclusion, now);
+        return steps::conclude(operation, plan, step, report, now);
     }
     let attempt = operation.attempts.latest_number();
     let attempts_max = match request.if_uncertain {
@@ -88,15 +88,15 @@ fn conclude(
 }
 
 /// Whether the report belongs to the look-up that was granted last.
-fn is_current(state: &State, conclusion: &Conclusion) -> bool {
-    let Conclusion { request, step, .. } = conclusion;
+fn is_current(state: &State, report: &LookupReport) -> bool {
+    let LookupReport { request, step, .. } = report;
     let State::Uncertain(held) = state else { return false };
     let lookup = held.lookup.as_ref();
     lookup.is_some_and(|lookup| lookup.id == request.claim_id && lookup.step == *step)
 }
 
-fn decision(conclusion: &Conclusion, now: Timestamp) -> Decision {
-    let Conclusion { step, finding, reason, reference, .. } = conclusion;
+fn decision(report: &LookupReport, now: Timestamp) -> Decision {
+    let LookupReport { step, finding, reason, reference, .. } = report;
     let finding = finding.as_str();
     let reason = match step {
         Some(step) => format!("{step}: {finding}: {reason}"),

@@ -19,7 +19,7 @@ enum_of_words! {
 
 /// The end of a look-up. The request to which the look-up was granted reports it.
 #[derive(Debug, Clone)]
-pub struct Conclusion {
+pub struct LookupReport {
     /// The claim to which the look-up was granted. If the operation was not done, this claim may
     /// get the next attempt.
     pub request: ClaimRequest,

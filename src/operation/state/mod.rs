@@ -46,7 +46,7 @@
 //! * renew: [`Renewal`] makes the lease of an attempt longer (`renew.rs`);
 //! * settle: [`Settlement`] reports how an attempt ended (`settle.rs`), [`StepSettlement`] how one
 //!   of several steps ended (`steps/advance.rs`);
-//! * conclude: [`Conclusion`] reports what a look-up found (`conclude.rs`);
+//! * conclude: [`LookupReport`] reports what a look-up found (`conclude.rs`);
 //! * withdraw: [`Withdrawal`] ends a claim whose reply was lost (`withdraw.rs`);
 //! * resolve, forget: [`Resolution`] and [`Forgetting`] are decisions of an operator (`decide.rs`);
 //! * time: [`lapse()`] makes the changes of time alone. It comes before every other rule and, as
@@ -78,7 +78,7 @@ pub use claim::recall;
 pub use claimed::{Claimed, Grant, LookupGrant, OperationState};
 pub use decide::{Decided, Forgetting, Resolution, Verdict};
 pub use lapse::{Expiry, abandon, lapse};
-pub use lookup::{Conclusion, Finding};
+pub use lookup::{Finding, LookupReport};
 pub use name::StateName;
 pub use records::{Failure, Held, Lease, LookupLease, Success};
 pub use renew::{Renewal, Renewed};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use onceward::operation::state::{
-    ClaimRequest, Claimed, Conclusion, Finding, IfInFlight, IfUncertain, LookupGrant,
+    ClaimRequest, Claimed, Finding, IfInFlight, IfUncertain, LookupGrant, LookupReport,
     OperationState, Settled,
 };
 use onceward::operation::{DecisionKind, OperationRequest, Outcome, StoredAnswer};
@@ -25,9 +25,9 @@ fn asking(asked: &Arc<OperationRequest>) -> ClaimRequest {
     ClaimRequest { if_uncertain, ..claim_on(asked) }
 }
 
-fn found(request: &ClaimRequest, finding: Finding) -> Conclusion {
+fn found(request: &ClaimRequest, finding: Finding) -> LookupReport {
     let (request, reason) = (request.clone(), "as told".to_owned());
-    Conclusion { request, step: None, finding, reason, reference: Some("pay_1".to_owned()) }
+    LookupReport { request, step: None, finding, reason, reference: Some("pay_1".to_owned()) }
 }
 
 fn empty_200() -> Arc<StoredAnswer> {

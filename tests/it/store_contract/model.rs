@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use onceward::operation::state::{
-    ClaimRequest, Claimed, Conclusion, Finding, Forgetting, Grant, IfInFlight, IfUncertain,
-    LookupGrant, Renewal, Resolution, Rule, Verdict, Withdrawal,
+    ClaimRequest, Claimed, Finding, Forgetting, Grant, IfInFlight, IfUncertain, LookupGrant,
+    LookupReport, Renewal, Resolution, Rule, Verdict, Withdrawal,
 };
 use onceward::operation::{OperationRequest, Outcome};
 use onceward::store::{Store, StoreExt as _};
@@ -164,8 +164,8 @@ fn verdict(succeeded: bool) -> Verdict {
 async fn concluded(store: &dyn Store, request: &ClaimRequest, finding: Finding) -> String {
     let step = request.plan.as_ref().map(|plan| Arc::clone(&plan.steps[0].name));
     let (request, reason, reference) = (request.clone(), "as told".to_owned(), None);
-    let conclusion = Conclusion { request, step, finding, reason, reference };
-    format!("{:?}", store.apply(conclusion.clone()).await.unwrap())
+    let report = LookupReport { request, step, finding, reason, reference };
+    format!("{:?}", store.apply(report.clone()).await.unwrap())
 }
 
 /// Everything that can be read.

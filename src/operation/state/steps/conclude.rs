@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::event::{Holder, update_state};
 use super::run::{Lookups, Run, run};
 use crate::operation::state::{
-    Change, Claimed, Conclusion, Finding, IfUncertain, LookupLease, OperationState, Rule as _,
+    Change, Claimed, Finding, IfUncertain, LookupLease, LookupReport, OperationState, Rule as _,
     State, Transition,
 };
 use crate::operation::{Operation, Plan, StepState, StoredAnswer, Timestamp};
@@ -16,12 +16,12 @@ pub(in crate::operation::state) fn conclude(
     mut operation: Operation,
     plan: &Plan,
     step: &Arc<str>,
-    conclusion: &Conclusion,
+    report: &LookupReport,
     now: Timestamp,
 ) -> Transition<Claimed> {
-    let request = &conclusion.request;
+    let request = &report.request;
     let attempt = operation.attempts.latest_number();
-    let is_settled = settle(&mut operation, plan, step, conclusion.finding, now);
+    let is_settled = settle(&mut operation, plan, step, report.finding, now);
     let next = run(&operation, plan, Lookups::After(step), now);
     let State::Uncertain(held) = &mut operation.state else {
         return request.apply(Some(operation), now);

@@ -9,8 +9,8 @@ pub(super) fn looking(n: u8) -> ClaimRequest {
     ClaimRequest { if_uncertain: IfUncertain::LookedUp { attempts_max: 10, lease }, ..request(n) }
 }
 
-fn found(n: u8, finding: Finding) -> Conclusion {
-    Conclusion {
+fn found(n: u8, finding: Finding) -> LookupReport {
+    LookupReport {
         request: looking(n),
         step: None,
         finding,
@@ -112,8 +112,8 @@ fn after_so_many_uncertain_attempts_it_is_asked_about_and_not_sent() {
     let once = IfUncertain::LookedUp { attempts_max: 1, lease };
     let request = ClaimRequest { if_uncertain: once, ..looking(2) };
     let asked = claim(uncertain(), &request, at(ATTEMPT_TIMEOUT)).operation;
-    let conclusion = Conclusion { request, ..found(2, Finding::NotDone) };
-    let done = conclude(asked, &conclusion, at(ATTEMPT_TIMEOUT));
+    let report = LookupReport { request, ..found(2, Finding::NotDone) };
+    let done = conclude(asked, &report, at(ATTEMPT_TIMEOUT));
     assert!(is_uncertain(&done.result), "{:?}", done.result);
 }
 

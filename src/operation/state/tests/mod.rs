@@ -118,7 +118,7 @@ fn advance(found: Option<Operation>, end: &StepSettlement, now: Timestamp) -> Tr
     end.apply(found, now)
 }
 
-fn conclude(found: Option<Operation>, end: &Conclusion, now: Timestamp) -> Transition<Claimed> {
+fn conclude(found: Option<Operation>, end: &LookupReport, now: Timestamp) -> Transition<Claimed> {
     end.apply(found, now)
 }
 

@@ -278,8 +278,8 @@ impl World {
         let step = Some(step.into());
         let reason = String::new();
         let reference = None;
-        let conclusion = Conclusion { request, step, finding, reason, reference };
-        let done = conclude(found, &conclusion, self.now);
+        let report = LookupReport { request, step, finding, reason, reference };
+        let done = conclude(found, &report, self.now);
         self.record = done.operation;
         self.note_done();
         self.told(&done.result, id)

@@ -37,7 +37,7 @@ fn reached(rule: &str, state: &str) -> Vec<Option<Operation>> {
             .map(|finding| {
                 let reason = String::new();
                 let request = looking(2);
-                let end = Conclusion { request, step: None, finding, reason, reference: None };
+                let end = LookupReport { request, step: None, finding, reason, reference: None };
                 conclude(found(state), &end, in_its_lease(state, later)).operation
             })
             .into(),

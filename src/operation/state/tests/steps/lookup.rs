@@ -12,10 +12,10 @@ fn asked_about() -> (Arc<Plan>, Option<Operation>) {
     (plan, done.operation)
 }
 
-fn told(plan: &Arc<Plan>, step: &str, finding: Finding) -> Conclusion {
+fn told(plan: &Arc<Plan>, step: &str, finding: Finding) -> LookupReport {
     let request = claiming(2, plan);
     let step = Some(step.into());
-    Conclusion { request, step, finding, reason: "as told".to_owned(), reference: None }
+    LookupReport { request, step, finding, reason: "as told".to_owned(), reference: None }
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn when_the_last_step_turns_out_to_be_done_the_event_is() {
     ];
     let asked = claim(after(1, &plan, &ends), &claiming(2, &plan), at(2)).operation;
     let shared = ClaimRequest { remember: Remember::InFlight, ..claiming(2, &plan) };
-    let conclusion = Conclusion { request: shared, ..told(&plan, "mail", Finding::Done) };
-    let done = conclude(asked, &conclusion, at(3));
+    let report = LookupReport { request: shared, ..told(&plan, "mail", Finding::Done) };
+    let done = conclude(asked, &report, at(3));
     assert_eq!(
         done.result,
         Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) })
