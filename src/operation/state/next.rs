@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::steps::{Lookups, Run, run};
+use super::steps::{Lookups, NextSteps, next_steps};
 use super::{ClaimRequest, Held, IfUncertain, State};
 use crate::operation::{AttemptLog, Operation, Plan, Timestamp};
 
@@ -72,10 +72,10 @@ fn next_of_steps(
         return Next::Held;
     }
     let look_ups = if request.may_look_up { Lookups::Any } else { Lookups::None };
-    match run(operation, plan, look_ups, now) {
-        Run::Begin(_) | Run::Done => Next::Attempt,
-        Run::Lookup { step, lease } => Next::Lookup { step: Some(step), lease },
-        Run::Held => Next::Held,
+    match next_steps(operation, plan, look_ups, now) {
+        NextSteps::Begin(_) | NextSteps::Done => Next::Attempt,
+        NextSteps::Lookup { step, lease } => Next::Lookup { step: Some(step), lease },
+        NextSteps::Held => Next::Held,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::event::{Holder, add_missing, begin, steps_of, update_state};
-use super::run::{Lookups, Run, run};
+use super::next_steps::{Lookups, NextSteps, next_steps};
 use crate::operation::state::decisions::{add, by_setting};
 use crate::operation::state::lapse::lapse;
 use crate::operation::state::settle::{Completion, Ending, Settlement, log_end};
@@ -153,11 +153,11 @@ fn follow(operation: &mut Operation, end: &StepSettlement, copy_refused: bool, n
     let goes_on = matches!(ending, Ending::Succeeded { .. }) && !plan.at_once;
     add_missing(&mut operation.steps, plan);
     // Look-ups are for copies. This attempt has just sent its steps to their receivers.
-    match run(operation, plan, Lookups::None, now) {
-        Run::Begin(steps) if goes_on => {
+    match next_steps(operation, plan, Lookups::None, now) {
+        NextSteps::Begin(steps) if goes_on => {
             begin(operation, plan.named(&steps), &holder, *attempt, now);
         }
-        Run::Begin(_) | Run::Lookup { .. } | Run::Held | Run::Done => {
+        NextSteps::Begin(_) | NextSteps::Lookup { .. } | NextSteps::Held | NextSteps::Done => {
             update_state(operation, Some(plan), &holder, now);
         }
     }

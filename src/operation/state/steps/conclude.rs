@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::event::{Holder, update_state};
-use super::run::{Lookups, Run, run};
+use super::next_steps::{Lookups, NextSteps, next_steps};
 use crate::operation::state::{
     Change, Claimed, Finding, IfUncertain, LookupLease, LookupReport, OperationState, Rule as _,
     State, Transition,
@@ -22,7 +22,7 @@ pub(in crate::operation::state) fn conclude(
     let request = &report.request;
     let attempt = operation.attempts.latest_number();
     let is_settled = settle(&mut operation, plan, step, report.finding, now);
-    let next = run(&operation, plan, Lookups::After(step), now);
+    let next = next_steps(&operation, plan, Lookups::After(step), now);
     let State::Uncertain(held) = &mut operation.state else {
         return request.apply(Some(operation), now);
     };
@@ -45,12 +45,12 @@ pub(in crate::operation::state) fn conclude(
         return request.apply(Some(operation), now).after(Change::Durable, false);
     }
     let result = match next {
-        Run::Lookup { step, lease } => {
+        NextSteps::Lookup { step, lease } => {
             let id = request.claim_id;
             let lease = LookupLease { id, until: now.plus(lease), step: Some(step) };
             held.grant_look_up(attempt, lease, now)
         }
-        Run::Begin(_) | Run::Held | Run::Done => held.refuse(attempt, now),
+        NextSteps::Begin(_) | NextSteps::Held | NextSteps::Done => held.refuse(attempt, now),
     };
     Transition::to(operation, Change::Durable, result)
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::run::{Lookups, Run, run};
+use super::next_steps::{Lookups, NextSteps, next_steps};
 use crate::operation::state::decisions::{add, by_setting};
 use crate::operation::state::{
     Change, ClaimRequest, Claimed, Failure, Grant, Held, Lease, OperationState, State, Success,
@@ -45,15 +45,15 @@ pub(in crate::operation::state) fn grant(
         copy_refused: false,
     };
     let attempt = operation.attempts.latest_number();
-    let result = match run(&operation, plan, Lookups::None, now) {
-        Run::Begin(steps) => {
+    let result = match next_steps(&operation, plan, Lookups::None, now) {
+        NextSteps::Begin(steps) => {
             let attempt = attempt.saturating_add(1);
             begin(&mut operation, plan.named(&steps), &holder, attempt, now);
             Claimed::Granted(Grant { attempt, steps })
         }
         // The route has lost a step since the last attempt. The steps that are left were done or
         // are uncertain, so none of them can begin.
-        Run::Done | Run::Held | Run::Lookup { .. } => {
+        NextSteps::Done | NextSteps::Held | NextSteps::Lookup { .. } => {
             update_state(&mut operation, Some(plan), &holder, now);
             match &mut operation.state {
                 State::Succeeded(Success { answer, .. }) => {

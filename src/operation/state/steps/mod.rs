@@ -7,9 +7,9 @@
 mod advance;
 mod conclude;
 mod event;
-mod run;
+mod next_steps;
 
 pub use advance::{Advanced, EventEnd, StepSettlement};
 pub(super) use conclude::conclude;
 pub(super) use event::{free_all, grant, make_uncertain, resolve, withdraw};
-pub(super) use run::{Lookups, Run, run};
+pub(super) use next_steps::{Lookups, NextSteps, next_steps};

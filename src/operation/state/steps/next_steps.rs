@@ -7,7 +7,7 @@ use crate::operation::copies::IfUncertain;
 use crate::operation::{AttemptLog, HeldStep, Operation, Plan, PlannedStep, StepState, Timestamp};
 
 /// The decision about the steps of an event.
-pub(in crate::operation::state) enum Run {
+pub(in crate::operation::state) enum NextSteps {
     /// These steps may begin.
     Begin(Vec<Arc<str>>),
     /// No step can begin, but the receiver of this one may be asked whether it was done. Other
@@ -33,12 +33,12 @@ pub(in crate::operation::state) enum Lookups<'a> {
 /// Decides about the first step that was not done if the steps run one after the other, and about
 /// all steps that were not done if they run at the same time. Each uncertain step follows its own
 /// policy.
-pub(in crate::operation::state) fn run(
+pub(in crate::operation::state) fn next_steps(
     operation: &Operation,
     plan: &Plan,
     look_ups: Lookups<'_>,
     now: Timestamp,
-) -> Run {
+) -> NextSteps {
     let mut to_begin = Vec::new();
     let mut to_ask = None;
     let mut all_done = true;
@@ -59,7 +59,7 @@ pub(in crate::operation::state) fn run(
             && matches!(state, StepState::Uncertain(_))
             && let IfUncertain::LookedUp { lease, .. } = planned.if_uncertain
         {
-            to_ask = Some(Run::Lookup { step: Arc::clone(&planned.name), lease });
+            to_ask = Some(NextSteps::Lookup { step: Arc::clone(&planned.name), lease });
         }
         may_ask |= look_ups == Lookups::After(&planned.name);
         all_done = false;
@@ -69,9 +69,9 @@ pub(in crate::operation::state) fn run(
         }
     }
     if !to_begin.is_empty() {
-        return Run::Begin(to_begin);
+        return NextSteps::Begin(to_begin);
     }
-    to_ask.unwrap_or(if all_done { Run::Done } else { Run::Held })
+    to_ask.unwrap_or(if all_done { NextSteps::Done } else { NextSteps::Held })
 }
 
 /// Whether an uncertain step may be sent again without asking its receiver.
