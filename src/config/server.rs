@@ -16,7 +16,7 @@ use super::table::Table;
 use super::url::PublicUrl;
 use crate::listener;
 use crate::proxy;
-use crate::upstream::AnswerHead;
+use crate::upstream::AnswerHeadLimits;
 
 /// A thread for each processor is enough, and few machines have more of them than this.
 const THREADS: RangeInclusive<Count> = Count(1)..=Count(1024);
@@ -109,7 +109,7 @@ fn limits(table: &mut Table<'_, '_>) -> Result<Limits, Reported> {
         idle_timeout: table.above_zero("idle_timeout", IDLE_MAX)?,
         write_timeout: table.above_zero("write_timeout", PEER_MAX)?,
     };
-    let answer_head = AnswerHead {
+    let answer_head = AnswerHeadLimits {
         bytes_max: table.within("answer_header_bytes_max", &HEAD_BYTES, HEAD_BYTES_EXPECTED)?.0,
         lines_max: table
             .within("answer_header_lines_max", &ANSWER_LINES, answer_lines_expected)?

@@ -8,7 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::executor::Executor;
 use super::insist::insist;
-use super::lease::Lease;
+use super::lease::HeldLease;
 use crate::clock::Moment;
 use crate::operation::state::{
     Advanced, ClaimRequest, Ending, Grant, Settled, Settlement, StepSettlement,
@@ -21,7 +21,7 @@ use crate::store::{self, StoreExt as _};
 #[derive(Debug)]
 #[must_use = "an unfinished claim leaves its operation uncertain"]
 pub(super) struct Claim {
-    lease: Arc<Lease>,
+    lease: Arc<HeldLease>,
     /// The attempt's number.
     pub(super) attempt: u32,
     /// The steps that have begun with the claim; empty on a route without steps.
@@ -53,13 +53,13 @@ impl Claim {
     ) -> Self {
         let Grant { attempt, steps } = grant;
         let store = Arc::clone(&executor.store);
-        let lease = Arc::new(Lease::new(store, executor.clock.clone(), request, asked_at));
+        let lease = Arc::new(HeldLease::new(store, executor.clock.clone(), request, asked_at));
         let unrecorded = AtomicUsize::new(steps.len().max(1));
         Self { lease, attempt, steps, asked_at, unrecorded, _place: place }
     }
 
     /// The lease. It is shared, because the heartbeat runs beside the attempt.
-    pub(super) fn lease(&self) -> Arc<Lease> {
+    pub(super) fn lease(&self) -> Arc<HeldLease> {
         Arc::clone(&self.lease)
     }
 

@@ -33,9 +33,9 @@ pub(super) struct AttemptEnd {
     pub(super) forwarded: Forwarded,
 }
 
-/// A complete answer without its body.
+/// Status and headers of a complete answer.
 #[derive(Clone, Copy)]
-pub(super) struct Answer<'a> {
+pub(super) struct AnswerHead<'a> {
     pub(super) status: StatusCode,
     pub(super) headers: &'a HeaderMap,
 }
@@ -57,33 +57,33 @@ impl<'a> AnswerRules<'a> {
     /// The end of an attempt whose answer is short enough to be kept.
     pub(super) fn complete(&self, answer: Complete) -> AttemptEnd {
         let Complete { status, headers, body, memory } = answer;
-        let answer = Answer { status, headers: &headers };
-        let ending = self.answered(answer, AnswerBody::Kept(body.clone()));
+        let head = AnswerHead { status, headers: &headers };
+        let ending = self.answered(head, AnswerBody::Kept(body.clone()));
         let body = ResponseBody::accounted(body, memory);
         AttemptEnd { ending, forwarded: Forwarded::Answered { status, headers, body } }
     }
 
     /// The end of an attempt with a complete answer.
-    pub(super) fn answered(&self, answer: Answer<'_>, body: AnswerBody) -> Ending {
+    pub(super) fn answered(&self, head: AnswerHead<'_>, body: AnswerBody) -> Ending {
         let kept = match &body {
             AnswerBody::Kept(body) => Some(&**body),
             AnswerBody::Omitted => None,
         };
-        let reference = self.reference.and_then(|place| place.read(answer.headers, kept));
-        match self.outcome(answer.status) {
+        let reference = self.reference.and_then(|place| place.read(head.headers, kept));
+        match self.outcome(head.status) {
             Outcome::Succeeded => {
-                Ending::Succeeded { answer: Arc::new(self.stored(answer, body)), reference }
+                Ending::Succeeded { answer: Arc::new(self.stored(head, body)), reference }
             }
             Outcome::Uncertain => {
-                Ending::Uncertain { answer: Arc::new(self.stored(answer, body)), reference }
+                Ending::Uncertain { answer: Arc::new(self.stored(head, body)), reference }
             }
-            Outcome::Failed => Ending::Failed { status: answer.status, reference },
+            Outcome::Failed => Ending::Failed { status: head.status, reference },
         }
     }
 
     /// The answer as it is stored and replayed.
-    pub(super) fn stored(&self, answer: Answer<'_>, body: AnswerBody) -> StoredAnswer {
-        let Answer { status, headers } = answer;
+    pub(super) fn stored(&self, head: AnswerHead<'_>, body: AnswerBody) -> StoredAnswer {
+        let AnswerHead { status, headers } = head;
         let has_body = matches!(body, AnswerBody::Kept(_));
         StoredAnswer { status, headers: stored_headers(headers, self.drop_headers, has_body), body }
     }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::executor::{Context, Executor};
-use super::lease::Lease;
+use super::lease::HeldLease;
 use super::receiver::Receiver;
 use crate::budget::Reserved;
 use crate::clock::Moment;
@@ -76,7 +76,7 @@ pub(super) struct Bounds<'a> {
     /// When the attempt ends at the latest.
     pub(super) ends: Instant,
     /// The lease of the attempt, if it has one.
-    pub(super) lease: Option<&'a Lease>,
+    pub(super) lease: Option<&'a HeldLease>,
     /// Cancelled when the attempts in flight must end.
     pub(super) stop: &'a CancellationToken,
 }
@@ -86,7 +86,7 @@ impl<'a> Bounds<'a> {
     pub(super) fn of_attempt(
         executor: &'a Executor,
         receiver: &Receiver,
-        lease: &'a Lease,
+        lease: &'a HeldLease,
         began_at: Moment,
     ) -> Self {
         let spent = began_at.until(executor.clock.moment());

@@ -22,7 +22,7 @@ use crate::telemetry::chain;
 /// time at which the call arrived. So the lease ends for the holder before the store lets another
 /// process have the operation.
 #[derive(Debug)]
-pub(super) struct Lease {
+pub(super) struct HeldLease {
     pub(super) store: Arc<dyn Store>,
     /// A clock that also runs while the machine is suspended, because the lease does not stop then.
     pub(super) clock: Clock,
@@ -32,7 +32,7 @@ pub(super) struct Lease {
     given_up: AtomicBool,
 }
 
-impl Lease {
+impl HeldLease {
     /// The lease that was granted to a request. The call for it was sent at `asked_at`.
     pub(super) fn new(
         store: Arc<dyn Store>,

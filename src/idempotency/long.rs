@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use super::classify::{Answer, AnswerRules};
+use super::classify::{AnswerHead, AnswerRules};
 use super::disposition::{Disposition, Forwarded};
 use super::flow::Flow;
 use super::forward::{Bounds, TooLong};
@@ -31,7 +31,8 @@ impl LongAnswer<'_> {
     /// unknown.
     pub(super) async fn run(self, answer: TooLong) {
         let TooLong { status, headers, begun, rest, memory } = answer;
-        let ending = self.rules.answered(Answer { status, headers: &headers }, AnswerBody::Omitted);
+        let ending =
+            self.rules.answered(AnswerHead { status, headers: &headers }, AnswerBody::Omitted);
         let is_success = ending.outcome() == Outcome::Succeeded;
         let (pieces, body) = ResponseBody::streaming();
         let forwarded = Forwarded::Answered { status, headers, body };

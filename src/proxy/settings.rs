@@ -168,5 +168,5 @@ pub struct Limits {
     /// gets 408 `body-timeout`.
     pub body_rate_min: usize,
     /// The greatest head of an upstream's answer.
-    pub answer_head: upstream::AnswerHead,
+    pub answer_head: upstream::AnswerHeadLimits,
 }

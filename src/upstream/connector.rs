@@ -11,7 +11,7 @@ use super::observed::{ObservedStream, Transport};
 use super::pool::{HttpConnection, Pool};
 use super::race;
 use super::resolver::Resolver;
-use super::settings::{AnswerHead, DialSettings, Scheme, Settings};
+use super::settings::{AnswerHeadLimits, DialSettings, Scheme, Settings};
 use super::socket::Socket;
 use super::trust::TrustStore;
 use crate::operation::Reason;
@@ -28,7 +28,7 @@ pub(super) struct Connector {
     timeout: Duration,
     tls: Option<TrustStore>,
     resolver: Arc<dyn Resolver>,
-    answer_head: AnswerHead,
+    answer_head: AnswerHeadLimits,
 }
 
 impl Connector {
@@ -75,7 +75,7 @@ impl Connector {
             }
         };
         let observations = stream.observations();
-        let AnswerHead { bytes_max, lines_max } = self.answer_head;
+        let AnswerHeadLimits { bytes_max, lines_max } = self.answer_head;
         // HTTP/1.1 has no handshake. hyper's `handshake` only sets the connection up and sends no
         // byte.
         let handshake = http1::Builder::new()

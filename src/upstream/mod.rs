@@ -56,7 +56,7 @@ pub use outcome::{OutcomeRule, StatusRange};
 pub use progress::{Progress, SendResult};
 pub use request::Request;
 pub use resolver::{Resolver, SystemResolver};
-pub use settings::{AnswerHead, DialSettings, Scheme, Settings, Target};
+pub use settings::{AnswerHeadLimits, DialSettings, Scheme, Settings, Target};
 pub use trust::TrustStore;
 
 use std::sync::Arc;

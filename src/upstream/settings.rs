@@ -36,12 +36,12 @@ pub struct DialSettings {
     /// The resolver of names.
     pub resolver: Arc<dyn Resolver>,
     /// The limits of the head of an answer.
-    pub answer_head: AnswerHead,
+    pub answer_head: AnswerHeadLimits,
 }
 
 /// The limits of the head of an answer. An answer with a larger head counts as no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AnswerHead {
+pub struct AnswerHeadLimits {
     /// Bytes of the status line and all header lines together.
     pub bytes_max: usize,
     /// Header lines.

@@ -63,7 +63,7 @@ fn what_is_not_said_is_built_in() {
                 buffered_bytes_max: 536870912,
                 body_timeout: 30s,
                 body_rate_min: 1024,
-                answer_head: AnswerHead {
+                answer_head: AnswerHeadLimits {
                     bytes_max: 262144,
                     lines_max: 512,
                 },

@@ -22,8 +22,8 @@ use onceward::store::{
 };
 use onceward::telemetry::Metrics;
 use onceward::upstream::{
-    AnswerHead, DialSettings, OutcomeRule, Request, Scheme, Settings, StatusRange, SystemResolver,
-    Target, TrustStore, Upstream,
+    AnswerHeadLimits, DialSettings, OutcomeRule, Request, Scheme, Settings, StatusRange,
+    SystemResolver, Target, TrustStore, Upstream,
 };
 use tokio::time::Instant;
 
@@ -162,7 +162,7 @@ fn parts(store: Arc<dyn Store>, receiver: &Receiver, policy: Policy) -> Parts {
         trust: TrustStore::of_this_machine(),
         clock,
         resolver: Arc::new(SystemResolver),
-        answer_head: AnswerHead { bytes_max: 1 << 16, lines_max: 100 },
+        answer_head: AnswerHeadLimits { bytes_max: 1 << 16, lines_max: 100 },
     };
     let upstream = Upstream::new(&to(receiver), &dialing);
     let counters = metrics.route("hooks");

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::attempt::StepsAttempt;
 use crate::clock::Moment;
-use crate::idempotency::classify::{Answer, AnswerRules, AttemptEnd};
+use crate::idempotency::classify::{AnswerHead, AnswerRules, AttemptEnd};
 use crate::idempotency::disposition::{Disposition, Forwarded};
 use crate::idempotency::executor::Context;
 use crate::idempotency::forward::{Bounds, Exchange, NoAnswer, TooLong, exchange, name_attempt};
@@ -111,8 +111,8 @@ async fn without_body(answer: TooLong, rules: AnswerRules<'_>, bounds: &Bounds<'
             return AttemptEnd::of(broken, bounds.left());
         }
     }
-    let ending = rules.answered(Answer { status, headers: &headers }, AnswerBody::Omitted);
-    let stored = rules.stored(Answer { status, headers: &headers }, AnswerBody::Omitted);
+    let ending = rules.answered(AnswerHead { status, headers: &headers }, AnswerBody::Omitted);
+    let stored = rules.stored(AnswerHead { status, headers: &headers }, AnswerBody::Omitted);
     AttemptEnd { ending, forwarded: of_stored(&stored) }
 }
 

@@ -56,7 +56,7 @@ fn upstream(resolver: &FixedResolver, clock: &Clock) -> Upstream {
         trust: TrustStore::of(rustls::RootCertStore::empty()),
         clock: clock.clone(),
         resolver: Arc::new(resolver.clone()),
-        answer_head: AnswerHead { bytes_max: 16 << 10, lines_max: 100 },
+        answer_head: AnswerHeadLimits { bytes_max: 16 << 10, lines_max: 100 },
     };
     Upstream::new(&settings, &dialing)
 }
