@@ -1,6 +1,6 @@
 //! The answer to the sender of an event with several receivers.
 
-use super::attempt::StepsAttempt;
+use super::StepsAttempt;
 use super::run::{StepResult, of_stored};
 use crate::idempotency::disposition::Disposition;
 use crate::idempotency::executor::{Context, Executor};

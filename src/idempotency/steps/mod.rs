@@ -4,20 +4,29 @@
 //! and its outcome before the next step begins. A step that was done never runs again.
 
 mod answer;
-mod attempt;
 mod run;
-
-pub(super) use attempt::StepsAttempt;
 
 use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
+use super::claim::Claim;
 use super::disposition::Disposition;
+use super::executor::Context;
+use super::receiver::Steps;
+use super::request::KeyedRequest;
 use crate::operation::state::Advanced;
 
 use run::StepResult;
+
+/// An attempt at an event with several receivers.
+pub(super) struct StepsAttempt<'a> {
+    pub(super) context: Context<'a>,
+    pub(super) steps: &'a Steps,
+    pub(super) claim: Claim,
+    pub(super) keyed: KeyedRequest,
+}
 
 impl StepsAttempt<'_> {
     /// Runs the steps that have begun and those that begin after them. Then answers the sender.

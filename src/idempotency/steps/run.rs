@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::attempt::StepsAttempt;
+use super::StepsAttempt;
 use crate::clock::Moment;
 use crate::idempotency::classify::{AnswerHead, AnswerRules, AttemptEnd};
 use crate::idempotency::disposition::{Disposition, Forwarded};
