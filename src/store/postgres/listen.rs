@@ -5,17 +5,16 @@
 //! store.
 
 use std::future::ready;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use futures_util::stream::poll_fn;
-use parking_lot::Mutex;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::dial::{Dialer, SESSION_MARK};
 use crate::store::watch::Watchers;
@@ -38,7 +37,7 @@ const LISTEN: &str = "LISTEN onceward_ended";
 #[derive(Debug)]
 pub(super) struct NotificationListener {
     listener: Listener,
-    task: Mutex<Option<JoinHandle<()>>>,
+    task: OnceLock<AbortOnDropHandle<()>>,
 }
 
 #[derive(Debug, Clone)]
@@ -62,28 +61,20 @@ impl NotificationListener {
     pub(super) fn new(dialer: Dialer, watchers: Watchers, timeout: Duration) -> Self {
         Self {
             listener: Listener { dialer, watchers, timeout, is_listening: Arc::default() },
-            task: Mutex::default(),
+            task: OnceLock::new(),
         }
     }
 
     /// Begins to listen, unless it has begun before.
     pub(super) fn begin(&self) {
-        let mut task = self.task.lock();
-        if task.is_none() {
-            *task = Some(tokio::spawn(self.listener.clone().run()));
-        }
+        let run = || AbortOnDropHandle::new(tokio::spawn(self.listener.clone().run()));
+        self.task.get_or_init(run);
     }
 
     pub(super) fn end(&self) {
-        if let Some(task) = &*self.task.lock() {
+        if let Some(task) = self.task.get() {
             task.abort();
         }
-    }
-}
-
-impl Drop for NotificationListener {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 

@@ -4,11 +4,10 @@
 //! process misses the messages that are published. So whenever a subscription ends or begins, all
 //! waiters are woken, and each asks the store.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use parking_lot::Mutex;
 use redis::{RedisResult, Value};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
@@ -27,35 +26,28 @@ const EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Subscription {
     watchers: Watchers,
-    state: Mutex<SubscriptionState>,
-}
-
-#[derive(Debug)]
-enum SubscriptionState {
-    NotBegun,
-    Running(#[expect(dead_code, reason = "dropping it ends the task")] AbortOnDropHandle<()>),
-    Ended,
+    /// The task that listens. There is none in a store that was closed before its first call.
+    task: OnceLock<Option<AbortOnDropHandle<()>>>,
 }
 
 impl Subscription {
-    pub(super) fn new(watchers: Watchers) -> Self {
-        Self { watchers, state: Mutex::new(SubscriptionState::NotBegun) }
+    pub(super) const fn new(watchers: Watchers) -> Self {
+        Self { watchers, task: OnceLock::new() }
     }
 
     /// Begins to listen, unless listening has begun or ended before.
     pub(super) fn begin(&self, servers: &Arc<Servers>, keys: &Keys) {
-        let mut state = self.state.lock();
-        if matches!(*state, SubscriptionState::NotBegun) {
-            let servers = Arc::clone(servers);
-            let channel = keys.endings();
-            let listening = listen(servers, channel, self.watchers.clone());
-            *state = SubscriptionState::Running(AbortOnDropHandle::new(tokio::spawn(listening)));
-        }
+        self.task.get_or_init(|| {
+            let listening = listen(Arc::clone(servers), keys.endings(), self.watchers.clone());
+            Some(AbortOnDropHandle::new(tokio::spawn(listening)))
+        });
     }
 
     /// Ends the subscription for good.
     pub(super) fn end(&self) {
-        *self.state.lock() = SubscriptionState::Ended;
+        if let Some(task) = self.task.get_or_init(|| None) {
+            task.abort();
+        }
     }
 }
 
