@@ -10,3 +10,10 @@ pub struct Concern {
     /// The remedy.
     pub hint: String,
 }
+
+impl Concern {
+    /// Makes a concern.
+    pub fn new(code: &'static str, text: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { code, text: text.into(), hint: hint.into() }
+    }
+}

@@ -98,7 +98,7 @@ impl Postgres {
         let mut concerns = Vec::new();
         for (column, [code, text, hint]) in OF_SETUP.into_iter().enumerate() {
             if get::<Option<bool>>(row, column)?.unwrap_or(false) {
-                concerns.push(concern(code, text.to_owned(), hint.to_owned()));
+                concerns.push(Concern::new(code, text, hint));
             }
         }
         concerns.extend(self.epoch_changed().await?);
@@ -126,13 +126,9 @@ fn privilege_missing(row: &Row) -> Result<Concern, Error> {
     let user: &str = get(row, 0)?;
     let needed: &str = get(row, 1)?;
     let whereon: &str = get(row, 2)?;
-    Ok(concern(
+    Ok(Concern::new(
         PRIVILEGE_MISSING,
         format!("the user `{user}` lacks {needed} on {whereon}"),
         format!("run `GRANT {needed} ON {whereon} TO \"{}\"`", user.replace('"', "\"\"")),
     ))
-}
-
-const fn concern(code: &'static str, text: String, hint: String) -> Concern {
-    Concern { code, text, hint }
 }

@@ -91,10 +91,10 @@ impl Redis {
                 }
             }
         }
-        Ok((!missing.is_empty()).then(|| Concern {
-            code: code::NOT_PERMITTED,
-            text: format!("the server does not permit its user: {}", missing.join(", ")),
-            hint: format!("give the user what this line grants: `{}`", self.keys.acl_line()),
+        Ok((!missing.is_empty()).then(|| {
+            let text = format!("the server does not permit its user: {}", missing.join(", "));
+            let hint = format!("give the user what this line grants: `{}`", self.keys.acl_line());
+            Concern::new(code::NOT_PERMITTED, text, hint)
         }))
     }
 
@@ -193,78 +193,56 @@ mod code {
 }
 
 fn not_checked() -> Concern {
-    Concern {
-        code: code::NOT_CHECKED,
-        text: "the server does not permit its user `INFO` or `CONFIG GET`, so this process could \
-               not check whether the server's settings are safe"
-            .to_owned(),
-        hint: "grant `+info +config|get`, or check by hand: no eviction, append-only file on"
-            .to_owned(),
-    }
+    Concern::new(
+        code::NOT_CHECKED,
+        "the server does not permit its user `INFO` or `CONFIG GET`, so this process could not \
+         check whether the server's settings are safe",
+        "grant `+info +config|get`, or check by hand: no eviction, append-only file on",
+    )
 }
 
 fn evicting(policy: &str) -> Concern {
-    Concern {
-        code: code::EVICTING_POLICY,
-        text: format!(
-            "the server's `maxmemory-policy` is `{policy}`: under pressure it forgets operations, \
-             which then run again"
-        ),
-        hint: "set `maxmemory-policy noeviction`".to_owned(),
-    }
+    let text = format!(
+        "the server's `maxmemory-policy` is `{policy}`: under pressure it forgets operations, \
+         which then run again"
+    );
+    Concern::new(code::EVICTING_POLICY, text, "set `maxmemory-policy noeviction`")
 }
 
 fn not_kept() -> Concern {
-    Concern {
-        code: code::NO_PERSISTENCE,
-        text:
-            "the server writes nothing to disk: a restart forgets all operations, which then run \
-               again"
-                .to_owned(),
-        hint: "set `appendonly yes`".to_owned(),
-    }
+    let text = "the server writes nothing to disk: a restart forgets all operations, which then \
+                run again";
+    Concern::new(code::NO_PERSISTENCE, text, "set `appendonly yes`")
 }
 
 fn kept_at_times() -> Concern {
-    Concern {
-        code: code::SNAPSHOTS_ONLY,
-        text: "the server writes only snapshots: a crash loses all changes after the last one"
-            .to_owned(),
-        hint: "set `appendonly yes`".to_owned(),
-    }
+    let text = "the server writes only snapshots: a crash loses all changes after the last one";
+    Concern::new(code::SNAPSHOTS_ONLY, text, "set `appendonly yes`")
 }
 
 fn not_synced(sync: &str) -> Concern {
     let what =
         if sync == "everysec" { "the last second of changes" } else { "all unsynced changes" };
-    Concern {
-        code: code::NOT_SYNCED,
-        text: format!("the server's `appendfsync` is `{sync}`: a power failure loses {what}"),
-        hint: "set `appendfsync always`, if the machine's disk is fast enough".to_owned(),
-    }
+    let text = format!("the server's `appendfsync` is `{sync}`: a power failure loses {what}");
+    let hint = "set `appendfsync always`, if the machine's disk is fast enough";
+    Concern::new(code::NOT_SYNCED, text, hint)
 }
 
 fn too_few(replicas: usize, replica_acks: usize) -> Concern {
-    Concern {
-        code: code::TOO_FEW_REPLICAS,
-        text: format!(
-            "the server has {}, and `replica_acks` is {replica_acks}: no claim is granted",
-            counted(replicas)
-        ),
-        hint: "start replicas, or set `replica_acks` to as many as there are".to_owned(),
-    }
+    let has = counted(replicas);
+    let text =
+        format!("the server has {has}, and `replica_acks` is {replica_acks}: no claim is granted");
+    let hint = "start replicas, or set `replica_acks` to as many as there are";
+    Concern::new(code::TOO_FEW_REPLICAS, text, hint)
 }
 
 fn failover(replicas: usize) -> Concern {
-    Concern {
-        code: code::FAILOVER_MAY_LOSE,
-        text: format!(
-            "the server has {}, but no call waits for one: a failover may lose acknowledged changes",
-            counted(replicas)
-        ),
-        hint: "set `replica_acks`; even then, a failover to a replica without a change loses it"
-            .to_owned(),
-    }
+    let has = counted(replicas);
+    let text = format!(
+        "the server has {has}, but no call waits for one: a failover may lose acknowledged changes"
+    );
+    let hint = "set `replica_acks`; even then, a failover to a replica without a change loses it";
+    Concern::new(code::FAILOVER_MAY_LOSE, text, hint)
 }
 
 fn counted(replicas: usize) -> String {

@@ -220,15 +220,12 @@ fn loss(losses: u64, when_emptied: WhenEmptied) -> Concern {
         WhenEmptied::Continue => "operations that were done may run again",
         WhenEmptied::Stop => "nothing new is forwarded until a person acknowledges the loss",
     };
-    Concern {
-        code: EPOCH_CHANGED,
-        text: format!(
-            "the server came back without what it was told, {times} since this process began: {then}"
-        ),
-        hint: "find out why the server lost its records, and set it up to keep them; then \
-               acknowledge the loss with `onceward store acknowledge`"
-            .to_owned(),
-    }
+    let text = format!(
+        "the server came back without what it was told, {times} since this process began: {then}"
+    );
+    let hint = "find out why the server lost its records, and set it up to keep them; then \
+                acknowledge the loss with `onceward store acknowledge`";
+    Concern::new(EPOCH_CHANGED, text, hint)
 }
 
 #[cfg(test)]
