@@ -41,6 +41,7 @@
 //!
 //! Redis and PostgreSQL share `shared/`. `tests/it/store_contract/` holds all four to the contract.
 
+mod cache;
 mod call;
 #[doc(hidden)]
 pub mod codec;

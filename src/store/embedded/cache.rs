@@ -5,27 +5,20 @@
 //! change, takes the success out, and only then replies. So nobody sees a success again after a
 //! reply that it was forgotten.
 
-use std::fmt;
 use std::sync::Arc;
 
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
-
 use crate::operation::{Operation, OperationId, State};
+use crate::store::cache::{OperationCache, operation_cache};
 
 /// The approximate number of bytes that the cache may take.
 const BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// The bytes that most operations take at least. This gives a first guess at how many operations
-/// fit.
-const WEIGHT_MIN: u64 = 1024;
-
-pub(super) struct SuccessCache(Cache<OperationId, Arc<Operation>, Weight>);
+#[derive(Debug)]
+pub(super) struct SuccessCache(OperationCache<Arc<Operation>>);
 
 impl SuccessCache {
     pub(super) fn new() -> Self {
-        let items = usize::try_from(BYTES_MAX / WEIGHT_MIN).unwrap_or(usize::MAX);
-        Self(Cache::with_weighter(items, BYTES_MAX, Weight))
+        Self(operation_cache(BYTES_MAX))
     }
 
     pub(super) fn get(&self, id: OperationId) -> Option<Arc<Operation>> {
@@ -42,20 +35,5 @@ impl SuccessCache {
                 self.0.remove(&id);
             }
         }
-    }
-}
-
-impl fmt::Debug for SuccessCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SuccessCache").field("len", &self.0.len()).finish_non_exhaustive()
-    }
-}
-
-#[derive(Debug, Clone)]
-struct Weight;
-
-impl Weighter<OperationId, Arc<Operation>> for Weight {
-    fn weight(&self, _: &OperationId, operation: &Arc<Operation>) -> u64 {
-        operation.weight() as u64
     }
 }
