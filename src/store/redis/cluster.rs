@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use redis::ConnectionAddr;
 
-use super::dial::Target;
+use super::dial::{Dialer, Target};
 use super::keys::{SHARDS, Shard};
 use super::node::Node;
 
@@ -22,6 +22,7 @@ pub(super) struct Cluster(Mutex<Nodes>);
 
 #[derive(Debug)]
 struct Nodes {
+    dialer: Arc<Dialer>,
     /// The first node of the settings.
     first: Arc<Node>,
     /// All known nodes.
@@ -33,16 +34,13 @@ struct Nodes {
 }
 
 impl Cluster {
-    pub(super) fn of(first: ConnectionAddr, others: impl Iterator<Item = ConnectionAddr>) -> Self {
-        let mut nodes = Nodes {
-            first: node(first.clone()),
-            all: Vec::new(),
-            of_shards: [const { None }; SHARDS],
-            next: 0,
-        };
-        nodes.all.push((first, Arc::clone(&nodes.first)));
-        nodes.all.extend(others.map(|other| (other.clone(), node(other))));
-        Self(Mutex::new(nodes))
+    /// Makes a cluster of the servers in the settings.
+    pub(super) fn new(dialer: Arc<Dialer>) -> Self {
+        let first = node(&dialer, dialer.first());
+        let mut all = vec![(dialer.first(), Arc::clone(&first))];
+        all.extend(dialer.others().map(|other| (other.clone(), node(&dialer, other))));
+        let of_shards = [const { None }; SHARDS];
+        Self(Mutex::new(Nodes { dialer, first, all, of_shards, next: 0 }))
     }
 
     /// Returns the node that has a shard, as far as is known. Otherwise returns a node that may
@@ -69,7 +67,7 @@ impl Cluster {
         if let Some((_, known)) = nodes.all.iter().find(|(known, _)| *known == address) {
             return Arc::clone(known);
         }
-        let new = node(address.clone());
+        let new = node(&nodes.dialer, address.clone());
         if nodes.all.len() < NODES_MAX {
             nodes.all.push((address, Arc::clone(&new)));
         }
@@ -108,6 +106,6 @@ impl Cluster {
     }
 }
 
-fn node(address: ConnectionAddr) -> Arc<Node> {
-    Arc::new(Node::new(Target::Address(address)))
+fn node(dialer: &Arc<Dialer>, address: ConnectionAddr) -> Arc<Node> {
+    Arc::new(Node::new(Arc::clone(dialer), Target::Address(address)))
 }

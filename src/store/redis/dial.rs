@@ -28,7 +28,8 @@ pub(super) struct Dialer {
     /// settings.
     template: ConnectionInfo,
     certificates: Option<TlsCertificates>,
-    timeout: Duration,
+    /// The longest that a call may take.
+    pub(super) timeout: Duration,
 }
 
 /// The target of a connection.

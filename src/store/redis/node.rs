@@ -1,11 +1,12 @@
 //! One server. Its calls share a connection, except calls that wait for replicas.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use redis::aio::MultiplexedConnection;
-use redis::{ErrorKind, Pipeline, RedisError, ServerErrorKind, Value, cmd};
+use redis::aio::{MultiplexedConnection, PubSub};
+use redis::{ConnectionAddr, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value, cmd};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
@@ -20,6 +21,7 @@ const WAITING_MAX: usize = 64;
 /// A server. The first call makes the connection.
 #[derive(Debug)]
 pub(super) struct Node {
+    dialer: Arc<Dialer>,
     target: Target,
     shared: SharedConnections,
     idle: Mutex<ReplicaConnections>,
@@ -63,17 +65,14 @@ impl NodeReply {
 }
 
 impl Node {
-    pub(super) fn new(target: Target) -> Self {
+    pub(super) fn new(dialer: Arc<Dialer>, target: Target) -> Self {
         Self {
+            dialer,
             target,
             shared: SharedConnections::default(),
             idle: Mutex::default(),
             waiting: Semaphore::new(WAITING_MAX),
         }
-    }
-
-    pub(super) const fn target(&self) -> &Target {
-        &self.target
     }
 
     /// Returns the number of shared connections that were made in the place of an earlier one.
@@ -87,35 +86,46 @@ impl Node {
         self.idle.lock().close_all();
     }
 
+    /// Returns the address in an error of this node, if the error sends the command to another
+    /// node.
+    pub(super) fn redirected_by(&self, error: &RedisError) -> Option<ConnectionAddr> {
+        let (named, _) = error.redirect_node()?;
+        match &self.target {
+            Target::Address(address) => self.dialer.named(named, address),
+            Target::Master(_) => None,
+        }
+    }
+
+    /// Makes a connection for a subscription.
+    pub(super) async fn subscribe(&self) -> Result<PubSub, Refusal> {
+        self.dialer.subscribe(&self.target).await
+    }
+
     /// Sends a command and waits for the reply.
     pub(super) async fn send(
         &self,
-        dialer: &Dialer,
         command: &Command,
         delivery: Delivery,
-        limit: Duration,
     ) -> Result<NodeReply, SendError> {
         if delivery.acks == 0 {
-            self.send_shared(dialer, command, delivery, limit).await
+            self.send_shared(command, delivery).await
         } else {
-            self.send_alone(dialer, command, delivery, limit).await
+            self.send_alone(command, delivery).await
         }
     }
 
     /// Sends a command on the shared connection of this runtime.
     async fn send_shared(
         &self,
-        dialer: &Dialer,
         command: &Command,
         delivery: Delivery,
-        limit: Duration,
     ) -> Result<NodeReply, SendError> {
-        let ready = ready_within(limit);
+        let ready = self.ready_within();
         let until = Instant::now() + ready;
-        let connected = self.shared.get(dialer, &self.target, command.is_urgent, until).await;
+        let connected = self.shared.get(&self.dialer, &self.target, command.is_urgent, until).await;
         let connected = connected.map_err(SendError::NotSent)?;
         let mut connection = connected.connection();
-        let mut replied = pin!(deliver(&mut connection, command, delivery, limit));
+        let mut replied = pin!(self.deliver(&mut connection, command, delivery));
         let reply = if let Ok(reply) = timeout(ready, &mut replied).await {
             reply
         } else {
@@ -134,25 +144,23 @@ impl Node {
     /// the change. On a connection, `WAIT` blocks all later commands.
     async fn send_alone(
         &self,
-        dialer: &Dialer,
         command: &Command,
         delivery: Delivery,
-        limit: Duration,
     ) -> Result<NodeReply, SendError> {
-        let ready = ready_within(limit);
-        let taken = in_time(ready, async {
+        let taken = timeout(self.ready_within(), async {
             let permit = self.waiting.acquire().await.map_err(|_| Refusal::NotConnectedInTime)?;
             let (idle, closed) = self.idle.lock().take();
             let connection = match idle {
                 Some(connection) => connection,
-                None => dialer.connect(&self.target).await?,
+                None => self.dialer.connect(&self.target).await?,
             };
             Ok((permit, connection, closed))
         });
-        let (_permit, mut connection, closed) = taken.await?;
+        let taken = taken.await.unwrap_or(Err(Refusal::NotConnectedInTime));
+        let (_permit, mut connection, closed) = taken.map_err(SendError::NotSent)?;
         // A call that is dropped before its end drops the connection too. That connection must not
         // be used again, because the next call would take the reply to this call for its own.
-        let reply = deliver(&mut connection, command, delivery, limit).await;
+        let reply = self.deliver(&mut connection, command, delivery).await;
         match &reply {
             Ok(_) => self.idle.lock().put(connection, closed),
             // A restart or a failover that ended this connection has ended the idle ones too.
@@ -160,76 +168,68 @@ impl Node {
         }
         reply
     }
-}
 
-/// Returns the part of a call's time that one step may take. A longer step counts as failed, so
-/// that time is left to try another node or to report the failure.
-fn ready_within(limit: Duration) -> Duration {
-    limit * 3 / 4
-}
+    /// Returns the part of a call's time that one step may take. A longer step counts as failed, so
+    /// that time is left to try another node or to report the failure.
+    fn ready_within(&self) -> Duration {
+        self.dialer.timeout * 3 / 4
+    }
 
-async fn in_time<T>(
-    limit: Duration,
-    ready: impl Future<Output = Result<T, Refusal>>,
-) -> Result<T, SendError> {
-    let ready = timeout(limit, ready).await;
-    ready.unwrap_or(Err(Refusal::NotConnectedInTime)).map_err(SendError::NotSent)
-}
+    /// Sends a command. If the server does not know its script, loads the script and sends the
+    /// command again.
+    async fn deliver(
+        &self,
+        connection: &mut MultiplexedConnection,
+        command: &Command,
+        delivery: Delivery,
+    ) -> Result<NodeReply, SendError> {
+        let reply = self.deliver_once(connection, command, delivery).await?;
+        let (Some(script), Err(error)) = (command.script, &reply.value) else { return Ok(reply) };
+        if error.kind() != ErrorKind::Server(ServerErrorKind::NoScript) {
+            return Ok(reply);
+        }
+        let loaded =
+            connection.send_packed_command(&script.load()).await.and_then(Value::extract_error);
+        if let Err(error) = loaded {
+            // The script was not run, so nothing happened except this error.
+            return reply_of(Err(error), 0);
+        }
+        self.deliver_once(connection, command, delivery).await
+    }
 
-/// Sends a command. If the server does not know its script, loads the script and sends the command
-/// again.
-async fn deliver(
-    connection: &mut MultiplexedConnection,
-    command: &Command,
-    delivery: Delivery,
-    limit: Duration,
-) -> Result<NodeReply, SendError> {
-    let reply = deliver_once(connection, command, delivery, limit).await?;
-    let (Some(script), Err(error)) = (command.script, &reply.value) else { return Ok(reply) };
-    if error.kind() != ErrorKind::Server(ServerErrorKind::NoScript) {
-        return Ok(reply);
+    async fn deliver_once(
+        &self,
+        connection: &mut MultiplexedConnection,
+        command: &Command,
+        delivery: Delivery,
+    ) -> Result<NodeReply, SendError> {
+        if !delivery.asking && delivery.acks == 0 {
+            let value = connection.send_packed_command(&command.cmd).await;
+            return reply_of(value, 0);
+        }
+        // These commands are sent together, because `ASKING` counts only for the next command, and
+        // `WAIT` counts the replicas that have what this connection wrote.
+        let mut pipeline = Pipeline::new();
+        if delivery.asking {
+            pipeline.add_command(cmd("ASKING"));
+        }
+        pipeline.add_command(command.cmd.clone());
+        if delivery.acks > 0 {
+            let millis = u64::try_from(self.ready_within().as_millis()).unwrap_or(u64::MAX);
+            pipeline.add_command(cmd("WAIT").arg(delivery.acks).arg(millis).take());
+        }
+        let count = 1 + usize::from(delivery.asking) + usize::from(delivery.acks > 0);
+        let replies = connection.send_packed_commands(&pipeline, 0, count).await;
+        let replies = replies.map_err(SendError::ConnectionLost)?;
+        let mut replies = replies.into_iter().skip(usize::from(delivery.asking));
+        let value = replies.next().unwrap_or_default();
+        let acks = match replies.next() {
+            Some(Value::Int(acks)) => usize::try_from(acks).unwrap_or(0),
+            // `WAIT` was refused or was not sent, so no replica is known to have the change.
+            Some(_) | None => 0,
+        };
+        reply_of(Ok(value), acks)
     }
-    let loaded =
-        connection.send_packed_command(&script.load()).await.and_then(Value::extract_error);
-    if let Err(error) = loaded {
-        // The script was not run, so nothing happened except this error.
-        return reply_of(Err(error), 0);
-    }
-    deliver_once(connection, command, delivery, limit).await
-}
-
-async fn deliver_once(
-    connection: &mut MultiplexedConnection,
-    command: &Command,
-    delivery: Delivery,
-    limit: Duration,
-) -> Result<NodeReply, SendError> {
-    if !delivery.asking && delivery.acks == 0 {
-        let value = connection.send_packed_command(&command.cmd).await;
-        return reply_of(value, 0);
-    }
-    // These commands are sent together, because `ASKING` counts only for the next command, and
-    // `WAIT` counts the replicas that have what this connection wrote.
-    let mut pipeline = Pipeline::new();
-    if delivery.asking {
-        pipeline.add_command(cmd("ASKING"));
-    }
-    pipeline.add_command(command.cmd.clone());
-    if delivery.acks > 0 {
-        let millis = u64::try_from(ready_within(limit).as_millis()).unwrap_or(u64::MAX);
-        pipeline.add_command(cmd("WAIT").arg(delivery.acks).arg(millis).take());
-    }
-    let count = 1 + usize::from(delivery.asking) + usize::from(delivery.acks > 0);
-    let replies = connection.send_packed_commands(&pipeline, 0, count).await;
-    let replies = replies.map_err(SendError::ConnectionLost)?;
-    let mut replies = replies.into_iter().skip(usize::from(delivery.asking));
-    let value = replies.next().unwrap_or_default();
-    let acks = match replies.next() {
-        Some(Value::Int(acks)) => usize::try_from(acks).unwrap_or(0),
-        // `WAIT` was refused or was not sent, so no replica is known to have the change.
-        Some(_) | None => 0,
-    };
-    reply_of(Ok(value), acks)
 }
 
 fn reply_of(value: Result<Value, RedisError>, acks: usize) -> Result<NodeReply, SendError> {

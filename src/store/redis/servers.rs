@@ -44,15 +44,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// The servers of a store.
 #[derive(Debug)]
-pub(super) struct Servers {
-    dialer: Dialer,
-    topology: Topology,
-    timeout: Duration,
-}
-
-/// The relation of the servers to each other.
-#[derive(Debug)]
-enum Topology {
+pub(super) enum Servers {
     /// There is only one server, or one master.
     One(Arc<Node>),
     /// Each node of a cluster has some of the shards.
@@ -83,15 +75,13 @@ enum NextStep {
 impl Servers {
     /// Reads the settings. Connects to no server.
     pub(super) fn new(settings: &Settings) -> Result<Self, SetupError> {
-        let dialer = Dialer::new(settings)?;
-        let topology = match &settings.mode {
-            Mode::Sentinel { master } => Topology::one(Target::Master(master.clone())),
-            Mode::Single => Topology::one(Target::Address(dialer.first())),
-            Mode::Cluster => {
-                Topology::Cluster(Box::new(Cluster::of(dialer.first(), dialer.others())))
-            }
+        let dialer = Arc::new(Dialer::new(settings)?);
+        let target = match &settings.mode {
+            Mode::Cluster => return Ok(Self::Cluster(Box::new(Cluster::new(dialer)))),
+            Mode::Sentinel { master } => Target::Master(master.clone()),
+            Mode::Single => Target::Address(dialer.first()),
         };
-        Ok(Self { dialer, topology, timeout: settings.timeout })
+        Ok(Self::One(Arc::new(Node::new(dialer, target))))
     }
 
     /// Runs a command on the server of a shard.
@@ -150,7 +140,7 @@ impl Servers {
             let node = asking.take();
             let delivery = Delivery { asking: node.is_some(), acks };
             let node = node.unwrap_or_else(|| self.node(shard));
-            let sent = node.send(&self.dialer, command, delivery, self.timeout).await;
+            let sent = node.send(command, delivery).await;
             if let Err(SendError::NotSent(refusal)) = &sent {
                 match &cause {
                     // Another node sent the command back to the failed node. So the failed node has
@@ -216,7 +206,7 @@ impl Servers {
             }
         };
         let kind = error.kind();
-        let moved = redirect(&self.dialer, &error, node);
+        let moved = node.redirected_by(&error);
         match (self.cluster(), kind, moved) {
             (Some(cluster), ErrorKind::Server(ServerErrorKind::Moved), Some(to)) => {
                 cluster.moved(shard, to);
@@ -249,9 +239,9 @@ impl Servers {
 
     /// Returns the node that has a shard, as far as is known.
     pub(super) fn node(&self, shard: Shard) -> Arc<Node> {
-        match &self.topology {
-            Topology::One(node) => Arc::clone(node),
-            Topology::Cluster(cluster) => cluster.node(shard),
+        match self {
+            Self::One(node) => Arc::clone(node),
+            Self::Cluster(cluster) => cluster.node(shard),
         }
     }
 
@@ -259,7 +249,7 @@ impl Servers {
     /// passes messages on to all of its nodes, so any node will do.
     pub(super) async fn subscribe(&self) -> Result<(PubSub, Arc<Node>), Refusal> {
         let node = self.node(Shard::first());
-        let connection = self.dialer.subscribe(node.target()).await;
+        let connection = node.subscribe().await;
         if connection.is_err() {
             self.cluster().map(|cluster| cluster.distrust(Shard::first(), &node));
         }
@@ -268,35 +258,20 @@ impl Servers {
 
     /// Closes all connections.
     pub(super) fn hang_up(&self) {
-        match &self.topology {
-            Topology::One(node) => node.hang_up(),
-            Topology::Cluster(cluster) => cluster.hang_up(),
+        match self {
+            Self::One(node) => node.hang_up(),
+            Self::Cluster(cluster) => cluster.hang_up(),
         }
     }
 
     pub(super) const fn is_cluster(&self) -> bool {
-        matches!(self.topology, Topology::Cluster(_))
+        matches!(self, Self::Cluster(_))
     }
 
     const fn cluster(&self) -> Option<&Cluster> {
-        match &self.topology {
-            Topology::One(_) => None,
-            Topology::Cluster(cluster) => Some(cluster),
+        match self {
+            Self::One(_) => None,
+            Self::Cluster(cluster) => Some(cluster),
         }
-    }
-}
-
-impl Topology {
-    fn one(target: Target) -> Self {
-        Self::One(Arc::new(Node::new(target)))
-    }
-}
-
-/// Returns the address in a node's error, if the error sends the command to another node.
-fn redirect(dialer: &Dialer, error: &RedisError, by: &Node) -> Option<redis::ConnectionAddr> {
-    let (named, _) = error.redirect_node()?;
-    match by.target() {
-        Target::Address(address) => dialer.named(named, address),
-        Target::Master(_) => None,
     }
 }
