@@ -38,11 +38,13 @@ pub(super) struct Delivery {
     pub(super) acks: usize,
 }
 
-/// A command brought no reply from the server.
+/// The reason why a command brought no value.
 #[derive(Debug)]
 pub(super) enum SendError {
     /// The command was not sent.
     NotSent(Refusal),
+    /// The server replied with an error.
+    ErrorReply(RedisError),
     /// The connection was lost. The command may have been sent, and may have been run.
     ConnectionLost(RedisError),
 }
@@ -50,18 +52,9 @@ pub(super) enum SendError {
 /// The reply of a server.
 #[derive(Debug)]
 pub(super) struct NodeReply {
-    pub(super) value: Result<Value, RedisError>,
+    pub(super) value: Value,
     /// The number of replicas that confirmed the change.
     pub(super) acks: usize,
-    /// Whether the command had been sent before, on a lost connection.
-    pub(super) was_resent: bool,
-}
-
-impl NodeReply {
-    /// Makes the reply of a server that turned the command away.
-    pub(super) const fn refusal(error: RedisError) -> Self {
-        Self { value: Err(error), acks: 0, was_resent: false }
-    }
 }
 
 impl Node {
@@ -161,10 +154,11 @@ impl Node {
         // A call that is dropped before its end drops the connection too. That connection must not
         // be used again, because the next call would take the reply to this call for its own.
         let reply = self.deliver(&mut connection, command, delivery).await;
-        match &reply {
-            Ok(_) => self.idle.lock().put(connection, closed),
+        if matches!(reply, Err(SendError::ConnectionLost(_))) {
             // A restart or a failover that ended this connection has ended the idle ones too.
-            Err(_) => self.idle.lock().close_all(),
+            self.idle.lock().close_all();
+        } else {
+            self.idle.lock().put(connection, closed);
         }
         reply
     }
@@ -183,10 +177,12 @@ impl Node {
         command: &Command,
         delivery: Delivery,
     ) -> Result<NodeReply, SendError> {
-        let reply = self.deliver_once(connection, command, delivery).await?;
-        let (Some(script), Err(error)) = (command.script, &reply.value) else { return Ok(reply) };
+        let reply = self.deliver_once(connection, command, delivery).await;
+        let (Some(script), Err(SendError::ErrorReply(error))) = (command.script, &reply) else {
+            return reply;
+        };
         if error.kind() != ErrorKind::Server(ServerErrorKind::NoScript) {
-            return Ok(reply);
+            return reply;
         }
         let loaded =
             connection.send_packed_command(&script.load()).await.and_then(Value::extract_error);
@@ -233,11 +229,10 @@ impl Node {
 }
 
 fn reply_of(value: Result<Value, RedisError>, acks: usize) -> Result<NodeReply, SendError> {
-    let value = match value {
-        Ok(Value::ServerError(error)) => Err(RedisError::from(error)),
-        Ok(value) => Ok(value),
-        Err(error) if is_from_server(&error) => Err(error),
-        Err(error) => return Err(SendError::ConnectionLost(error)),
-    };
-    Ok(NodeReply { value, acks, was_resent: false })
+    match value {
+        Ok(Value::ServerError(error)) => Err(SendError::ErrorReply(error.into())),
+        Ok(value) => Ok(NodeReply { value, acks }),
+        Err(error) if is_from_server(&error) => Err(SendError::ErrorReply(error)),
+        Err(error) => Err(SendError::ConnectionLost(error)),
+    }
 }

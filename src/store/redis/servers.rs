@@ -62,10 +62,10 @@ pub(super) struct ConfirmedReply {
     pub(super) node: Arc<Node>,
 }
 
-/// The next step of a command after a node replied, or failed to reply.
+/// The next step of a command that brought no value from a node.
 enum NextStep {
-    /// The command ends.
-    End(Result<NodeReply, CommandError>),
+    /// The command fails.
+    Fail(CommandError),
     /// The command is sent to the node in `asking`, or else to the node of the shard.
     Redirect { asking: Option<Arc<Node>> },
     /// The command is sent again, after the cluster had time to move the keys.
@@ -86,40 +86,21 @@ impl Servers {
 
     /// Runs a command on the server of a shard.
     pub(super) async fn run(&self, shard: Shard, command: &Command) -> Result<Value, CommandError> {
-        let (reply, _) = self.send(shard, command, 0).await?;
-        reply.value.map_err(CommandError::answered)
+        Ok(self.run_confirmed(shard, command, 0).await?.value)
     }
 
-    /// Runs a command, and waits until `acks` replicas have confirmed its change.
+    /// Runs a command, and waits until `acks` replicas have confirmed its change. Sends the command
+    /// again if necessary. After a lost connection, only a success tells the effect of the command.
+    /// A later refusal says nothing about the earlier send.
     pub(super) async fn run_confirmed(
         &self,
         shard: Shard,
         command: &Command,
         acks: usize,
     ) -> Result<ConfirmedReply, CommandError> {
-        let (reply, node) = self.send(shard, command, acks).await?;
-        let NodeReply { value, acks, was_resent } = reply;
-        let value = value.map_err(CommandError::answered)?;
-        Ok(ConfirmedReply { value, acks, was_resent, node })
-    }
-
-    /// Sends a command, and sends it again if necessary. After a lost connection, only a success
-    /// tells the effect of the command. A later refusal says nothing about the earlier send.
-    async fn send(
-        &self,
-        shard: Shard,
-        command: &Command,
-        acks: usize,
-    ) -> Result<(NodeReply, Arc<Node>), CommandError> {
         let mut lost = None;
         let ended = self.follow(shard, command, acks, &mut lost).await;
-        match (ended, lost) {
-            (Ok((NodeReply { value: Err(_), .. }, _)) | Err(_), Some(lost)) => {
-                Err(CommandError::Failed(lost))
-            }
-            (Ok((reply, node)), Some(_)) => Ok((NodeReply { was_resent: true, ..reply }, node)),
-            (ended, None) => ended,
-        }
+        ended.map_err(|error| lost.map_or(error, CommandError::Failed))
     }
 
     /// Sends a command from node to node, as their replies direct. If a connection is lost, its
@@ -130,7 +111,7 @@ impl Servers {
         command: &Command,
         acks: usize,
         lost: &mut Option<RedisError>,
-    ) -> Result<(NodeReply, Arc<Node>), CommandError> {
+    ) -> Result<ConfirmedReply, CommandError> {
         let mut asking: Option<Arc<Node>> = None;
         let mut hops = 0;
         let mut pauses = 0;
@@ -140,8 +121,13 @@ impl Servers {
             let node = asking.take();
             let delivery = Delivery { asking: node.is_some(), acks };
             let node = node.unwrap_or_else(|| self.node(shard));
-            let sent = node.send(command, delivery).await;
-            if let Err(SendError::NotSent(refusal)) = &sent {
+            let error = match node.send(command, delivery).await {
+                Ok(NodeReply { value, acks }) => {
+                    return Ok(ConfirmedReply { value, acks, was_resent: lost.is_some(), node });
+                }
+                Err(error) => error,
+            };
+            if let SendError::NotSent(refusal) = &error {
                 match &cause {
                     // Another node sent the command back to the failed node. So the failed node has
                     // the shard, and no other node can help.
@@ -152,8 +138,8 @@ impl Servers {
                     None => cause = Some((Arc::clone(&node), *refusal)),
                 }
             }
-            match self.next_step(shard, &node, sent, lost) {
-                NextStep::End(ended) => return ended.map(|reply| (reply, node)),
+            match self.next_step(shard, &node, error, lost) {
+                NextStep::Fail(error) => return Err(error),
                 NextStep::Redirect { .. } if hops == HOPS_MAX => {
                     let refusal = cause.map_or(Refusal::MovedTooOften, |(_, refusal)| refusal);
                     return Err(refusal.into());
@@ -173,18 +159,17 @@ impl Servers {
         }
     }
 
-    /// Decides what to do after a node replied, or failed to reply.
+    /// Decides what to do after a node replied with an error, or failed to reply.
     fn next_step(
         &self,
         shard: Shard,
         node: &Arc<Node>,
-        sent: Result<NodeReply, SendError>,
+        error: SendError,
         lost: &mut Option<RedisError>,
     ) -> NextStep {
-        let error = match sent {
-            Ok(NodeReply { value: Err(error), .. }) => error,
-            Ok(reply) => return NextStep::End(Ok(reply)),
-            Err(SendError::NotSent(refusal)) => {
+        let error = match error {
+            SendError::ErrorReply(error) => error,
+            SendError::NotSent(refusal) => {
                 // A node that is busy still has its shards.
                 let is_gone = refusal != Refusal::TooManyCalls;
                 let has_others =
@@ -192,16 +177,16 @@ impl Servers {
                 return if has_others {
                     NextStep::Redirect { asking: None }
                 } else {
-                    NextStep::End(Err(refusal.into()))
+                    NextStep::Fail(refusal.into())
                 };
             }
             // An idle connection may have ended long ago, so the command is sent once more. Every
             // command may be sent twice.
-            Err(SendError::ConnectionLost(error)) => {
+            SendError::ConnectionLost(error) => {
                 self.cluster().map(|cluster| cluster.distrust(shard, node));
                 return match lost.replace(error) {
                     None => NextStep::Redirect { asking: None },
-                    Some(first) => NextStep::End(Err(CommandError::Failed(first))),
+                    Some(first) => NextStep::Fail(CommandError::Failed(first)),
                 };
             }
         };
@@ -222,7 +207,7 @@ impl Servers {
                 if error.code().is_some_and(is_no_master) {
                     self.distrust(shard, node);
                 }
-                NextStep::End(Ok(NodeReply::refusal(error)))
+                NextStep::Fail(CommandError::answered(error))
             }
         }
     }
