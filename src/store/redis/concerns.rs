@@ -58,8 +58,7 @@ impl Redis {
 
     /// Reads a key of a shard. A node that does not have the shard names the node that has it.
     async fn read_shard(&self, shard: Shard) -> Result<(), CommandError> {
-        let key = self.keys.index(shard, Index::Created);
-        self.servers.run(shard, &Command::new("ZCARD", &[&key])).await.map(drop)
+        self.ask_index(shard, Index::Created, "ZCARD", &[]).await.map(drop)
     }
 
     /// Returns one shard for each server.

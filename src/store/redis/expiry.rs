@@ -54,19 +54,14 @@ impl Redis {
     /// Counts the uncertain operations. Those whose lease ran out are among them.
     pub(super) async fn count_uncertain(&self) -> Result<u64, Error> {
         let now = self.time(Shard::first()).await?.0.to_string();
-        let counts = Shard::all().map(|shard| {
-            let held = self.keys.index(shard, Index::Uncertain);
-            let leases = self.keys.index(shard, Index::InFlight);
-            let now = &now;
-            async move {
-                let held = Command::new("ZCARD", &[&held]);
-                let ran_out = Command::new("ZCOUNT", &[&leases, "-inf", now]);
-                let count = async |command| {
-                    number(&self.servers.run(shard, &command).await?).ok_or_else(unexpected_shape)
-                };
-                let (held, ran_out) = tokio::try_join!(count(held), count(ran_out))?;
-                Ok::<u64, Error>(held + ran_out)
-            }
+        let ran_out = ["-inf", &now];
+        let counts = Shard::all().map(async |shard| {
+            let held = self.ask_index(shard, Index::Uncertain, "ZCARD", &[]);
+            let ran_out = self.ask_index(shard, Index::InFlight, "ZCOUNT", &ran_out);
+            let (held, ran_out) = tokio::try_join!(held, ran_out)?;
+            let counts = number(&held).zip(number(&ran_out));
+            let (held, ran_out) = counts.ok_or_else(unexpected_shape)?;
+            Ok::<u64, Error>(held + ran_out)
         });
         Ok(try_join_all(counts).await?.into_iter().sum())
     }
@@ -79,13 +74,9 @@ impl Redis {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<OperationId>, Error> {
-        let now = now.0.to_string();
-        let limit = limit.to_string();
-        let ranges = [Index::InFlight, Index::Uncertain, Index::Settled].map(|index| {
-            let key = self.keys.index(shard, index);
-            let range = [key.as_str(), "-inf", now.as_str(), "LIMIT", "0", limit.as_str()];
-            let command = Command::new("ZRANGEBYSCORE", &range);
-            async move { members(self.servers.run(shard, &command).await?) }
+        let range = ["-inf", &now.0.to_string(), "LIMIT", "0", &limit.to_string()];
+        let ranges = [Index::InFlight, Index::Uncertain, Index::Settled].map(async |index| {
+            members(self.ask_index(shard, index, "ZRANGEBYSCORE", &range).await?)
         });
         Ok(try_join_all(ranges).await?.into_iter().flatten().collect())
     }

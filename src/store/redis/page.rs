@@ -94,11 +94,9 @@ impl Redis {
     ) -> Result<FoundIds, Error> {
         let score = score_of(key).to_string();
         let limit = (SCANNED_MAX / SHARDS).to_string();
-        let members = Shard::all().map(|shard| {
-            let index = self.keys.index(shard, Index::Keys);
-            let range = [&*index, &score, &score, "LIMIT", "0", &limit];
-            let command = Command::new("ZRANGEBYSCORE", &range);
-            async move { members(self.servers.run(shard, &command).await?) }
+        let range = [&*score, &score, "LIMIT", "0", &limit];
+        let members = Shard::all().map(async |shard| {
+            members(self.ask_index(shard, Index::Keys, "ZRANGEBYSCORE", &range).await?)
         });
         let members = try_join_all(members).await?.concat();
         let mut positions = Vec::with_capacity(members.len());
@@ -140,12 +138,10 @@ impl Redis {
         batch: usize,
     ) -> Result<Positions, Error> {
         let from = after.map_or_else(|| "+inf".to_owned(), |after| after.created_at.0.to_string());
-        let batches = Shard::all().map(|shard| {
-            let key = self.keys.index(shard, Index::Created);
-            let limit = batch.to_string();
-            let range = [&key, from.as_str(), "-inf", "WITHSCORES", "LIMIT", "0", &limit];
-            let command = Command::new("ZREVRANGEBYSCORE", &range);
-            async move { scored_positions(self.servers.run(shard, &command).await?) }
+        let range = [&*from, "-inf", "WITHSCORES", "LIMIT", "0", &batch.to_string()];
+        let batches = Shard::all().map(async |shard| {
+            let found = self.ask_index(shard, Index::Created, "ZREVRANGEBYSCORE", &range).await?;
+            scored_positions(found)
         });
         let batches = try_join_all(batches).await?;
         let full = batches.iter().filter(|positions| positions.len() == batch);

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use async_trait::async_trait;
+use redis::Value;
 
 use super::command::Command;
 use super::failure::{CommandError, Refusal, denied, is_no_master, unexpected_shape};
-use super::keys::{Keys, Shard};
+use super::keys::{Index, Keys, Shard};
 use super::reply::{number, parts};
 use super::servers::{ConfirmedReply, Servers};
 use super::subscription::Subscription;
@@ -135,6 +136,18 @@ impl Redis {
             Some(Conditions { durable: true, .. }) => self.replica_acks,
             Some(Conditions { durable: false, .. }) | None => 0,
         }
+    }
+
+    /// Runs a command on an index of a shard.
+    pub(super) async fn ask_index(
+        &self,
+        shard: Shard,
+        index: Index,
+        command: &str,
+        arguments: &[&str],
+    ) -> Result<Value, CommandError> {
+        let key = self.keys.index(shard, index);
+        self.servers.run(shard, &Command::new(command, &[&key]).arg(arguments)).await
     }
 
     /// Reads the time on the clock of a shard's server.
