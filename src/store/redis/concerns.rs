@@ -7,7 +7,7 @@ use futures_util::future::{join_all, try_join_all};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::command::{Command, SWAP};
-use super::failure::{CommandError, Refusal, unexpected_shape};
+use super::failure::{CommandError, Refusal};
 use super::keys::{Index, Keys, Shard};
 use super::records::Redis;
 use super::reply::{parts, text};
@@ -103,15 +103,15 @@ impl Redis {
             let command = Command::new("CONFIG", &["GET", name]);
             match self.servers.run(shard, &command).await {
                 Ok(value) => {
-                    let found = parts(value).ok_or_else(unexpected_shape)?;
-                    Ok(found.get(1).and_then(text))
+                    let found = parts(value)?;
+                    Ok(found.get(1).and_then(|setting| text(setting).ok()))
                 }
                 Err(error) => unless_forbidden(&error),
             }
         };
         let info = async {
             match self.servers.run(shard, &Command::new("INFO", &[])).await {
-                Ok(value) => Ok(Some(text(&value).ok_or_else(unexpected_shape)?)),
+                Ok(value) => Ok(Some(text(&value)?)),
                 Err(error) => unless_forbidden(&error),
             }
         };

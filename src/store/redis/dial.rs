@@ -164,7 +164,7 @@ impl Dialer {
         let answer = timeout(self.step(), connection.send_packed_command(&question)).await;
         let Ok(Ok(Value::Array(answer))) = answer else { return None };
         let [host, port] = answer.as_slice() else { return None };
-        Some(self.address(text(host)?, text(port)?.parse().ok()?))
+        Some(self.address(text(host).ok()?, text(port).ok()?.parse().ok()?))
     }
 
     async fn open_master(&self, address: ConnectionAddr) -> Result<MultiplexedConnection, Refusal> {
@@ -239,7 +239,9 @@ fn is_login_missing(error: &RedisError) -> bool {
 /// one. If the server does not permit `ROLE`, the sentinel is believed.
 async fn is_master(connection: &mut MultiplexedConnection) -> Result<bool, Refusal> {
     match connection.send_packed_command(&cmd("ROLE")).await.and_then(Value::extract_error) {
-        Ok(Value::Array(role)) => Ok(role.first().and_then(text).as_deref() == Some("master")),
+        Ok(Value::Array(role)) => {
+            Ok(role.first().is_some_and(|role| text(role).is_ok_and(|role| role == "master")))
+        }
         Ok(_) => Ok(false),
         Err(error) if is_from_server(&error) => Ok(true),
         Err(error) => Err(not_connected(&error)),

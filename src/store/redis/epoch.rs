@@ -7,7 +7,6 @@ use futures_util::future::{join_all, try_join_all};
 use redis::Value;
 
 use super::command::Command;
-use super::failure::unexpected_shape;
 use super::keys::{SHARDS, Shard};
 use super::records::Redis;
 use super::reply::text;
@@ -78,7 +77,7 @@ impl Redis {
             // Another process may have set a marker first.
             found = self.servers.run(shard, &get).await?;
         }
-        Ok((shard.number(), from_word(&text(&found).ok_or_else(unexpected_shape)?)))
+        Ok((shard.number(), from_word(&text(&found)?)))
     }
 
     /// Writes a marker with another status.

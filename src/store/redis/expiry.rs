@@ -6,10 +6,9 @@ use futures_util::future::try_join_all;
 use redis::Value;
 
 use super::command::{Command, EXPIRE};
-use super::failure::unexpected_shape;
 use super::keys::{Index, Shard, member, operation_of};
 use super::records::Redis;
-use super::reply::{bytes, number, parts};
+use super::reply::{bytes, number, parts, unexpected_shape};
 use crate::operation::{OperationId, Timestamp};
 use crate::store::Error;
 use crate::store::shared::ExpiryPass;
@@ -59,9 +58,7 @@ impl Redis {
             let held = self.ask_index(shard, Index::Uncertain, "ZCARD", &[]);
             let ran_out = self.ask_index(shard, Index::InFlight, "ZCOUNT", &ran_out);
             let (held, ran_out) = tokio::try_join!(held, ran_out)?;
-            let counts = number(&held).zip(number(&ran_out));
-            let (held, ran_out) = counts.ok_or_else(unexpected_shape)?;
-            Ok::<u64, Error>(held + ran_out)
+            Ok::<u64, Error>(number(&held)? + number(&ran_out)?)
         });
         Ok(try_join_all(counts).await?.into_iter().sum())
     }
@@ -93,17 +90,16 @@ impl Redis {
         keys.extend(due.iter().map(|id| self.keys.record(*id)));
         let members: Vec<_> = due.iter().map(|id| member(*id)).collect();
         let command = Command::script(&EXPIRE, &keys).arg(members);
-        let reply = parts(self.servers.run(shard, &command).await?).ok_or_else(unexpected_shape)?;
-        let mut reply = reply.into_iter();
+        let mut reply = parts(self.servers.run(shard, &command).await?)?.into_iter();
         let (removed, lapsed) = reply.next().zip(reply.next()).ok_or_else(unexpected_shape)?;
-        let removed = number(&removed).and_then(|removed| usize::try_from(removed).ok());
-        Ok((removed.ok_or_else(unexpected_shape)?, self::members(lapsed)?))
+        let removed = usize::try_from(number(&removed)?).map_err(|_| unexpected_shape())?;
+        Ok((removed, self::members(lapsed)?))
     }
 }
 
 /// Returns the operations that the members of an index name. Members that this program did not
 /// write are left out.
 pub(super) fn members(value: Value) -> Result<Vec<OperationId>, Error> {
-    let members = parts(value).ok_or_else(unexpected_shape)?.into_iter();
-    Ok(members.filter_map(|member| operation_of(&bytes(member)?)).collect())
+    let members = parts(value)?.into_iter();
+    Ok(members.filter_map(|member| operation_of(&bytes(member).ok()?)).collect())
 }

@@ -186,16 +186,6 @@ pub(super) fn not_connected(error: &RedisError) -> Refusal {
     }
 }
 
-/// A reply of the server has another shape than the command gives.
-#[derive(Debug, thiserror::Error)]
-#[error("a reply of the server has an unexpected shape")]
-struct UnexpectedShape;
-
-/// Makes the error for a reply of another shape. Such a reply is never taken for an absence.
-pub(super) fn unexpected_shape() -> Error {
-    Error::Failed(Box::new(UnexpectedShape))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

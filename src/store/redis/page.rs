@@ -9,10 +9,10 @@ use redis::Value;
 
 use super::command::Command;
 use super::expiry::members;
-use super::failure::{CommandError, unexpected_shape};
+use super::failure::CommandError;
 use super::keys::{Index, SHARDS, Shard, operation_of, score_of};
 use super::records::Redis;
-use super::reply::{bytes, number, parts, text};
+use super::reply::{bytes, number, parts, text, unexpected_shape};
 use crate::operation::{OperationId, StateName, Timestamp};
 use crate::store::Error;
 use crate::store::list::{KeyDigest, ListPosition, ListQuery, SCANNED_MAX};
@@ -105,7 +105,7 @@ impl Redis {
                 try_join_all(some.iter().map(|id| self.fields(*id, &["created_at"]))).await?;
             let read = some.iter().zip(read);
             positions.extend(read.filter_map(|(id, fields)| {
-                let created_at = Timestamp(number(fields?.first()?)?);
+                let created_at = Timestamp(number(fields?.first()?).ok()?);
                 Some(ListPosition { created_at, id: *id })
             }));
         }
@@ -186,7 +186,7 @@ impl Redis {
         if fields.iter().all(|field| *field == Value::Nil) {
             return Ok(None);
         }
-        Ok(Some(fields.into_iter().next().and_then(bytes).unwrap_or_default()))
+        Ok(Some(fields.into_iter().next().and_then(|field| bytes(field).ok()).unwrap_or_default()))
     }
 
     /// Returns fields of a record, or none if its key holds something other than a hash.
@@ -194,7 +194,7 @@ impl Redis {
         let key = self.keys.record(id);
         let command = Command::new("HMGET", &[&key]).arg(names);
         match self.servers.run(Shard::of(id), &command).await {
-            Ok(fields) => Ok(Some(parts(fields).ok_or_else(unexpected_shape)?)),
+            Ok(fields) => Ok(Some(parts(fields)?)),
             Err(CommandError::Failed(error)) if error.code() == Some("WRONGTYPE") => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -220,8 +220,8 @@ fn may_be_wanted(query: &ListQuery, fields: &[Value], at: Timestamp) -> bool {
     if fields.iter().all(|field| *field == Value::Nil) {
         return false;
     }
-    let has_lapsed = number(changes_at).is_some_and(|changes_at| changes_at <= at.0);
-    let state = text(state);
+    let has_lapsed = number(changes_at).is_ok_and(|changes_at| changes_at <= at.0);
+    let state = text(state).ok();
     let current = match state.as_deref() {
         // The lease has run out, and nobody has written the new state yet.
         Some("in_flight") if has_lapsed => Some(StateName::Uncertain.as_str()),
@@ -230,19 +230,18 @@ fn may_be_wanted(query: &ListQuery, fields: &[Value], at: Timestamp) -> bool {
         other => other,
     };
     let is_state = |wanted: StateName| current.is_none_or(|current| current == wanted.as_str());
-    let route = text(route);
+    let route = text(route).ok();
     query.state.is_none_or(is_state)
         && query.route.as_deref().is_none_or(|wanted| route.is_none_or(|route| route == *wanted))
 }
 
 /// Reads the members of an index and their scores as positions.
 fn scored_positions(value: Value) -> Result<Vec<ListPosition>, Error> {
-    let parts = parts(value).ok_or_else(unexpected_shape)?;
+    let parts = parts(value)?;
     let positions = parts.chunks(2).map(|pair| {
         let [member, created_at] = pair else { return Err(unexpected_shape()) };
-        let id = bytes(member.clone()).and_then(|member| operation_of(&member));
-        let (id, created_at) = id.zip(number(created_at)).ok_or_else(unexpected_shape)?;
-        Ok(ListPosition { created_at: Timestamp(created_at), id })
+        let id = operation_of(&bytes(member.clone())?).ok_or_else(unexpected_shape)?;
+        Ok(ListPosition { created_at: Timestamp(number(created_at)?), id })
     });
     positions.collect()
 }

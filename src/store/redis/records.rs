@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use redis::Value;
 
 use super::command::Command;
-use super::failure::{CommandError, Refusal, denied, is_no_master, unexpected_shape};
+use super::failure::{CommandError, Refusal, denied, is_no_master};
 use super::keys::{Index, Keys, Shard};
-use super::reply::{number, parts};
+use super::reply::{number, parts, unexpected_shape};
 use super::servers::{ConfirmedReply, Servers};
 use super::subscription::Subscription;
 use super::swap::{SwapReply, swap_command};
@@ -94,7 +94,7 @@ impl Redis {
             Err(error) => return Err(error.into()),
         };
         let ConfirmedReply { value, acks, was_resent, node } = reply;
-        match SwapReply::parse(value).ok_or_else(unexpected_shape)? {
+        match SwapReply::parse(value)? {
             SwapReply::Done(_) if acks < wanted => Err(Error::TooFewReplicas { wanted, had: acks }),
             SwapReply::Done(at) => Ok(Some(SwapResult::Done(at))),
             SwapReply::Found(found) => Ok(Some(SwapResult::Refused(found))),
@@ -152,11 +152,9 @@ impl Redis {
 
     /// Reads the time on the clock of a shard's server.
     pub(super) async fn time(&self, shard: Shard) -> Result<Timestamp, Error> {
-        let time = self.servers.run(shard, &Command::new("TIME", &[])).await?;
-        let time = parts(time).ok_or_else(unexpected_shape)?;
+        let time = parts(self.servers.run(shard, &Command::new("TIME", &[])).await?)?;
         let [seconds, micros] = time.as_slice() else { return Err(unexpected_shape()) };
-        let (seconds, micros) = number(seconds).zip(number(micros)).ok_or_else(unexpected_shape)?;
-        Ok(Timestamp(seconds * 1000 + micros / 1000))
+        Ok(Timestamp(number(seconds)? * 1000 + number(micros)? / 1000))
     }
 }
 

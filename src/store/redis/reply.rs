@@ -1,32 +1,44 @@
-//! Reads the replies of a server strictly. A value of another type gives none, and callers report
-//! that as an error. If they took it for an absence, it could free the key of an operation.
+//! Reads the replies of a server strictly. A value of another type is an error. If it were taken for
+//! an absence, it could free the key of an operation.
 
 use redis::Value;
 
+use crate::store::Error;
+
+/// A reply of the server has another shape than the command gives.
+#[derive(Debug, thiserror::Error)]
+#[error("a reply of the server has an unexpected shape")]
+struct UnexpectedShape;
+
+/// Makes the error for a reply of another shape.
+pub(super) fn unexpected_shape() -> Error {
+    Error::Failed(Box::new(UnexpectedShape))
+}
+
 /// The bytes of a string.
-pub(super) fn bytes(value: Value) -> Option<Vec<u8>> {
-    if let Value::BulkString(bytes) = value { Some(bytes) } else { None }
+pub(super) fn bytes(value: Value) -> Result<Vec<u8>, Error> {
+    if let Value::BulkString(bytes) = value { Ok(bytes) } else { Err(unexpected_shape()) }
 }
 
 /// A string as text.
-pub(super) fn text(value: &Value) -> Option<String> {
+pub(super) fn text(value: &Value) -> Result<String, Error> {
     if let Value::SimpleString(text) = value {
-        return Some(text.clone());
+        return Ok(text.clone());
     }
-    let Value::BulkString(bytes) = value else { return None };
-    String::from_utf8(bytes.clone()).ok()
+    let Value::BulkString(bytes) = value else { return Err(unexpected_shape()) };
+    String::from_utf8(bytes.clone()).map_err(|_| unexpected_shape())
 }
 
 /// A whole number, as an integer or in digits. Lua's numbers have 53 bits, so scripts return longer
 /// numbers as strings.
-pub(super) fn number(value: &Value) -> Option<u64> {
+pub(super) fn number(value: &Value) -> Result<u64, Error> {
     if let Value::Int(number) = value {
-        return u64::try_from(*number).ok();
+        return u64::try_from(*number).map_err(|_| unexpected_shape());
     }
-    text(value)?.parse().ok()
+    text(value)?.parse().map_err(|_| unexpected_shape())
 }
 
 /// The elements of an array.
-pub(super) fn parts(value: Value) -> Option<Vec<Value>> {
-    if let Value::Array(parts) = value { Some(parts) } else { None }
+pub(super) fn parts(value: Value) -> Result<Vec<Value>, Error> {
+    if let Value::Array(parts) = value { Ok(parts) } else { Err(unexpected_shape()) }
 }

@@ -4,8 +4,9 @@ use redis::Value;
 
 use super::command::{Command, SWAP};
 use super::keys::{Index, Keys, Shard, member, score_of};
-use super::reply::{bytes, number, parts, text};
+use super::reply::{bytes, number, parts, text, unexpected_shape};
 use crate::operation::{Operation, State, Timestamp};
+use crate::store::Error;
 use crate::store::list::KeyDigest;
 use crate::store::shared::{
     Conditions, Expected, Found, Purpose, Revision, StoredRecord, Swap, Write,
@@ -132,32 +133,32 @@ pub(super) enum SwapReply {
 }
 
 impl SwapReply {
-    pub(super) fn parse(value: Value) -> Option<Self> {
-        if let Value::Int(at) = value {
-            return Some(Self::Done(Timestamp(u64::try_from(at).ok()?)));
+    pub(super) fn parse(value: Value) -> Result<Self, Error> {
+        if let Value::Int(_) = value {
+            return Ok(Self::Done(Timestamp(number(&value)?)));
         }
         let mut parts = parts(value)?.into_iter();
-        let name = text(&parts.next()?)?;
-        let detail = parts.next()?;
+        let (name, detail) = parts.next().zip(parts.next()).ok_or_else(unexpected_shape)?;
+        let name = text(&name)?;
         // This reply has the server's error in the place of the time.
         if name == "denied" {
-            return Some(Self::Denied(text(&detail)?));
+            return Ok(Self::Denied(text(&detail)?));
         }
         let at = Timestamp(number(&detail)?);
         match name.as_str() {
-            "unreadable" => Some(Self::Unreadable),
-            "emptied" => Some(Self::Emptied),
+            "unreadable" => Ok(Self::Unreadable),
+            "emptied" => Ok(Self::Emptied),
             "seen" => {
                 let stored = match parts.next() {
                     None => None,
                     Some(revision) => Some(StoredRecord {
                         revision: Revision(number(&revision)?),
-                        bytes: bytes(parts.next()?)?,
+                        bytes: bytes(parts.next().ok_or_else(unexpected_shape)?)?,
                     }),
                 };
-                Some(Self::Found(Found { at, stored }))
+                Ok(Self::Found(Found { at, stored }))
             }
-            _ => None,
+            _ => Err(unexpected_shape()),
         }
     }
 }
