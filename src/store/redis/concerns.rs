@@ -7,7 +7,7 @@ use futures_util::future::{join_all, try_join_all};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::command::{Command, SWAP};
-use super::failure::{CommandError, Refusal};
+use super::failure::{CommandError, NotRun};
 use super::keys::{Index, Keys, Shard};
 use super::records::Redis;
 use super::reply::{parts, text};
@@ -84,9 +84,9 @@ impl Redis {
             let replies = trials.iter().map(|trial| self.servers.run(shard, &trial.command));
             for (trial, reply) in trials.iter().zip(join_all(replies).await) {
                 match reply {
-                    Err(CommandError::Refused(Refusal::NotPermitted)) => missing.push(trial.name),
+                    Err(CommandError::NotRun(NotRun::NotPermitted)) => missing.push(trial.name),
                     // Any other failure concerns the server as a whole, and fails the probe too.
-                    Err(CommandError::Refused(_) | CommandError::Failed(_)) | Ok(_) => {}
+                    Err(CommandError::NotRun(_) | CommandError::Failed(_)) | Ok(_) => {}
                 }
             }
         }
@@ -310,8 +310,8 @@ fn info_fields(info: &str) -> HashMap<&str, &str> {
 /// same.
 fn unless_forbidden<T>(error: &CommandError) -> Result<Option<T>, Error> {
     match error {
-        CommandError::Refused(Refusal::NotPermitted) | CommandError::Failed(_) => Ok(None),
-        CommandError::Refused(refusal) => Err((*refusal).into()),
+        CommandError::NotRun(NotRun::NotPermitted) | CommandError::Failed(_) => Ok(None),
+        CommandError::NotRun(reason) => Err((*reason).into()),
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::dial::{Dialer, Target};
-use super::failure::Refusal;
+use super::failure::NotRun;
 
 /// The connections that calls share, one for each runtime.
 ///
@@ -72,16 +72,16 @@ impl SharedConnections {
         target: &Target,
         is_urgent: bool,
         until: Instant,
-    ) -> Result<Connected, Refusal> {
+    ) -> Result<Connected, NotRun> {
         let shared = self.of_this_runtime();
         loop {
             let connected = timeout_at(until, self.current_or_new(&shared, dialer, target)).await;
-            let limited = connected.unwrap_or(Err(Refusal::NotConnectedInTime))?;
+            let limited = connected.unwrap_or(Err(NotRun::NotConnectedInTime))?;
             if is_urgent {
                 return Ok(Connected { shared, limited, _place: None });
             }
             let place = timeout_at(until, Arc::clone(&limited.places).acquire_owned()).await;
-            match place.map_err(|_| Refusal::TooManyCalls)? {
+            match place.map_err(|_| NotRun::TooManyCalls)? {
                 Ok(place) => return Ok(Connected { shared, limited, _place: Some(place) }),
                 // The connection was given up while this call waited.
                 Err(_closed) => {}
@@ -94,7 +94,7 @@ impl SharedConnections {
         shared: &SharedConnection,
         dialer: &Dialer,
         target: &Target,
-    ) -> Result<Arc<LimitedConnection>, Refusal> {
+    ) -> Result<Arc<LimitedConnection>, NotRun> {
         if let Some(current) = shared.current() {
             return Ok(current);
         }

@@ -14,7 +14,7 @@ use redis::{
 };
 use tokio::time::timeout;
 
-use super::failure::{Refusal, is_from_server, not_connected};
+use super::failure::{NotRun, is_from_server, not_connected};
 use super::reply::text;
 use super::{Mode, Settings};
 use crate::store::{Certificates, SetupError};
@@ -112,7 +112,7 @@ impl Dialer {
     }
 
     /// Makes a connection to a server, for commands.
-    pub(super) async fn connect(&self, target: &Target) -> Result<MultiplexedConnection, Refusal> {
+    pub(super) async fn connect(&self, target: &Target) -> Result<MultiplexedConnection, NotRun> {
         match target {
             Target::Address(address) => self.open(self.server(address.clone())).await,
             Target::Master(name) => Ok(self.master(name).await?.1),
@@ -120,29 +120,29 @@ impl Dialer {
     }
 
     /// Makes a connection for a subscription.
-    pub(super) async fn subscribe(&self, target: &Target) -> Result<PubSub, Refusal> {
+    pub(super) async fn subscribe(&self, target: &Target) -> Result<PubSub, NotRun> {
         let address = match target {
             Target::Address(address) => address.clone(),
             Target::Master(name) => self.master(name).await?.0,
         };
         let client = self.client(self.server(address)).map_err(|error| not_connected(&error))?;
         let opened = timeout(self.timeout, client.get_async_pubsub()).await;
-        opened.map_err(|_| Refusal::NotConnectedInTime)?.map_err(|error| not_connected(&error))
+        opened.map_err(|_| NotRun::NotConnectedInTime)?.map_err(|error| not_connected(&error))
     }
 
     /// Connects to the master that a sentinel names. All sentinels are asked at the same time,
     /// because some may be dead. A sentinel that is cut off from the others may still name the
     /// former master.
-    async fn master(&self, name: &str) -> Result<(ConnectionAddr, MultiplexedConnection), Refusal> {
+    async fn master(&self, name: &str) -> Result<(ConnectionAddr, MultiplexedConnection), NotRun> {
         let asked = self.seeds.iter().map(|seed| self.master_named_by(seed, name));
         let mut answers: FuturesUnordered<_> = asked.collect();
         let mut tried = Vec::new();
-        let mut why = Refusal::NoMaster;
+        let mut why = NotRun::NoMaster;
         while let Some(named) = answers.next().await {
             let Some(address) = named.filter(|address| !tried.contains(address)) else { continue };
             match self.open_master(address.clone()).await {
                 Ok(connection) => return Ok((address, connection)),
-                Err(refusal) => why = refusal,
+                Err(reason) => why = reason,
             }
             // Several sentinels usually name the same address.
             tried.push(address);
@@ -167,14 +167,14 @@ impl Dialer {
         Some(self.address(text(host).ok()?, text(port).ok()?.parse().ok()?))
     }
 
-    async fn open_master(&self, address: ConnectionAddr) -> Result<MultiplexedConnection, Refusal> {
+    async fn open_master(&self, address: ConnectionAddr) -> Result<MultiplexedConnection, NotRun> {
         let mut connection = self.open(self.server(address)).await?;
         let is_master = timeout(self.step(), is_master(&mut connection)).await;
-        let is_master = is_master.map_err(|_| Refusal::NotConnectedInTime)?;
-        is_master?.then_some(connection).ok_or(Refusal::NotAMaster)
+        let is_master = is_master.map_err(|_| NotRun::NotConnectedInTime)?;
+        is_master?.then_some(connection).ok_or(NotRun::NotAMaster)
     }
 
-    async fn open(&self, server: ConnectionInfo) -> Result<MultiplexedConnection, Refusal> {
+    async fn open(&self, server: ConnectionInfo) -> Result<MultiplexedConnection, NotRun> {
         let client = self.client(server).map_err(|error| not_connected(&error))?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.step()))
@@ -186,7 +186,7 @@ impl Dialer {
         // certificate (RFC 8446, section 2). A client that the server does not accept learns it
         // only from the first reply.
         let pong = timeout(self.step(), connection.send_packed_command(&cmd("PING"))).await;
-        match pong.map_err(|_| Refusal::NotConnectedInTime)?.and_then(Value::extract_error) {
+        match pong.map_err(|_| NotRun::NotConnectedInTime)?.and_then(Value::extract_error) {
             Err(error) if !is_from_server(&error) || is_login_missing(&error) => {
                 Err(not_connected(&error))
             }
@@ -237,7 +237,7 @@ fn is_login_missing(error: &RedisError) -> bool {
 
 /// Whether a server says that it is a master. After a failover, a sentinel may still name the old
 /// one. If the server does not permit `ROLE`, the sentinel is believed.
-async fn is_master(connection: &mut MultiplexedConnection) -> Result<bool, Refusal> {
+async fn is_master(connection: &mut MultiplexedConnection) -> Result<bool, NotRun> {
     match connection.send_packed_command(&cmd("ROLE")).await.and_then(Value::extract_error) {
         Ok(Value::Array(role)) => {
             Ok(role.first().is_some_and(|role| text(role).is_ok_and(|role| role == "master")))

@@ -8,15 +8,15 @@ use crate::telemetry::chain;
 /// The reason why a command brought no result.
 #[derive(Debug)]
 pub(super) enum CommandError {
-    /// The command was turned away before it took effect.
-    Refused(Refusal),
+    /// The command was not run, so it took no effect.
+    NotRun(NotRun),
     /// The server failed, or the connection to it did. The command may have taken effect.
     Failed(RedisError),
 }
 
-/// The reason why a command was turned away before it took effect.
+/// The reason why a command was not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum NotRun {
     // A server answered with one of these.
     OutOfMemory,
     ReadOnlyReplica,
@@ -44,36 +44,36 @@ pub(super) enum Refusal {
     MovedTooOften,
 }
 
-/// The codes with which a server turns a command away before the command takes effect.
-const REFUSALS: [(&str, Refusal); 14] = [
-    ("OOM", Refusal::OutOfMemory),
-    ("READONLY", Refusal::ReadOnlyReplica),
-    ("MISCONF", Refusal::CannotSave),
-    ("NOREPLICAS", Refusal::TooFewReplicas),
-    ("LOADING", Refusal::Loading),
-    ("MASTERDOWN", Refusal::ReplicaWithoutMaster),
-    ("CLUSTERDOWN", Refusal::ClusterDown),
-    ("TRYAGAIN", Refusal::KeysMoving),
+/// The codes with which a server says that it did not run a command.
+const CODES: [(&str, NotRun); 14] = [
+    ("OOM", NotRun::OutOfMemory),
+    ("READONLY", NotRun::ReadOnlyReplica),
+    ("MISCONF", NotRun::CannotSave),
+    ("NOREPLICAS", NotRun::TooFewReplicas),
+    ("LOADING", NotRun::Loading),
+    ("MASTERDOWN", NotRun::ReplicaWithoutMaster),
+    ("CLUSTERDOWN", NotRun::ClusterDown),
+    ("TRYAGAIN", NotRun::KeysMoving),
     // A node of a cluster answers with `MOVED` or `ASK`, but in this mode the settings name no
     // cluster.
-    ("MOVED", Refusal::NotInClusterMode),
-    ("ASK", Refusal::NotInClusterMode),
-    ("NOPERM", Refusal::NotPermitted),
-    ("NOAUTH", Refusal::LoginRefused),
-    ("WRONGPASS", Refusal::LoginRefused),
-    ("BUSY", Refusal::BusyWithScript),
+    ("MOVED", NotRun::NotInClusterMode),
+    ("ASK", NotRun::NotInClusterMode),
+    ("NOPERM", NotRun::NotPermitted),
+    ("NOAUTH", NotRun::LoginRefused),
+    ("WRONGPASS", NotRun::LoginRefused),
+    ("BUSY", NotRun::BusyWithScript),
 ];
 
-impl Refusal {
-    /// Returns the refusal that a server's error stands for, if the error is a refusal.
+impl NotRun {
+    /// Returns the reason that a server's error stands for, if the error says that nothing was run.
     pub(super) fn of(error: &str) -> Option<Self> {
-        let known = REFUSALS.iter().find(|(known, _)| Some(*known) == code(error));
+        let known = CODES.iter().find(|(known, _)| Some(*known) == code(error));
         // Redis up to 7.0 has only this text, and no code, for a command that is not permitted
         // inside a script (`scriptVerifyACL` in `src/script.c` of redis/redis). The error comes to
         // us through the script, which can pass on only its text.
         let in_script =
             || error.contains("The user executing the script").then_some(Self::NotPermitted);
-        known.map(|(_, refusal)| *refusal).or_else(in_script)
+        known.map(|(_, reason)| *reason).or_else(in_script)
     }
 
     /// The reason in words.
@@ -107,31 +107,31 @@ impl Refusal {
 }
 
 impl CommandError {
-    /// Turns an error of the server into a refusal or a failure.
+    /// Turns an error of the server into the reason why nothing was run, or into a failure.
     pub(super) fn answered(error: RedisError) -> Self {
-        match error.code().and_then(Refusal::of) {
-            Some(refusal) => Self::Refused(refusal),
+        match error.code().and_then(NotRun::of) {
+            Some(reason) => Self::NotRun(reason),
             None => Self::Failed(error),
         }
     }
 }
 
-impl From<Refusal> for CommandError {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
+impl From<NotRun> for CommandError {
+    fn from(reason: NotRun) -> Self {
+        Self::NotRun(reason)
     }
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
-        Self::Unavailable(refusal.text())
+impl From<NotRun> for Error {
+    fn from(reason: NotRun) -> Self {
+        Self::Unavailable(reason.text())
     }
 }
 
 impl From<CommandError> for Error {
     fn from(error: CommandError) -> Self {
         match error {
-            CommandError::Refused(refusal) => refusal.into(),
+            CommandError::NotRun(reason) => reason.into(),
             CommandError::Failed(error) => Self::Failed(Box::new(error)),
         }
     }
@@ -152,8 +152,8 @@ pub(super) fn is_no_master(error: &str) -> bool {
 /// Turns the error with which a server turned away the first write of a script into an error of the
 /// call.
 pub(super) fn denied(error: String) -> Error {
-    match Refusal::of(&error) {
-        Some(refusal) => refusal.into(),
+    match NotRun::of(&error) {
+        Some(reason) => reason.into(),
         None => Error::Failed(error.into()),
     }
 }
@@ -164,25 +164,25 @@ pub(super) fn is_from_server(error: &RedisError) -> bool {
 }
 
 /// Returns the reason why a connection could not be made.
-pub(super) fn not_connected(error: &RedisError) -> Refusal {
+pub(super) fn not_connected(error: &RedisError) -> NotRun {
     tracing::debug!(error = %chain(error), "no connection to a store's server can be made");
-    if let Some(refusal) = error.code().and_then(Refusal::of) {
-        return refusal;
+    if let Some(reason) = error.code().and_then(NotRun::of) {
+        return reason;
     }
     if error.kind() == ErrorKind::AuthenticationFailed {
-        return Refusal::LoginRefused;
+        return NotRun::LoginRefused;
     }
     if error.is_timeout() {
-        return Refusal::NotConnectedInTime;
+        return NotRun::NotConnectedInTime;
     }
     // The error of TLS is inside an `io::Error`, which `RedisError` does not give away: its
     // `source` is the pointer that it shares the error by. Only the text leads there.
     let text = error.to_string();
     let is_tls = ["peer certificate", "fatal alert", "corrupt message"];
     if is_tls.iter().any(|sign| text.contains(sign)) {
-        Refusal::TlsFailed
+        NotRun::TlsFailed
     } else {
-        Refusal::NotConnected
+        NotRun::NotConnected
     }
 }
 

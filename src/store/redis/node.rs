@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use super::command::Command;
 use super::connections::{ReplicaConnections, SharedConnections};
 use super::dial::{Dialer, Target};
-use super::failure::{Refusal, is_from_server};
+use super::failure::{NotRun, is_from_server};
 
 /// The most connections on which calls wait for replicas at the same time.
 const WAITING_MAX: usize = 64;
@@ -42,7 +42,7 @@ pub(super) struct Delivery {
 #[derive(Debug)]
 pub(super) enum SendError {
     /// The command was not sent.
-    NotSent(Refusal),
+    NotSent(NotRun),
     /// The server replied with an error.
     ErrorReply(RedisError),
     /// The connection was lost. The command may have been sent, and may have been run.
@@ -90,7 +90,7 @@ impl Node {
     }
 
     /// Makes a connection for a subscription.
-    pub(super) async fn subscribe(&self) -> Result<PubSub, Refusal> {
+    pub(super) async fn subscribe(&self) -> Result<PubSub, NotRun> {
         self.dialer.subscribe(&self.target).await
     }
 
@@ -141,7 +141,7 @@ impl Node {
         delivery: Delivery,
     ) -> Result<NodeReply, SendError> {
         let taken = timeout(self.ready_within(), async {
-            let permit = self.waiting.acquire().await.map_err(|_| Refusal::NotConnectedInTime)?;
+            let permit = self.waiting.acquire().await.map_err(|_| NotRun::NotConnectedInTime)?;
             let (idle, closed) = self.idle.lock().take();
             let connection = match idle {
                 Some(connection) => connection,
@@ -149,7 +149,7 @@ impl Node {
             };
             Ok((permit, connection, closed))
         });
-        let taken = taken.await.unwrap_or(Err(Refusal::NotConnectedInTime));
+        let taken = taken.await.unwrap_or(Err(NotRun::NotConnectedInTime));
         let (_permit, mut connection, closed) = taken.map_err(SendError::NotSent)?;
         // A call that is dropped before its end drops the connection too. That connection must not
         // be used again, because the next call would take the reply to this call for its own.

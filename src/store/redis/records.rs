@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use redis::Value;
 
 use super::command::Command;
-use super::failure::{CommandError, Refusal, denied, is_no_master};
+use super::failure::{CommandError, NotRun, denied, is_no_master};
 use super::keys::{Index, Keys, Shard};
 use super::reply::{number, parts, unexpected_shape};
 use super::servers::{ConfirmedReply, Servers};
@@ -90,7 +90,7 @@ impl Redis {
         let command = swap_command(&self.keys, swap, guard, wanted > 0);
         let reply = match self.servers.run_confirmed(shard, &command, wanted).await {
             Ok(reply) => reply,
-            Err(CommandError::Refused(Refusal::KeysMoving)) => return Ok(None),
+            Err(CommandError::NotRun(NotRun::KeysMoving)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         let ConfirmedReply { value, acks, was_resent, node } = reply;
@@ -104,12 +104,12 @@ impl Redis {
                 if is_no_master(&error) {
                     self.servers.distrust(shard, &node);
                 }
-                // This refusal says nothing about the earlier send, which may have taken effect.
+                // This error says nothing about the earlier send, which may have taken effect.
                 if was_resent {
                     return Err(Error::Failed(error.into()));
                 }
-                match Refusal::of(&error) {
-                    Some(Refusal::KeysMoving) => Ok(None),
+                match NotRun::of(&error) {
+                    Some(NotRun::KeysMoving) => Ok(None),
                     Some(_) | None => Err(denied(error)),
                 }
             }
@@ -125,7 +125,7 @@ impl Redis {
                 Ok(SwapResult::Refused(found))
             }
             Some(SwapResult::Refused(_) | SwapResult::Done(_)) | None => {
-                Err(Refusal::KeysMoving.into())
+                Err(NotRun::KeysMoving.into())
             }
         }
     }

@@ -29,7 +29,7 @@ use tokio::time::sleep;
 use super::cluster::Cluster;
 use super::command::Command;
 use super::dial::{Dialer, Target};
-use super::failure::{CommandError, Refusal, is_no_master};
+use super::failure::{CommandError, NotRun, is_no_master};
 use super::keys::Shard;
 use super::node::{Delivery, Node, NodeReply, SendError};
 use super::{Mode, Settings};
@@ -91,7 +91,7 @@ impl Servers {
 
     /// Runs a command, and waits until `acks` replicas have confirmed its change. Sends the command
     /// again if necessary. After a lost connection, only a success tells the effect of the command.
-    /// A later refusal says nothing about the earlier send.
+    /// A later error says nothing about the earlier send.
     pub(super) async fn run_confirmed(
         &self,
         shard: Shard,
@@ -116,7 +116,7 @@ impl Servers {
         let mut hops = 0;
         let mut pauses = 0;
         // The first failure is the cause. Later redirects are only its consequence.
-        let mut cause: Option<(Arc<Node>, Refusal)> = None;
+        let mut cause: Option<(Arc<Node>, NotRun)> = None;
         loop {
             let node = asking.take();
             let delivery = Delivery { asking: node.is_some(), acks };
@@ -127,29 +127,29 @@ impl Servers {
                 }
                 Err(error) => error,
             };
-            if let SendError::NotSent(refusal) = &error {
+            if let SendError::NotSent(reason) = &error {
                 match &cause {
                     // Another node sent the command back to the failed node. So the failed node has
                     // the shard, and no other node can help.
-                    Some((first, refusal)) if Arc::ptr_eq(first, &node) => {
-                        return Err(CommandError::Refused(*refusal));
+                    Some((first, reason)) if Arc::ptr_eq(first, &node) => {
+                        return Err(CommandError::NotRun(*reason));
                     }
                     Some(_) => {}
-                    None => cause = Some((Arc::clone(&node), *refusal)),
+                    None => cause = Some((Arc::clone(&node), *reason)),
                 }
             }
             match self.next_step(shard, &node, error, lost) {
                 NextStep::Fail(error) => return Err(error),
                 NextStep::Redirect { .. } if hops == HOPS_MAX => {
-                    let refusal = cause.map_or(Refusal::MovedTooOften, |(_, refusal)| refusal);
-                    return Err(refusal.into());
+                    let reason = cause.map_or(NotRun::MovedTooOften, |(_, reason)| reason);
+                    return Err(reason.into());
                 }
                 NextStep::Redirect { asking: node } => {
                     hops += 1;
                     asking = node;
                 }
                 NextStep::RetryLater if pauses == PAUSES_MAX => {
-                    return Err(Refusal::KeysMoving.into());
+                    return Err(NotRun::KeysMoving.into());
                 }
                 NextStep::RetryLater => {
                     sleep(PAUSE * 2_u32.pow(pauses)).await;
@@ -169,15 +169,15 @@ impl Servers {
     ) -> NextStep {
         let error = match error {
             SendError::ErrorReply(error) => error,
-            SendError::NotSent(refusal) => {
+            SendError::NotSent(reason) => {
                 // A node that is busy still has its shards.
-                let is_gone = refusal != Refusal::TooManyCalls;
+                let is_gone = reason != NotRun::TooManyCalls;
                 let has_others =
                     is_gone && self.cluster().is_some_and(|all| all.distrust(shard, node));
                 return if has_others {
                     NextStep::Redirect { asking: None }
                 } else {
-                    NextStep::Fail(refusal.into())
+                    NextStep::Fail(reason.into())
                 };
             }
             // An idle connection may have ended long ago, so the command is sent once more. Every
@@ -232,7 +232,7 @@ impl Servers {
 
     /// Makes a connection for a subscription, and returns the node to which it leads. A cluster
     /// passes messages on to all of its nodes, so any node will do.
-    pub(super) async fn subscribe(&self) -> Result<(PubSub, Arc<Node>), Refusal> {
+    pub(super) async fn subscribe(&self) -> Result<(PubSub, Arc<Node>), NotRun> {
         let node = self.node(Shard::first());
         let connection = node.subscribe().await;
         if connection.is_err() {

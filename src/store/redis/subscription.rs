@@ -12,7 +12,7 @@ use redis::{RedisResult, Value};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::failure::Refusal;
+use super::failure::NotRun;
 use super::keys::Keys;
 use super::servers::Servers;
 use crate::operation::OperationId;
@@ -67,7 +67,7 @@ async fn listen_once(
     channel: &str,
     watchers: &Watchers,
 ) -> Result<(), &'static str> {
-    let (connection, node) = servers.subscribe().await.map_err(Refusal::text)?;
+    let (connection, node) = servers.subscribe().await.map_err(NotRun::text)?;
     let remade = node.remade();
     let (mut sink, mut published) = connection.split();
     let subscribed = timeout(EVERY, sink.subscribe(channel)).await;
