@@ -36,6 +36,7 @@
 //! | --- | --- |
 //! | sender | a system that sends webhooks, such as a payment gateway |
 //! | provider, preset | a kind of sender: how it names and signs its events; a built-in one |
+//! | signing method | a scheme by which a sender signs, such as `hmac`, and what goes with it |
 //! | handshake | a request by which a sender tries an address, and which is no event |
 //! | route | a public entry (host, path, methods) with its upstream and settings |
 //! | upstream | the HTTP server behind a route, or behind one of its steps |

@@ -1,6 +1,6 @@
 //! Senders: how their events are told apart, how they sign, and what they do after which answer.
 //!
-//! A sender is data. Only a way to sign that no table can describe is code (`signature/`). Each
+//! A sender is data. Only a scheme that no table can describe is code (`signature/`). Each
 //! built-in sender, a preset, is a table in `presets/NAME.toml`, in the form of an operator's own
 //! `[providers.NAME]`. A preset changes defaults and nothing else: what a route says itself wins.
 //!

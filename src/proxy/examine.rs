@@ -9,7 +9,7 @@ use super::selector::RequestView;
 use super::settings::{Mode, RouteSettings};
 use super::verify::{Sender, Verified};
 use crate::operation::{RequestMode, Timestamp};
-use crate::provider::signature::Refused;
+use crate::provider::signature::SignatureError;
 
 /// A request that was received whole, on its way through verify and identify. The data plane and
 /// `onceward explain` run the same steps.
@@ -29,7 +29,7 @@ pub struct Examination<'a> {
 #[derive(Debug)]
 pub struct Examined {
     /// What the check of the signature shows.
-    pub signature: Result<Verified, Refused>,
+    pub signature: Result<Verified, SignatureError>,
     /// What the request is about. None if there is no usable key, or if the body is too long.
     pub identity: Option<Identity>,
     /// The first refusal on the path of the request, if one of the steps refuses it.
@@ -73,7 +73,7 @@ impl Examination<'_> {
     /// # Errors
     ///
     /// The reason why the request cannot be known to come from its sender.
-    async fn verify(&self, now: Timestamp) -> Result<Verified, Refused> {
+    async fn verify(&self, now: Timestamp) -> Result<Verified, SignatureError> {
         match self.sender {
             Some(sender) if self.route.mode != Mode::Pass => {
                 sender.verify(self.head, self.body, now).await
@@ -116,8 +116,8 @@ impl Examination<'_> {
         let signature = self.verify(now).await;
         let unchecked = Verified::unchecked();
         let identity = self.identify(signature.as_ref().unwrap_or(&unchecked));
-        let refused = signature.as_ref().err().cloned().map(Refusal::from);
-        let refusal = refused.or_else(|| identity.as_ref().err().cloned().map(Refusal::from));
+        let refusal = signature.as_ref().err().cloned().map(Refusal::from);
+        let refusal = refusal.or_else(|| identity.as_ref().err().cloned().map(Refusal::from));
         Examined { signature, identity: identity.ok(), refusal: refusal.map(|it| it.explained()) }
     }
 
@@ -125,7 +125,7 @@ impl Examination<'_> {
     pub(super) async fn run(&self, now: Timestamp) -> Result<Admitted, Refusal> {
         let verified = match self.verify(now).await {
             Ok(verified) => verified,
-            Err(refused) => return self.unless_observed(Verified::unchecked(), refused.into()),
+            Err(error) => return self.unless_observed(Verified::unchecked(), error.into()),
         };
         match self.identify(&verified) {
             Ok(identity) => Ok(Admitted { verified, identity, observed: None }),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::identify::IdentifyError;
-use crate::provider::signature::Refused;
+use crate::provider::signature::SignatureError;
 
 /// Why a request got no operation. [`respond`](super::respond) gives each its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) enum Refusal {
     /// The body took too long.
     BodyTimeout,
     /// The signature does not show that the request is the sender's.
-    Signature(Refused),
+    Signature(SignatureError),
     /// There is no key, or the key cannot be used.
     Key(IdentifyError),
     /// A limit was reached.
@@ -48,9 +48,9 @@ impl From<IdentifyError> for Refusal {
     }
 }
 
-impl From<Refused> for Refusal {
-    fn from(refused: Refused) -> Self {
-        Self::Signature(refused)
+impl From<SignatureError> for Refusal {
+    fn from(error: SignatureError) -> Self {
+        Self::Signature(error)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::budget::{Budget, Reserved};
 use crate::idempotency::{Disposition, Forwarded};
 use crate::operation::state::OperationState;
 use crate::operation::{AnswerBody, OperationId, Outcome, Reason, StoredAnswer};
-use crate::provider::signature::Refused;
+use crate::provider::signature::SignatureError;
 use crate::telemetry;
 use crate::upstream::ResponseBody;
 
@@ -57,7 +57,7 @@ impl Refusal {
                 let detail = "the body did not come in time; nothing was forwarded";
                 Problem::new(S::REQUEST_TIMEOUT, "body-timeout", "body timeout", detail)
             }
-            Self::Signature(refused) => signature_problem(refused),
+            Self::Signature(error) => signature_problem(error),
             Self::Key(error) => {
                 let title = match error.why {
                     Unread::Missing(_) => "key missing",
@@ -83,23 +83,23 @@ impl Refusal {
     }
 }
 
-fn signature_problem(refused: &Refused) -> Problem {
-    let detail = refused.to_string();
-    match refused {
-        Refused::Missing(_) | Refused::Empty(_) | Refused::NoEvent => {
+fn signature_problem(error: &SignatureError) -> Problem {
+    let detail = error.to_string();
+    match error {
+        SignatureError::Missing(_) | SignatureError::Empty(_) | SignatureError::NoEvent => {
             let code = "signature-missing";
             Problem::new(StatusCode::UNAUTHORIZED, code, "signature missing", detail)
         }
-        Refused::Invalid(_) => {
+        SignatureError::Invalid(_) => {
             let code = "signature-invalid";
             Problem::new(StatusCode::UNAUTHORIZED, code, "signature invalid", detail)
         }
-        Refused::Stale { .. } => {
+        SignatureError::Stale { .. } => {
             let code = "signature-stale";
             Problem::new(StatusCode::UNAUTHORIZED, code, "signature stale", detail)
         }
         // The certificate could not be fetched, so the sender should send the event again.
-        Refused::Undecided(_) => {
+        SignatureError::Undecided(_) => {
             let code = "signature-undecided";
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, "signature undecided", detail)
         }
@@ -351,7 +351,8 @@ mod tests {
     /// The counter of a code that is not in these lists begins with 1 in the metrics.
     #[test]
     fn the_code_of_every_refusal_is_counted_from_zero() {
-        let stale = Refused::Stale { by: Duration::ZERO, distance: Duration::ZERO, ahead: false };
+        let stale =
+            SignatureError::Stale { by: Duration::ZERO, distance: Duration::ZERO, ahead: false };
         let without_route = [
             Refusal::NoRoute,
             Refusal::Malformed(Malformed::Target),
@@ -364,7 +365,7 @@ mod tests {
             Refusal::Malformed(Malformed::Body),
             Refusal::BodyTooLarge { bytes_max: 1 },
             Refusal::BodyTimeout,
-            Refusal::Signature(Refused::NoEvent),
+            Refusal::Signature(SignatureError::NoEvent),
             Refusal::Signature(stale),
             Refusal::Overloaded,
         ];

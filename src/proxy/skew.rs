@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::provider::signature::{Refused, Verified};
+use crate::provider::signature::{SignatureError, Verified};
 use crate::telemetry::ClockSkew;
 
 /// How many of a route's latest signatures are looked at.
@@ -117,13 +117,13 @@ impl SkewWatch {
     }
 
     /// Takes the result of one check into account. `body` is the body of the checked request.
-    pub(super) fn saw(&self, checked: &Result<Verified, Refused>, body: &[u8]) {
+    pub(super) fn saw(&self, checked: &Result<Verified, SignatureError>, body: &[u8]) {
         let signature = match checked {
             Ok(_) => None,
-            Err(refused) => {
+            Err(error) => {
                 // Only a stale signature has an offset. An invalid one says nothing about the
                 // clock.
-                let Some(ahead_of_us) = refused.offset_millis() else { return };
+                let Some(ahead_of_us) = error.offset_millis() else { return };
                 let ahead_millis = ahead_of_us.saturating_neg();
                 Some(Stale { ahead_millis, request: self.hasher.hash_one(body) })
             }
@@ -302,14 +302,14 @@ mod tests {
         let genuine = Ok(Verified { secret: 0, carried: Carried::default() });
         let stale = |distance| {
             let by = Duration::from_secs(1);
-            Err(Refused::Stale { by, distance: Duration::from_secs(distance), ahead: true })
+            Err(SignatureError::Stale { by, distance: Duration::from_secs(distance), ahead: true })
         };
         for number in 1..STALE_MIN {
             watch.saw(&stale(400), &[u8::try_from(number).unwrap()]);
             watch.saw(&stale(500), &[1]);
         }
         for _ in 0..10 * SIGNATURES {
-            watch.saw(&Err(Refused::Missing(place())), b"");
+            watch.saw(&Err(SignatureError::Missing(place())), b"");
             watch.saw(&Err(InvalidReason::Mismatch(place()).into()), b"");
         }
         assert!(!metrics.clock_is_suspected());

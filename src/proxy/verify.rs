@@ -11,7 +11,7 @@ use super::settings::RouteSettings;
 use super::skew::SkewWatch;
 use crate::operation::Timestamp;
 use crate::provider::signature::{
-    self, Carried, Certificates, Refused, SecretError, Settings, SignedRequest, Verifier,
+    self, Carried, Certificates, SecretError, Settings, SignatureError, SignedRequest, Verifier,
 };
 use crate::provider::{Provider, RequestView};
 use crate::telemetry::Metrics;
@@ -112,12 +112,12 @@ impl Sender {
         head: &Parts,
         body: &[u8],
         now: Timestamp,
-    ) -> Result<Verified, Refused> {
+    ) -> Result<Verified, SignatureError> {
         let is_probe = is_probe(&self.methods, &head.method);
         // A probe has no body. Some frameworks read the body of a GET and would take it for an
         // event.
         if self.verifier.is_some() && is_probe && !body.is_empty() {
-            return Err(Refused::NoEvent);
+            return Err(SignatureError::NoEvent);
         }
         let arrived = RequestView {
             method: &head.method,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Request;
 use crate::operation::KeyKind;
-use crate::provider::signature::{Carried, Refused};
+use crate::provider::signature::{Carried, SignatureError};
 use crate::proxy::{
     Compared, Examined, ExplainedRefusal, Identified, Identity, KeySource, Mode, RequestView,
     Verified, scope,
@@ -81,13 +81,15 @@ impl Signature {
 
 const NOT_CHECKED: &str = "not-checked";
 
-impl From<&Result<Verified, Refused>> for Signature {
-    fn from(signature: &Result<Verified, Refused>) -> Self {
+impl From<&Result<Verified, SignatureError>> for Signature {
+    fn from(signature: &Result<Verified, SignatureError>) -> Self {
         match signature {
             Ok(verified) if verified.provider().is_some() => Self::told("valid", None),
             Ok(_) => Self::told(NOT_CHECKED, None),
-            Err(why @ Refused::Undecided(_)) => Self::told(NOT_CHECKED, Some(why.to_string())),
-            Err(why) => Self::told(why.name(), Some(why.to_string())),
+            Err(error @ SignatureError::Undecided(_)) => {
+                Self::told(NOT_CHECKED, Some(error.to_string()))
+            }
+            Err(error) => Self::told(error.name(), Some(error.to_string())),
         }
     }
 }

@@ -11,10 +11,10 @@
 use std::borrow::Cow;
 
 use super::encoding::Encoding;
-use super::keys::{Hash, Keyring, Method, NumberedSecret, SecretError, SecretForm};
+use super::keys::{Algorithm, Hash, Keyring, NumberedSecret, SecretError, SecretForm};
 use super::profile::{Profile, SignedValues};
 use super::signed::SignedRequest;
-use super::verdict::{InvalidReason, Location, Refused};
+use super::verdict::{InvalidReason, Location, SignatureError};
 use crate::json::{self, Found, Pointer, Scalar};
 
 /// Checks `additionalData.hmacSignature` of the item.
@@ -55,7 +55,7 @@ pub(super) const PROFILE: Profile = Profile {
 
 impl AdyenVerifier {
     pub(super) fn new(secrets: &[NumberedSecret<'_>]) -> Result<Self, SecretError> {
-        let keys = Keyring::new(Method::Hmac(Hash::Sha256), SecretForm::Hex, secrets)?;
+        let keys = Keyring::new(Algorithm::Hmac(Hash::Sha256), SecretForm::Hex, secrets)?;
         let at = |names: &[&str]| Pointer::along(&[&[ITEMS, "0", ITEM], names].concat());
         let member = |kind, names: &[&str]| SignedMember { at: at(names), kind };
         Ok(Self {
@@ -75,13 +75,13 @@ impl AdyenVerifier {
         })
     }
 
-    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
+    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
         let location = Location::Member(self.signature.to_string());
         match json::find(signed.body, &self.items) {
             Found::Values(items) if items.len() == 1 => {}
             // The items have to be an array. Other webhooks of Adyen have none, and another
             // signature.
-            Found::Absent => return Err(Refused::Missing(location)),
+            Found::Absent => return Err(SignatureError::Missing(location)),
             Found::NotJson => return Err(InvalidReason::Body("JSON in UTF-8").into()),
             Found::Values(_) | Found::InSomeItems | Found::Ambiguous | Found::TooMany => {
                 return Err(InvalidReason::Body("a notification with exactly one item").into());
@@ -89,9 +89,9 @@ impl AdyenVerifier {
         }
         // The member is looked up in the first item, which is the only one.
         let written = text(signed.body, &self.signature)?;
-        let written = written.ok_or_else(|| Refused::Missing(location.clone()))?;
+        let written = written.ok_or_else(|| SignatureError::Missing(location.clone()))?;
         if written.is_empty() {
-            return Err(Refused::Empty(location));
+            return Err(SignatureError::Empty(location));
         }
         let decoded = Encoding::Base64.decode(written.as_bytes());
         let signatures = [decoded

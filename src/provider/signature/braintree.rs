@@ -15,7 +15,7 @@ use super::header::entries;
 use super::keys::{Hash, Key, Keyring, NumberedSecret, SecretError};
 use super::profile::{Profile, SignedValues};
 use super::signed::SignedRequest;
-use super::verdict::{InvalidReason, Location, Refused, SIGNATURES_MAX};
+use super::verdict::{InvalidReason, Location, SIGNATURES_MAX, SignatureError};
 
 /// Checks `bt_signature`: `PUBLIC|HEX` for each API key of the account, with `&` between them.
 /// Which public key an entry names does not matter, because only the private key can make its
@@ -61,12 +61,12 @@ impl BraintreeVerifier {
         keys.map(Self)
     }
 
-    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
+    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
         let location = Location::Field("bt_signature".to_owned());
         let fields = form::of(signed)?;
         let list = field::single(&fields, "bt_signature")?;
         let list = list.ok_or_else(|| {
-            Refused::without(location.clone(), field::has(&fields, "bt_signature"))
+            SignatureError::without(location.clone(), field::has(&fields, "bt_signature"))
         })?;
         let payload = field::single(&fields, "bt_payload")?;
         let payload = payload

@@ -2,8 +2,8 @@
 //!
 //! A sender may write one fact in two locations, of which its signature covers one, or sign with
 //! one of two families of headers. A key that was read without regard to the signature could come
-//! from the other location, where an attacker may write anything. So each way to sign says where
-//! its values stand, and a key asks for them by name.
+//! from the other location, where an attacker may write anything. So each signing method says
+//! where its values stand, and a key asks for them by name.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ impl Carried {
         self.locations.insert(name.to_owned(), locations);
     }
 
-    /// Marks the values that another way to sign has differently as of no use: nobody can know
+    /// Marks the values that another signing method has differently as of no use: nobody can know
     /// which of the two the upstream reads.
     pub(super) fn must_agree_with(&mut self, other: &Self) {
         for (name, value) in &mut self.values {

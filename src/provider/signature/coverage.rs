@@ -8,41 +8,41 @@ use super::scheme::{Detached, Scheme, SignatureAt};
 use super::settings::Settings;
 
 impl Settings {
-    /// How much of an event is protected where the weakest of the ways that count was used.
+    /// How much of an event is protected where the weakest of the methods that count was used.
     pub fn binding(&self) -> Binding {
-        let ways = self.accepted().map(|way| way.scheme.binding());
-        ways.min().unwrap_or(Binding::Bearer)
+        let methods = self.accepted().map(|method| method.scheme.binding());
+        methods.min().unwrap_or(Binding::Bearer)
     }
 
-    /// Whether the public URL is covered in any of the ways that count, so that it has to be
+    /// Whether the public URL is covered in any of the methods that count, so that it has to be
     /// configured.
     pub fn needs_public_url(&self) -> bool {
-        self.accepted().any(|way| way.scheme.needs_public_url())
+        self.accepted().any(|method| method.scheme.needs_public_url())
     }
 
-    /// Whether a changed body is noticed, whichever of the ways that count was used. It is not
+    /// Whether a changed body is noticed, whichever of the methods that count was used. It is not
     /// where the secret itself is sent, or where the signature covers less than the body.
     pub fn covers_body(&self) -> bool {
-        self.accepted().all(|way| way.scheme.covers_body())
+        self.accepted().all(|method| method.scheme.covers_body())
     }
 
-    /// Whether a header is covered, whichever of the ways that count was used.
+    /// Whether a header is covered, whichever of the methods that count was used.
     pub fn covers_header(&self, name: &HeaderName) -> bool {
-        self.accepted().all(|way| way.scheme.covers_header(name))
+        self.accepted().all(|method| method.scheme.covers_header(name))
     }
 
-    /// Whether the query is covered, whichever of the ways that count was used.
+    /// Whether the query is covered, whichever of the methods that count was used.
     pub fn covers_query(&self) -> bool {
-        self.accepted().all(|way| way.scheme.covers_query())
+        self.accepted().all(|method| method.scheme.covers_query())
     }
 
     /// Whether a check reads this header. A sender that lists it in `Connection` would have it
     /// removed on the way (RFC 9110, 7.6.1), and the upstream would not see what was checked.
     pub fn reads_header(&self, name: &HeaderName) -> bool {
         let own = Selector::Header(name.clone());
-        self.ways.iter().any(|way| {
-            way.scheme.reads_header(name)
-                || way.carries.iter().any(|(_, selectors)| selectors.contains(&own))
+        self.methods.iter().any(|method| {
+            method.scheme.reads_header(name)
+                || method.carries.iter().any(|(_, selectors)| selectors.contains(&own))
         })
     }
 }

@@ -12,7 +12,7 @@ use super::part::{Item, Part, TimestampSelector, Value};
 use super::request::RequestReader;
 use super::scheme::{Detached, SignatureAt};
 use super::signed::SignedRequest;
-use super::verdict::{InvalidReason, Location, Refused, SIGNATURES_MAX};
+use super::verdict::{InvalidReason, Location, SIGNATURES_MAX, SignatureError};
 
 /// Checks what [`Detached`] describes.
 #[derive(Debug)]
@@ -43,11 +43,11 @@ impl DetachedVerifier {
         secrets: &[NumberedSecret<'_>],
         tolerance: Option<Duration>,
     ) -> Result<Self, SecretError> {
-        let keys = Keyring::new(settings.method, settings.secret, secrets)?;
+        let keys = Keyring::new(settings.algorithm, settings.secret, secrets)?;
         Ok(Self { settings: settings.clone(), keys, tolerance })
     }
 
-    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
+    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
         let request = RequestReader::new(signed, self.settings.document.as_deref())?;
         let values = self.values(&request)?;
         if self.settings.json_body {
@@ -97,7 +97,10 @@ impl DetachedVerifier {
     }
 
     /// The values that hold signatures: each line of a header that may be repeated, else one value.
-    fn values<'r>(&self, request: &'r RequestReader<'_>) -> Result<Vec<Cow<'r, [u8]>>, Refused> {
+    fn values<'r>(
+        &self,
+        request: &'r RequestReader<'_>,
+    ) -> Result<Vec<Cow<'r, [u8]>>, SignatureError> {
         match &self.settings.at {
             SignatureAt::Headers(names) => {
                 let headers = request.signed.headers;
@@ -110,20 +113,20 @@ impl DetachedVerifier {
                             Ok(value) => values.push(Cow::Borrowed(value)),
                             // DocuSign sends a numbered header for each active key, so some are
                             // absent.
-                            Err(Refused::Missing(_) | Refused::Empty(_)) => {}
-                            Err(refused) => return Err(refused),
+                            Err(SignatureError::Missing(_) | SignatureError::Empty(_)) => {}
+                            Err(error) => return Err(error),
                         }
                     }
                 }
                 let is_there = || names.iter().any(|name| headers.contains_key(name));
-                let without = || Refused::without(self.location(), is_there());
+                let without = || SignatureError::without(self.location(), is_there());
                 if values.is_empty() { Err(without()) } else { Ok(values) }
             }
             SignatureAt::Value(selector) => match request.text(selector) {
                 Ok(Some(found)) => Ok(vec![found]),
-                Ok(None) => Err(Refused::without(self.location(), request.has(selector))),
-                // A body of another kind belongs to another way to sign.
-                Err(InvalidReason::Body(_)) => Err(Refused::Missing(self.location())),
+                Ok(None) => Err(SignatureError::without(self.location(), request.has(selector))),
+                // A body of another kind belongs to another signing method.
+                Err(InvalidReason::Body(_)) => Err(SignatureError::Missing(self.location())),
                 Err(reason) => Err(reason.into()),
             },
         }

@@ -10,7 +10,7 @@ impl Settings {
     /// The first two parts, as the table writes them, that are signed side by side and can be
     /// divided in several ways. None: every signed text can be divided in one way only.
     pub fn divisible(&self) -> Option<[String; 2]> {
-        self.accepted().find_map(|way| match &way.scheme {
+        self.accepted().find_map(|method| match &method.scheme {
             Scheme::Detached(detached) => detached.divisible(),
             // A token signs nothing, and the other schemes have their parts divided by themselves.
             Scheme::Token(_) | Scheme::BuiltIn(_) => None,

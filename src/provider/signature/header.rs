@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName};
 
-use super::verdict::{InvalidReason, Location, Refused};
+use super::verdict::{InvalidReason, Location, SignatureError};
 
 /// The value of a header without the white space around it. None if there is no such header or it
 /// is empty.
@@ -28,8 +28,9 @@ pub(super) fn single<'a>(
 pub(super) fn signature<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
-) -> Result<&'a [u8], Refused> {
-    let without = || Refused::without(Location::Header(name.clone()), headers.contains_key(name));
+) -> Result<&'a [u8], SignatureError> {
+    let without =
+        || SignatureError::without(Location::Header(name.clone()), headers.contains_key(name));
     single(headers, name)?.ok_or_else(without)
 }
 

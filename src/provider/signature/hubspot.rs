@@ -21,11 +21,11 @@ use subtle::ConstantTimeEq;
 use super::division;
 use super::encoding::Encoding;
 use super::header::{covered, signature};
-use super::keys::{Hash, Keyring, Method, NumberedSecret, SecretError, SecretForm};
+use super::keys::{Algorithm, Hash, Keyring, NumberedSecret, SecretError, SecretForm};
 use super::profile::Profile;
 use super::signed::SignedRequest;
 use super::timestamp_format::TimestampFormat;
-use super::verdict::{InvalidReason, Location, Refused};
+use super::verdict::{InvalidReason, Location, SignatureError};
 use crate::secret::Secret;
 
 /// The version of a signature.
@@ -82,19 +82,19 @@ impl HubSpotVerifier {
         secrets: &[NumberedSecret<'_>],
         tolerance: Option<Duration>,
     ) -> Result<Self, SecretError> {
-        let keys = Keyring::new(Method::Hmac(Hash::Sha256), SecretForm::Text, secrets)?;
+        let keys = Keyring::new(Algorithm::Hmac(Hash::Sha256), SecretForm::Text, secrets)?;
         let secrets = secrets.iter().map(|n| (n.index, n.secret.clone())).collect();
         Ok(Self { version, keys, secrets, tolerance })
     }
 
-    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
+    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
         match self.version {
             Version::Third => self.third(signed),
             Version::First | Version::Second => self.older(signed),
         }
     }
 
-    fn third(&self, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
+    fn third(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
         let location = Location::Header(V3);
         let decoded = Encoding::Base64.decode(signature(signed.headers, &V3)?);
         let signatures = [decoded
@@ -118,7 +118,7 @@ impl HubSpotVerifier {
         Ok(secret)
     }
 
-    fn older(&self, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
+    fn older(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
         let location = Location::Header(OLD);
         let written = signature(signed.headers, &OLD)?;
         let method = signed.method.as_str().as_bytes();
@@ -129,7 +129,7 @@ impl HubSpotVerifier {
             (b"v1", Version::First) => &[signed.body],
             (b"v2", Version::Second) => &second,
             // The header holds one signature, which is of the other older version.
-            (b"v1" | b"v2", _) => return Err(Refused::Missing(location)),
+            (b"v1" | b"v2", _) => return Err(SignatureError::Missing(location)),
             _ => {
                 return Err(
                     InvalidReason::Unknown(Location::Header(VERSION), "`v1` and `v2`").into()

@@ -10,9 +10,9 @@ use webpki::RawPublicKeyEntity;
 use super::encoding::{Encoding, base64_key};
 use crate::secret::Secret;
 
-/// How a signature is made.
+/// The algorithm with which a signature is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Method {
+pub(super) enum Algorithm {
     Hmac(Hash),
     Ed25519,
     EcdsaP256,
@@ -75,8 +75,8 @@ pub(super) struct PublicKeyInfo {
 #[derive(Debug, Default)]
 pub(super) struct Keyring(Vec<(usize, Key)>);
 
-impl Method {
-    /// How senders with this method usually write their secrets.
+impl Algorithm {
+    /// How senders with this algorithm usually write their secrets.
     pub(super) const fn usual_secret(self) -> SecretForm {
         match self {
             Self::Hmac(_) => SecretForm::Text,
@@ -85,7 +85,7 @@ impl Method {
         }
     }
 
-    /// How senders with this method usually write their signatures.
+    /// How senders with this algorithm usually write their signatures.
     pub(super) const fn usual_encoding(self) -> Encoding {
         match self {
             Self::Hmac(_) | Self::Ed25519 | Self::EcdsaP256 => Encoding::Hex,
@@ -242,23 +242,23 @@ impl Keyring {
     /// # Errors
     /// The first secret that cannot be what the sender gives out.
     pub(super) fn new(
-        method: Method,
+        algorithm: Algorithm,
         form: SecretForm,
         secrets: &[NumberedSecret<'_>],
     ) -> Result<Self, SecretError> {
-        let expected = match method {
-            Method::Hmac(_) => form.expected(),
-            Method::Ed25519 => "an Ed25519 public key of 32 bytes",
-            Method::EcdsaP256 => "a P-256 public key (PEM, or SubjectPublicKeyInfo in base64)",
-            Method::Rsa(_) => "an RSA public key (PEM, or SubjectPublicKeyInfo in base64)",
+        let expected = match algorithm {
+            Algorithm::Hmac(_) => form.expected(),
+            Algorithm::Ed25519 => "an Ed25519 public key of 32 bytes",
+            Algorithm::EcdsaP256 => "a P-256 public key (PEM, or SubjectPublicKeyInfo in base64)",
+            Algorithm::Rsa(_) => "an RSA public key (PEM, or SubjectPublicKeyInfo in base64)",
         };
-        let key = |bytes: Vec<u8>| match method {
-            Method::Hmac(hash) => Some(Key::hmac(hash, &bytes)),
-            Method::Ed25519 => Key::ed25519(bytes),
-            Method::EcdsaP256 => Key::info(bytes, webpki::ring::ECDSA_P256_SHA256),
-            Method::Rsa(hash) => Key::info(bytes, hash.rsa()),
+        let key = |bytes: Vec<u8>| match algorithm {
+            Algorithm::Hmac(hash) => Some(Key::hmac(hash, &bytes)),
+            Algorithm::Ed25519 => Key::ed25519(bytes),
+            Algorithm::EcdsaP256 => Key::info(bytes, webpki::ring::ECDSA_P256_SHA256),
+            Algorithm::Rsa(hash) => Key::info(bytes, hash.rsa()),
         };
-        let is_info = matches!(method, Method::EcdsaP256 | Method::Rsa(_));
+        let is_info = matches!(algorithm, Algorithm::EcdsaP256 | Algorithm::Rsa(_));
         Self::from_secrets(secrets, expected, |secret| {
             let meanings = if is_info { public_key(secret) } else { form.decode(secret) };
             meanings.into_iter().filter_map(key).collect()

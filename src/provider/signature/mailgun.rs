@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::encoding::Encoding;
-use super::keys::{Hash, Method, SecretForm};
+use super::keys::{Algorithm, Hash, SecretForm};
 use super::part::{Item, Part, Selector, TimestampSelector};
 use super::prefix::Prefix;
 use super::scheme::{Detached, Scheme, SignatureAt};
@@ -19,7 +19,7 @@ pub(super) fn scheme(before: &str, tolerance: Option<Duration>) -> Option<Scheme
     let timestamp = at("timestamp")?;
     let token = at("token")?;
     Some(Scheme::Detached(Detached {
-        method: Method::Hmac(Hash::Sha256),
+        algorithm: Algorithm::Hmac(Hash::Sha256),
         at: SignatureAt::Value(at("signature")?),
         prefix: Prefix::default(),
         separators: Vec::new(),

@@ -6,12 +6,12 @@
 //!
 //! A check reads the bytes that were received: nothing is parsed and written again first. A request
 //! that lacks anything is refused with 401. Only where a certificate or a key cannot be fetched at
-//! the moment is it [`Refused::Undecided`] and a 503, because a later copy may pass.
+//! the moment is it [`SignatureError::Undecided`] and a 503, because a later copy may pass.
 //!
-//! A sender that signs in several ways has several ways here, the strongest first. The first way
-//! whose signature is present decides, and a right signature of a weaker way does not make up for a
-//! wrong one: otherwise an attacker could choose the weaker way. The configuration says which ways
-//! count (`accept`). Nothing is learned from traffic.
+//! A sender that signs in several ways has several signing methods here, the strongest first. The
+//! first method whose signature is present decides, and a right signature of a weaker method does
+//! not make up for a wrong one: otherwise an attacker could choose the weaker method. The
+//! configuration says which methods count (`accept`). Nothing is learned from traffic.
 //!
 //! No scheme can protect an id in a header that the signature does not cover: whoever has seen one
 //! genuine request can replace the id. The presets name the senders for which this is so.
@@ -20,7 +20,7 @@
 //! | --- | --- |
 //! | `table`, `table_reader`, `table_keys` | the table as it is written, and how it is read |
 //! | `settings`, `scheme`, `profile`, `coverage`, `divisible` | what is known of a sender's signatures before a request comes |
-//! | `verifier` | the check of one route's requests, by one scheme after the other |
+//! | `verifier` | the check of one route's requests, by one signing method after the other |
 //! | `detached`, `token` and one file for each other scheme | the check of one scheme |
 //! | `signed`, `request`, `form`, `multipart`, `header` | how values of a request are read |
 //! | `keys`, `certificates` | what signatures are checked with |
@@ -76,5 +76,5 @@ pub use signed::SignedRequest;
 pub use table::{Mistake, OneOrMany, SignatureTable};
 pub use table_keys::keys_of;
 pub use timestamp_format::TimestampFormat;
-pub use verdict::{InvalidReason, Location, Refused};
+pub use verdict::{InvalidReason, Location, SignatureError};
 pub use verifier::{Verified, Verifier};

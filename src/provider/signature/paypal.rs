@@ -15,7 +15,7 @@ use super::keys::{NumberedSecret, SecretError};
 use super::profile::{Binding, Profile};
 use super::signed::SignedRequest;
 use super::timestamp_format::TimestampFormat;
-use super::verdict::{InvalidReason, Location, Refused};
+use super::verdict::{InvalidReason, Location, SignatureError};
 use crate::secret::Secret;
 
 /// Checks `PAYPAL-TRANSMISSION-SIG`.
@@ -68,7 +68,7 @@ impl PayPalVerifier {
         &self,
         signed: &SignedRequest<'_>,
         certificates: &Certificates,
-    ) -> Result<usize, Refused> {
+    ) -> Result<usize, SignatureError> {
         let location = Location::Header(SIGNATURE);
         let decoded = Encoding::Base64.decode(signature(signed.headers, &SIGNATURE)?);
         let signature = decoded

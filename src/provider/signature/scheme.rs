@@ -1,4 +1,4 @@
-//! The ways to sign: two that a table describes, and those that have a file of their own.
+//! The schemes of signatures: two that a table describes, and those that have a file of their own.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use http::HeaderName;
 
 use super::encoding::Encoding;
 use super::hubspot::Version;
-use super::keys::{Method, SecretForm};
+use super::keys::{Algorithm, SecretForm};
 use super::part::{Item, Selector, TimestampSelector};
 use super::prefix::Prefix;
 use super::profile::Profile;
@@ -25,7 +25,7 @@ pub(super) enum Scheme {
 /// A signature over parts of the request, one after the other. The table says which.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Detached {
-    pub(super) method: Method,
+    pub(super) algorithm: Algorithm,
     pub(super) at: SignatureAt,
     /// What a signature begins with. Other entries of a list are skipped.
     pub(super) prefix: Prefix,
@@ -120,8 +120,8 @@ impl BuiltIn {
 }
 
 impl Scheme {
-    /// The headers in which the signature stands, where the table says so. Two ways that read the
-    /// same headers are two forms of one signature.
+    /// The headers in which the signature stands, where the table says so. Two methods that
+    /// read the same headers are two forms of one signature.
     pub(super) fn headers(&self) -> &[HeaderName] {
         match self {
             Self::Detached(Detached { at: SignatureAt::Headers(names), .. }) => names,
@@ -172,7 +172,7 @@ impl Scheme {
     /// What an operator has to give as the secret.
     pub(super) fn secret_is(&self) -> &'static str {
         match self {
-            Self::Detached(detached) if detached.method.is_public() => "the sender's public key",
+            Self::Detached(detached) if detached.algorithm.is_public() => "the sender's public key",
             Self::Detached(_) => "the signing secret",
             Self::Token(_) => "the secret that the sender sends along",
             Self::BuiltIn(scheme) => scheme.profile().secret,

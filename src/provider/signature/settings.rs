@@ -1,4 +1,4 @@
-//! How one sender signs: all of its ways to sign, and which of them count.
+//! How one sender signs: all of its signing methods, and which of them count.
 
 use std::time::Duration;
 
@@ -14,24 +14,24 @@ use crate::secret::Secret;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The strongest first, at least one.
-    pub(super) ways: Vec<Way>,
+    pub(super) methods: Vec<SigningMethod>,
 }
 
-/// One way to sign.
+/// One of the ways in which a sender signs: a scheme, and the values that go with its signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct SigningMethod {
     /// The name by which `accept` lists it.
     pub(super) name: String,
     pub(super) scheme: Scheme,
-    /// The values that a key may select as `signature:NAME`, each with where this way has it. Of
-    /// several selectors the first counts that finds a value.
+    /// The values that a key may select as `signature:NAME`, each with where this method has
+    /// it. Of several selectors the first counts that finds a value.
     pub(super) carries: Vec<(String, Vec<Selector>)>,
     /// Whether it counts.
     pub(super) accepted: bool,
 }
 
-impl Way {
-    /// The values of a request that belong to this way.
+impl SigningMethod {
+    /// The values of a request that belong to this method.
     fn carried(&self, signed: &SignedRequest<'_>) -> Carried {
         // The field that should hold the JSON text is given twice: no value of it can be trusted.
         let Ok(request) = RequestReader::new(signed, self.scheme.document()) else {
@@ -79,48 +79,49 @@ fn signs_part_of(detached: &Detached, selector: &Selector) -> bool {
 }
 
 impl Settings {
-    /// The ways that count.
-    pub(super) fn accepted(&self) -> impl Iterator<Item = &Way> {
-        self.ways.iter().filter(|way| way.accepted)
+    /// The methods that count.
+    pub(super) fn accepted(&self) -> impl Iterator<Item = &SigningMethod> {
+        self.methods.iter().filter(|method| method.accepted)
     }
 
-    /// The names of the ways that count, the strongest first.
+    /// The names of the methods that count, the strongest first.
     pub fn accepts(&self) -> impl Iterator<Item = &str> {
-        self.accepted().map(|way| way.name.as_str())
+        self.accepted().map(|method| method.name.as_str())
     }
 
     /// Whether a certificate or a key has to be fetched for a check.
     pub fn needs_certificates(&self) -> bool {
-        self.accepted().any(|way| way.scheme.profile().is_some_and(|profile| profile.is_fetched))
+        self.accepted()
+            .any(|method| method.scheme.profile().is_some_and(|profile| profile.is_fetched))
     }
 
     /// How far a timestamp may be from now, if that is checked.
     pub fn tolerance(&self) -> Option<Duration> {
-        self.accepted().next().and_then(|way| way.scheme.tolerance())
+        self.accepted().next().and_then(|method| method.scheme.tolerance())
     }
 
     /// Whether there is a timestamp to which a tolerance could apply.
     pub fn has_timestamp(&self) -> bool {
-        self.accepted().any(|way| way.scheme.has_timestamp())
+        self.accepted().any(|method| method.scheme.has_timestamp())
     }
 
-    /// Whether every way that counts covers the value that is selected as `signature:NAME`.
+    /// Whether every method that counts covers the value that is selected as `signature:NAME`.
     pub fn covers(&self, name: &str) -> bool {
-        self.accepted().all(|way| way.signs(name))
+        self.accepted().all(|method| method.signs(name))
     }
 
     /// Whether a selector `signature:NAME` may ask for this name.
     pub fn carries(&self, name: &str) -> bool {
-        self.ways.iter().any(|way| {
-            way.carries.iter().any(|(own, _)| own == name)
-                || way.scheme.own_values().contains(&name)
+        self.methods.iter().any(|method| {
+            method.carries.iter().any(|(own, _)| own == name)
+                || method.scheme.own_values().contains(&name)
         })
     }
 
     /// The values that belong to the signature of a request that is not checked: those of the first
-    /// way of which the request has any.
+    /// method of which the request has any.
     pub fn carried(&self, signed: &SignedRequest<'_>) -> Carried {
-        let all = self.ways.iter().map(|way| way.carried(signed));
+        let all = self.methods.iter().map(|method| method.carried(signed));
         let found: Vec<Carried> = all.filter(|carried| !carried.is_empty()).collect();
         let Some((first, others)) = found.split_first() else {
             return Carried::default();
@@ -132,12 +133,12 @@ impl Settings {
         carried
     }
 
-    /// The values that belong to a signature that was checked in this way. A value of the same name
-    /// in another way, even one that does not count, has to be the same: the upstream may read it
-    /// from there.
-    pub(super) fn carried_by(&self, way: &Way, signed: &SignedRequest<'_>) -> Carried {
-        let mut carried = way.carried(signed);
-        for other in self.ways.iter().filter(|other| *other != way) {
+    /// The values that belong to a signature that was checked by this method. A value of the same
+    /// name in another method, even one that does not count, has to be the same: the upstream may
+    /// read it from there.
+    pub(super) fn carried_by(&self, method: &SigningMethod, signed: &SignedRequest<'_>) -> Carried {
+        let mut carried = method.carried(signed);
+        for other in self.methods.iter().filter(|other| *other != method) {
             carried.must_agree_with(&other.carried(signed));
         }
         carried
@@ -145,12 +146,12 @@ impl Settings {
 
     /// What an operator has to give as the secret.
     pub fn secret_is(&self) -> &'static str {
-        self.accepted().next().map_or("the signing secret", |way| way.scheme.secret_is())
+        self.accepted().next().map_or("the signing secret", |method| method.scheme.secret_is())
     }
 
     /// Whether anybody can sign with this secret, as with that of a sender's public test tool.
     pub fn is_public_secret(&self, secret: &Secret) -> bool {
-        let public = self.accepted().filter_map(|way| way.scheme.profile()?.public_secret);
+        let public = self.accepted().filter_map(|method| method.scheme.profile()?.public_secret);
         public.into_iter().any(|public| secret.is(public.as_bytes()))
     }
 }

@@ -18,7 +18,7 @@ use super::profile::Profile;
 use super::request::RequestReader;
 use super::signed::SignedRequest;
 use super::timestamp_format::TimestampFormat;
-use super::verdict::{InvalidReason, Location, Refused};
+use super::verdict::{InvalidReason, Location, SignatureError};
 use crate::json::Pointer;
 use crate::secret::Secret;
 
@@ -65,16 +65,16 @@ impl SnsVerifier {
         &self,
         signed: &SignedRequest<'_>,
         certificates: &Certificates,
-    ) -> Result<usize, Refused> {
+    ) -> Result<usize, SignatureError> {
         let location = member("Signature");
         // With raw delivery the body is the message alone, and nothing is signed.
         if single(signed.headers, &HeaderName::from_static("x-amz-sns-rawdelivery"))?.is_some() {
-            return Err(Refused::Missing(location));
+            return Err(SignatureError::Missing(location));
         }
         let message = Message(RequestReader::new(signed, None)?);
         let written = message.optional("Signature")?;
         let own = Selector::Member(Pointer::along(&["Signature"]));
-        let without = || Refused::without(location.clone(), message.0.has(&own));
+        let without = || SignatureError::without(location.clone(), message.0.has(&own));
         let written = written.ok_or_else(without)?;
         let decoded = Encoding::Base64.decode(written.as_bytes());
         let signature = decoded

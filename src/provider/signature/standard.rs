@@ -19,7 +19,7 @@ use super::part::Selector;
 use super::profile::Profile;
 use super::signed::SignedRequest;
 use super::timestamp_format::TimestampFormat;
-use super::verdict::{InvalidReason, Location, Refused, SIGNATURES_MAX};
+use super::verdict::{InvalidReason, Location, SIGNATURES_MAX, SignatureError};
 
 /// Checks `webhook-signature`, or `svix-signature` where that does not occur.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl StandardVerifier {
         Ok(Self { shared, public, tolerance })
     }
 
-    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
+    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
         let names = HeaderFamily::of(signed);
         let list = signature(signed.headers, &names.signature)?;
         let id = covered(signed.headers, &names.id)?;

@@ -13,9 +13,9 @@ use serde::Deserialize;
 pub struct SignatureTable {
     /// The name of the scheme.
     pub scheme: Option<String>,
-    /// The name by which `accept` lists this way to sign. None: the name of the scheme.
+    /// The name by which `accept` lists this signing method. None: the name of the scheme.
     pub name: Option<String>,
-    /// The names of the ways that count. None: all that count by default.
+    /// The names of the signing methods that count. None: all that count by default.
     pub accept: Option<Vec<String>>,
     /// The header with the signature or token. Of several one has to be right.
     pub header: Option<OneOrMany>,
@@ -52,7 +52,7 @@ pub struct SignatureTable {
     pub secret: Option<String>,
     /// The values that a key selects as `signature:NAME`, each with the selectors that find it.
     pub carries: Option<BTreeMap<String, OneOrMany>>,
-    /// The next way to sign, which is checked where no signature of this one is present.
+    /// The next signing method, which is checked where no signature of this one is present.
     pub otherwise: Option<Box<Self>>,
 }
 
@@ -89,7 +89,7 @@ pub struct Mistake {
 
 impl SignatureTable {
     /// The keys that have not been taken out of the table, without those of its place in the list
-    /// of ways (`scheme`, `name`, `carries`, `otherwise`).
+    /// of methods (`scheme`, `name`, `carries`, `otherwise`).
     pub(super) fn remaining_keys(&self) -> impl Iterator<Item = &'static str> {
         let keys = [
             ("accept", self.accept.is_some()),

@@ -6,11 +6,11 @@ use http::HeaderName;
 
 use super::encoding::Encoding;
 use super::hubspot::Version;
-use super::keys::{Hash, Method, SecretForm};
+use super::keys::{Algorithm, Hash, SecretForm};
 use super::part::{Item, Part, Selector, TimestampSelector};
 use super::prefix::Prefix;
 use super::scheme::{BuiltIn, Detached, Scheme, SignatureAt, Token};
-use super::settings::{Settings, Way};
+use super::settings::{Settings, SigningMethod};
 use super::table::{Mistake, OneOrMany, SignatureTable};
 use super::timestamp_format::TimestampFormat;
 use super::{mailgun, plaid};
@@ -56,54 +56,55 @@ pub(super) struct TableReader {
 impl TableReader {
     pub(super) fn settings(&mut self, mut written: SignatureTable) -> Option<Settings> {
         let accept = written.accept.take();
-        let mut ways = self.ways(written, ALTERNATIVES_MAX);
+        let mut methods = self.methods(written, ALTERNATIVES_MAX);
         self.at.clear();
         if let Some(accept) = accept {
-            let known: Vec<String> = ways.iter().map(|way| format!("`{}`", way.name)).collect();
+            let known: Vec<String> =
+                methods.iter().map(|method| format!("`{}`", method.name)).collect();
             let known = format!("names among {}", known.join(", "));
             if accept.is_empty() {
                 self.wrong("accept", &known, "none".to_owned());
             }
             for name in &accept {
-                if !ways.iter().any(|way| way.name == *name) && !ways.is_empty() {
+                if !methods.iter().any(|method| method.name == *name) && !methods.is_empty() {
                     self.wrong("accept", &known, quoted(name));
                 }
             }
-            for way in &mut ways {
-                way.accepted = accept.contains(&way.name);
+            for method in &mut methods {
+                method.accepted = accept.contains(&method.name);
             }
         }
-        (!ways.is_empty()).then_some(Settings { ways })
+        (!methods.is_empty()).then_some(Settings { methods })
     }
 
     pub(super) fn into_mistakes(self) -> Vec<Mistake> {
         self.mistakes
     }
 
-    fn ways(&mut self, mut written: SignatureTable, depth: usize) -> Vec<Way> {
+    fn methods(&mut self, mut written: SignatureTable, depth: usize) -> Vec<SigningMethod> {
         let otherwise = written.otherwise.take();
         let name = written.name.take().or_else(|| written.scheme.clone()).unwrap_or_default();
         let carries = self.carries(&mut written);
         let schemes = self.schemes(&mut written);
         self.refuse_rest(&written);
-        let way = |named: NamedScheme| Way {
+        let method_of = |named: NamedScheme| SigningMethod {
             name: named.name.map_or_else(|| name.clone(), str::to_owned),
             scheme: named.scheme,
             carries: carries.clone(),
             accepted: named.counts,
         };
-        let mut ways: Vec<Way> = schemes.into_iter().map(way).collect();
+        let mut methods: Vec<SigningMethod> = schemes.into_iter().map(method_of).collect();
         match otherwise {
             Some(_) if depth <= 1 => {
                 self.wrong("otherwise", "fewer alternatives", "one more".to_owned());
             }
             Some(otherwise) => {
                 self.at.push_str("otherwise.");
-                ways.extend(self.ways(*otherwise, depth - 1));
+                methods.extend(self.methods(*otherwise, depth - 1));
             }
             None => {}
         }
-        ways
+        methods
     }
 
     fn schemes(&mut self, written: &mut SignatureTable) -> Vec<NamedScheme> {
@@ -116,24 +117,24 @@ impl TableReader {
                 let tolerance = self.tolerance(written);
                 // The older versions sign no time. Whoever has seen one request could leave out its
                 // newer signature, and send it again for ever.
-                let way = |name, version, counts| NamedScheme {
+                let named = |name, version, counts| NamedScheme {
                     name: Some(name),
                     counts,
                     scheme: Scheme::BuiltIn(BuiltIn::HubSpot { version, tolerance }),
                 };
                 vec![
-                    way("v3", Version::Third, true),
-                    way("v2", Version::Second, false),
-                    way("v1", Version::First, false),
+                    named("v3", Version::Third, true),
+                    named("v2", Version::Second, false),
+                    named("v1", Version::First, false),
                 ]
             }
             "mailgun" => {
                 let tolerance = self.tolerance(written);
-                let way = |name, prefix: &str| {
+                let named = |name, prefix: &str| {
                     let scheme = mailgun::scheme(prefix, tolerance)?;
                     Some(NamedScheme { name: Some(name), counts: true, scheme })
                 };
-                [way("json", "json:/signature/"), way("form", "form:")]
+                [named("json", "json:/signature/"), named("form", "form:")]
                     .into_iter()
                     .flatten()
                     .collect()
@@ -153,14 +154,14 @@ impl TableReader {
             "hmac" => {
                 let hash = written.hash.take();
                 let hash = self.word("hash", hash, Hash::EXPECTED, Hash::read);
-                self.detached(written, Method::Hmac(hash.unwrap_or_default()))
+                self.detached(written, Algorithm::Hmac(hash.unwrap_or_default()))
             }
-            "ed25519" => self.detached(written, Method::Ed25519),
-            "ecdsa-p256" => self.detached(written, Method::EcdsaP256),
+            "ed25519" => self.detached(written, Algorithm::Ed25519),
+            "ecdsa-p256" => self.detached(written, Algorithm::EcdsaP256),
             "rsa" => {
                 let hash = written.hash.take();
                 let hash = self.word("hash", hash, Hash::OF_RSA, Hash::read_of_rsa);
-                self.detached(written, Method::Rsa(hash.unwrap_or_default()))
+                self.detached(written, Algorithm::Rsa(hash.unwrap_or_default()))
             }
             "token" => {
                 let headers = self.headers(written);
@@ -199,7 +200,7 @@ impl TableReader {
         }
     }
 
-    fn detached(&mut self, written: &mut SignatureTable, method: Method) -> Option<Scheme> {
+    fn detached(&mut self, written: &mut SignatureTable, algorithm: Algorithm) -> Option<Scheme> {
         let at = self.signature_at(written);
         let prefix = written.prefix.take();
         let prefix = self.word("prefix", prefix, Prefix::EXPECTED, Prefix::read);
@@ -222,19 +223,19 @@ impl TableReader {
         let secret = self.word("secret", secret, SecretForm::EXPECTED, SecretForm::read);
         let known = written.covers_body.take() == Some(false);
         let detached = Detached {
-            method,
+            algorithm,
             at: at?,
             prefix: prefix.unwrap_or_default(),
             separators: separators.unwrap_or_default(),
             repeated,
-            encoding: encoding.unwrap_or(method.usual_encoding()),
+            encoding: encoding.unwrap_or(algorithm.usual_encoding()),
             signed,
             document,
             json_body: json_body.unwrap_or(false),
             timestamp,
             timestamp_format: format.unwrap_or_default(),
             tolerance,
-            secret: secret.unwrap_or(method.usual_secret()),
+            secret: secret.unwrap_or(algorithm.usual_secret()),
         };
         self.check_detached(&detached, known);
         Some(Scheme::Detached(detached))

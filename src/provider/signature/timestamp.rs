@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::signed::SignedRequest;
 use super::timestamp_format::TimestampFormat;
-use super::verdict::{InvalidReason, Location, Refused};
+use super::verdict::{InvalidReason, Location, SignatureError};
 
 impl TimestampFormat {
     /// Checks a timestamp. To be called once the signature is known to be right: anybody can write
@@ -21,7 +21,7 @@ impl TimestampFormat {
         location: &Location,
         signed: &SignedRequest<'_>,
         tolerance: Option<Duration>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), SignatureError> {
         let at =
             self.millis(text).ok_or_else(|| InvalidReason::Timestamp(location.clone(), self))?;
         let Some(tolerance) = tolerance else {
@@ -35,7 +35,9 @@ impl TimestampFormat {
         };
         let distance = Duration::from_millis(now.abs_diff(at));
         match distance.checked_sub(tolerance) {
-            Some(by) if !by.is_zero() => Err(Refused::Stale { by, distance, ahead: at > now }),
+            Some(by) if !by.is_zero() => {
+                Err(SignatureError::Stale { by, distance, ahead: at > now })
+            }
             Some(_) | None => Ok(()),
         }
     }

@@ -9,7 +9,7 @@ use super::header::signature;
 use super::keys::{NumberedSecret, SecretError};
 use super::scheme::Token;
 use super::signed::SignedRequest;
-use super::verdict::{InvalidReason, Location, Refused};
+use super::verdict::{InvalidReason, Location, SignatureError};
 use crate::secret::Secret;
 
 /// Compares headers with the secrets.
@@ -37,19 +37,23 @@ impl TokenVerifier {
 
     /// A token that may stand in several headers has to be right in one of them: whoever writes the
     /// right one knows the secret, so a wrong one beside it does no harm.
-    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
-        let mut refused = None;
+    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
+        let mut first = None;
         for header in &self.settings.headers {
             match self.verify_in(header, signed) {
                 Ok(secret) => return Ok(secret),
-                Err(Refused::Missing(_)) => {}
-                Err(error) => refused = refused.or(Some(error)),
+                Err(SignatureError::Missing(_)) => {}
+                Err(error) => first = first.or(Some(error)),
             }
         }
-        Err(refused.unwrap_or_else(|| Refused::Missing(self.settings.location())))
+        Err(first.unwrap_or_else(|| SignatureError::Missing(self.settings.location())))
     }
 
-    fn verify_in(&self, header: &HeaderName, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
+    fn verify_in(
+        &self,
+        header: &HeaderName,
+        signed: &SignedRequest<'_>,
+    ) -> Result<usize, SignatureError> {
         let Token { prefix, encoding, .. } = &self.settings;
         let location = || Location::Header(header.clone());
         let value = signature(signed.headers, header)?;

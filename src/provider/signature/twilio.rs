@@ -16,10 +16,10 @@ use super::encoding::Encoding;
 use super::field::{self, Field};
 use super::form;
 use super::header::{is_media_type, signature, single};
-use super::keys::{Hash, Keyring, Method, NumberedSecret, SecretError, SecretForm};
+use super::keys::{Algorithm, Hash, Keyring, NumberedSecret, SecretError, SecretForm};
 use super::profile::{Profile, SignedValues};
 use super::signed::SignedRequest;
-use super::verdict::{InvalidReason, Location, Refused};
+use super::verdict::{InvalidReason, Location, SignatureError};
 
 /// Checks `X-Twilio-Signature`.
 #[derive(Debug)]
@@ -73,11 +73,11 @@ fn carry(signed: &SignedRequest<'_>, carried: &mut Carried) {
 
 impl TwilioVerifier {
     pub(super) fn new(secrets: &[NumberedSecret<'_>]) -> Result<Self, SecretError> {
-        let keys = |hash| Keyring::new(Method::Hmac(hash), SecretForm::Text, secrets);
+        let keys = |hash| Keyring::new(Algorithm::Hmac(hash), SecretForm::Text, secrets);
         Ok(Self { sha1: keys(Hash::Sha1)?, sha256: keys(Hash::Sha256)? })
     }
 
-    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, Refused> {
+    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
         let name = HeaderName::from_static("x-twilio-signature");
         let written = signature(signed.headers, &name)?;
         let location = Location::Header(name);

@@ -14,14 +14,14 @@ use super::timestamp_format::TimestampFormat;
 /// one more costs as many computations as there are secrets.
 pub(super) const SIGNATURES_MAX: usize = 16;
 
-/// The request is not known to be genuine.
+/// Why a request is not known to be genuine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum SignatureError {
     /// There is no signature.
     #[error("{0} is missing")]
     Missing(Location),
-    /// The signature is empty. Of a sender that signs in several ways this is a wrong signature,
-    /// for which a right one of a weaker way does not make up.
+    /// The signature is empty. Of a sender with several signing methods this is a wrong
+    /// signature, for which a right one of a weaker method does not make up.
     #[error("{0} is empty")]
     Empty(Location),
     /// A request of a method that passes unverified, such as GET, has content. Without content it
@@ -141,7 +141,7 @@ impl fmt::Display for Location {
     }
 }
 
-impl Refused {
+impl SignatureError {
     /// There is no signature at this location. `is_there`: the header, field or member exists.
     pub(super) const fn without(location: Location, is_there: bool) -> Self {
         if is_there { Self::Empty(location) } else { Self::Missing(location) }
@@ -156,9 +156,7 @@ impl Refused {
             Self::Undecided(_) => "undecided",
         }
     }
-}
 
-impl Refused {
     /// By how many milliseconds the timestamp of a right signature is ahead of this machine's time
     /// of day; negative: behind it. None: the request was not refused for its time. Many offsets of
     /// about the same size mean that one of the two clocks is wrong.
@@ -177,7 +175,7 @@ impl Refused {
     }
 }
 
-impl From<CertificateError> for Refused {
+impl From<CertificateError> for SignatureError {
     fn from(error: CertificateError) -> Self {
         if error.may_pass() {
             Self::Undecided(error)

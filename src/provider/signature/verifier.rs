@@ -6,9 +6,9 @@ use super::carried::Carried;
 use super::certificates::Certificates;
 use super::keys::{NumberedSecret, SecretError};
 use super::scheme::{BuiltIn, Scheme};
-use super::settings::{Settings, Way};
+use super::settings::{Settings, SigningMethod};
 use super::signed::SignedRequest;
-use super::verdict::{InvalidReason, Refused};
+use super::verdict::{InvalidReason, SignatureError};
 use super::{adyen, braintree, detached, hubspot, paypal, plaid, sns, standard, token, twilio};
 use crate::secret::Secret;
 
@@ -26,14 +26,14 @@ pub struct Verified {
 #[derive(Debug)]
 pub struct Verifier {
     settings: Settings,
-    /// One for each way that counts, the strongest first.
-    ways: Vec<WayVerifier>,
+    /// One for each method that counts, the strongest first.
+    methods: Vec<MethodVerifier>,
     certificates: Certificates,
 }
 
 #[derive(Debug)]
-struct WayVerifier {
-    way: Way,
+struct MethodVerifier {
+    method: SigningMethod,
     verifier: SchemeVerifier,
 }
 
@@ -55,11 +55,11 @@ impl Verifier {
     /// A verifier with these secrets. `tolerance` replaces the sender's own; [`Duration::MAX`]
     /// accepts every timestamp.
     ///
-    /// Without any secret no signature can be valid, which the caller has to refuse. A way for
+    /// Without any secret no signature can be valid, which the caller has to refuse. A method for
     /// which none of the secrets is of use is left out: the operator has not set it up.
     ///
     /// # Errors
-    /// The first secret that is of no use in any of the ways in which the sender signs.
+    /// The first secret that is of no use in any of the sender's methods.
     pub fn new(
         settings: &Settings,
         secrets: &[Secret],
@@ -67,27 +67,27 @@ impl Verifier {
         certificates: &Certificates,
     ) -> Result<Self, SecretError> {
         Self::check_secrets(settings, secrets)?;
-        let mut ways = Vec::new();
-        for way in settings.accepted() {
-            let usable = numbered(secrets).filter(|secret| usable(way, secret).is_ok());
+        let mut methods = Vec::new();
+        for method in settings.accepted() {
+            let usable = numbered(secrets).filter(|secret| usable(method, secret).is_ok());
             let usable: Vec<_> = usable.collect();
             if !usable.is_empty() || secrets.is_empty() {
-                let verifier = SchemeVerifier::new(&way.scheme, &usable, tolerance)?;
-                ways.push(WayVerifier { way: way.clone(), verifier });
+                let verifier = SchemeVerifier::new(&method.scheme, &usable, tolerance)?;
+                methods.push(MethodVerifier { method: method.clone(), verifier });
             }
         }
-        Ok(Self { settings: settings.clone(), ways, certificates: certificates.clone() })
+        Ok(Self { settings: settings.clone(), methods, certificates: certificates.clone() })
     }
 
     /// Checks that each secret can be what the sender gave out.
     ///
     /// # Errors
-    /// The first secret that is of no use in any of the ways in which the sender signs.
+    /// The first secret that is of no use in any of the sender's methods.
     pub fn check_secrets(settings: &Settings, secrets: &[Secret]) -> Result<(), SecretError> {
         for secret in numbered(secrets) {
             let mut error = None;
-            for way in settings.accepted() {
-                match usable(way, &secret) {
+            for method in settings.accepted() {
+                match usable(method, &secret) {
                     Ok(()) => {
                         error = None;
                         break;
@@ -103,53 +103,53 @@ impl Verifier {
     /// Checks that the owner of one of the secrets sent this request. It waits for certificates and
     /// keys only, and no longer than a few seconds. It is cancel safe: dropping it changes nothing.
     ///
-    /// The first way whose signature is present decides. Ways that read the same header are two
-    /// forms of one signature: where it is wrong in the first form, the second is tried.
+    /// The first method whose signature is present decides. Methods that read the same header are
+    /// two forms of one signature: where it is wrong in the first form, the second is tried.
     ///
     /// # Errors
-    /// [`Refused`]: why the request is not known to be genuine.
-    pub async fn verify(&self, signed: &SignedRequest<'_>) -> Result<Verified, Refused> {
+    /// The reason why the request is not known to be genuine.
+    pub async fn verify(&self, signed: &SignedRequest<'_>) -> Result<Verified, SignatureError> {
         let mut missing = None;
         let mut wrong: Option<Wrong<'_>> = None;
-        for WayVerifier { way, verifier } in &self.ways {
-            if wrong.as_ref().is_some_and(|wrong| !wrong.is_in(way)) {
-                // The next way reads another signature, and must not make up for a wrong one: an
-                // attacker would choose the weaker way.
+        for MethodVerifier { method, verifier } in &self.methods {
+            if wrong.as_ref().is_some_and(|wrong| !wrong.is_in(method)) {
+                // The next method reads another signature, and must not make up for a wrong one:
+                // an attacker would choose the weaker method.
                 break;
             }
             match verifier.verify(signed, &self.certificates).await {
                 Ok(secret) => {
-                    let carried = self.settings.carried_by(way, signed);
+                    let carried = self.settings.carried_by(method, signed);
                     return Ok(Verified { secret, carried });
                 }
-                Err(refused @ (Refused::Missing(_) | Refused::NoEvent)) => {
-                    missing = missing.or(Some(refused));
+                Err(error @ (SignatureError::Missing(_) | SignatureError::NoEvent)) => {
+                    missing = missing.or(Some(error));
                 }
-                Err(reason @ (Refused::Invalid(_) | Refused::Empty(_))) => {
-                    wrong = wrong.or(Some(Wrong { way, reason }));
+                Err(error @ (SignatureError::Invalid(_) | SignatureError::Empty(_))) => {
+                    wrong = wrong.or(Some(Wrong { method, error }));
                 }
-                // This way would decide. A weaker way must not overrule it.
-                Err(refused @ (Refused::Stale { .. } | Refused::Undecided(_))) => {
-                    return Err(refused);
+                // This method would decide. A weaker method must not overrule it.
+                Err(error @ (SignatureError::Stale { .. } | SignatureError::Undecided(_))) => {
+                    return Err(error);
                 }
             }
         }
-        // There is always at least one way, so one of the two is present.
-        let nothing = Refused::Invalid(InvalidReason::Body("signed"));
-        Err(wrong.map(|wrong| wrong.reason).or(missing).unwrap_or(nothing))
+        // There is always at least one method, so one of the two is present.
+        let nothing = SignatureError::Invalid(InvalidReason::Body("signed"));
+        Err(wrong.map(|wrong| wrong.error).or(missing).unwrap_or(nothing))
     }
 }
 
 /// A signature that is present and wrong.
 struct Wrong<'a> {
-    way: &'a Way,
-    reason: Refused,
+    method: &'a SigningMethod,
+    error: SignatureError,
 }
 
 impl Wrong<'_> {
-    /// Whether another way reads the same signature.
-    fn is_in(&self, other: &Way) -> bool {
-        let headers = self.way.scheme.headers();
+    /// Whether another method reads the same signature.
+    fn is_in(&self, other: &SigningMethod) -> bool {
+        let headers = self.method.scheme.headers();
         !headers.is_empty() && headers == other.scheme.headers()
     }
 }
@@ -158,8 +158,8 @@ fn numbered(secrets: &[Secret]) -> impl Iterator<Item = NumberedSecret<'_>> {
     (0..).zip(secrets).map(|(index, secret)| NumberedSecret { index, secret })
 }
 
-fn usable(way: &Way, secret: &NumberedSecret<'_>) -> Result<(), SecretError> {
-    SchemeVerifier::new(&way.scheme, std::slice::from_ref(secret), None).map(|_| ())
+fn usable(method: &SigningMethod, secret: &NumberedSecret<'_>) -> Result<(), SecretError> {
+    SchemeVerifier::new(&method.scheme, std::slice::from_ref(secret), None).map(|_| ())
 }
 
 impl SchemeVerifier {
@@ -205,7 +205,7 @@ impl SchemeVerifier {
         &self,
         signed: &SignedRequest<'_>,
         certificates: &Certificates,
-    ) -> Result<usize, Refused> {
+    ) -> Result<usize, SignatureError> {
         match self {
             Self::Detached(verifier) => verifier.verify(signed),
             Self::Token(verifier) => verifier.verify(signed),

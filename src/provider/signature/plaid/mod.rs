@@ -13,7 +13,7 @@ use super::keys::{NumberedSecret, SecretError};
 use super::profile::Profile;
 use super::signed::SignedRequest;
 use super::timestamp_format::TimestampFormat;
-use super::verdict::{InvalidReason, Location, Refused};
+use super::verdict::{InvalidReason, Location, SignatureError};
 use crate::secret::Secret;
 
 /// The API that gives out the keys. Plaid's sandbox has a host of its own, `sandbox.plaid.com`,
@@ -64,7 +64,7 @@ impl PlaidVerifier {
         &self,
         signed: &SignedRequest<'_>,
         certificates: &Certificates,
-    ) -> Result<usize, Refused> {
+    ) -> Result<usize, SignatureError> {
         let token = Token::read(signature(signed.headers, &HEADER)?)?;
         // The body is compared before a key is asked for, so that a changed body causes no request.
         token.require_body(signed.body)?;

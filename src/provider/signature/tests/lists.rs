@@ -1,7 +1,7 @@
 //! Several secrets, several signatures, several headers.
 
 use super::{Request, base64, hmac_sha256, valid, verifier};
-use crate::provider::signature::{Encoding, InvalidReason, Location, Refused};
+use crate::provider::signature::{Encoding, InvalidReason, Location, SignatureError};
 
 const NOW: u64 = 1_700_000_000;
 
@@ -55,9 +55,9 @@ fn more_signatures_than_anybody_sends_are_not_tried() {
 fn no_signature_and_an_empty_one_are_missing() {
     let location = || header("x-hub-signature-256");
     for nothing in [Request::new("{}"), Request::new("{}").header("X-Hub-Signature", "sha1=00")] {
-        assert_eq!(nothing.from("github", &["secret"]), Err(Refused::Missing(location())));
+        assert_eq!(nothing.from("github", &["secret"]), Err(SignatureError::Missing(location())));
     }
-    let empty = Err(Refused::Empty(location()));
+    let empty = Err(SignatureError::Empty(location()));
     for request in [
         Request::new("{}").header("X-Hub-Signature-256", ""),
         Request::new("{}").header("X-Hub-Signature-256", " \t"),
@@ -89,7 +89,7 @@ fn a_sender_that_repeats_its_header_is_understood() {
     assert_eq!(request.from("mollie", &["secret"]), valid(0));
     assert_eq!(
         Request::new("{}").header("X-Mollie-Signature", "").from("mollie", &["secret"]),
-        Err(Refused::Empty(header("x-mollie-signature")))
+        Err(SignatureError::Empty(header("x-mollie-signature")))
     );
 }
 

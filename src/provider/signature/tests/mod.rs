@@ -3,6 +3,7 @@
 mod division;
 mod families;
 mod lists;
+mod methods;
 mod plaid;
 mod properties;
 mod schemes;
@@ -10,7 +11,6 @@ mod settings;
 mod sns;
 mod times;
 mod vectors;
-mod ways;
 mod words;
 
 use std::collections::BTreeMap;
@@ -21,7 +21,9 @@ use futures_util::FutureExt;
 use hmac::{KeyInit, Mac};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
-use super::{Certificates, Refused, Settings, SignatureTable, SignedRequest, Verified, Verifier};
+use super::{
+    Certificates, Settings, SignatureError, SignatureTable, SignedRequest, Verified, Verifier,
+};
 use crate::clock::Clock;
 use crate::operation::Timestamp;
 use crate::secret::Secret;
@@ -80,16 +82,16 @@ impl Request {
     }
 
     /// The verdict on the request, with the tolerance of the sender itself.
-    fn from(&self, sender: &str, secrets: &[&str]) -> Result<usize, Refused> {
+    fn from(&self, sender: &str, secrets: &[&str]) -> Result<usize, SignatureError> {
         self.verify(&verifier(sender, secrets, None))
     }
 
     /// The verdict on the request. A check without certificates never waits.
-    fn verify(&self, verifier: &Verifier) -> Result<usize, Refused> {
+    fn verify(&self, verifier: &Verifier) -> Result<usize, SignatureError> {
         self.verified(verifier).map(|verified| verified.secret)
     }
 
-    fn verified(&self, verifier: &Verifier) -> Result<Verified, Refused> {
+    fn verified(&self, verifier: &Verifier) -> Result<Verified, SignatureError> {
         verifier.verify(&self.signed()).now_or_never().unwrap()
     }
 }
@@ -100,7 +102,7 @@ fn verifier(sender: &str, secrets: &[&str], tolerance: Option<Duration>) -> Veri
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "results are compared with it")]
-fn valid(secret: usize) -> Result<usize, Refused> {
+fn valid(secret: usize) -> Result<usize, SignatureError> {
     Ok(secret)
 }
 

@@ -10,7 +10,9 @@ use sha2::{Digest as _, Sha256};
 use self::es256::Es256;
 use super::Request;
 use crate::clock::Clock;
-use crate::provider::signature::{Certificates, Refused, Settings, SignatureTable, Verifier};
+use crate::provider::signature::{
+    Certificates, Settings, SignatureError, SignatureTable, Verifier,
+};
 use crate::secret::Secret;
 
 const URL: &str = "https://keys.example.test/webhook_verification_key/get";
@@ -65,7 +67,7 @@ fn a_token_is_right_for_its_body_and_its_five_minutes() {
     for iat in [NOW - 301, NOW + 301] {
         let token = signer.token(&header().to_string(), &with(claims(), "iat", iat));
         let refused = sent(&token).verify(&verifier).unwrap_err();
-        assert!(matches!(refused, Refused::Stale { .. }), "{refused}");
+        assert!(matches!(refused, SignatureError::Stale { .. }), "{refused}");
     }
     let token = signer.token(&header().to_string(), &claims().to_string());
     let other = Request::new("{}").header("Plaid-Verification", &token);
@@ -139,7 +141,7 @@ fn a_token_is_read_strictly() {
         "..".to_owned(),
     ] {
         let refused = sent(&token).verify(&verifier).unwrap_err();
-        assert!(matches!(refused, Refused::Invalid(_)), "{token}: {refused}");
+        assert!(matches!(refused, SignatureError::Invalid(_)), "{token}: {refused}");
     }
     let token = signer.token(&right, &claimed);
     let two = sent(&token).header("Plaid-Verification", "a.b.c");

@@ -3,7 +3,7 @@
 use ring::signature::{Ed25519KeyPair, KeyPair};
 
 use super::{Request, base64, hmac_sha256, hmac_sha512, valid};
-use crate::provider::signature::{Encoding, InvalidReason, Location, Refused, Verifier};
+use crate::provider::signature::{Encoding, InvalidReason, Location, SignatureError, Verifier};
 use crate::secret::Secret;
 
 const BODY: &str =
@@ -57,7 +57,7 @@ fn flutterwave_is_known_in_both_versions() {
     );
     assert_eq!(
         Request::new(BODY).from("flutterwave", &["secret"]),
-        Err(Refused::Missing(header("flutterwave-signature")))
+        Err(SignatureError::Missing(header("flutterwave-signature")))
     );
 }
 
@@ -74,7 +74,8 @@ fn gitlab_is_known_by_its_token_and_by_its_signing_token() {
         .header("webhook-signature", format!("v1,{signature}"));
     let signing = format!("whsec_{}", base64(b"signing"));
     assert_eq!(signed.from("gitlab", &["a token!", &signing]), valid(1));
-    // A way that nobody has set up does not count: GitLab sends what it is configured to.
+    // A signing method that nobody has set up does not count: GitLab sends what it is configured
+    // to.
     let both = signed.clone().header("X-Gitlab-Token", "a token!");
     assert_eq!(both.from("gitlab", &["a token!"]), valid(0));
     // One that is set up, and wrong, is not rescued.
@@ -227,7 +228,7 @@ fn braintree_signs_for_several_pairs_of_keys() {
     assert_eq!(result(&format!("a|{}", tag("else"))), Err(mismatch.into()));
     let undecodable = InvalidReason::Undecodable(field.clone(), Encoding::Hex);
     assert_eq!(result(&right), Err(undecodable.into()));
-    assert_eq!(result(""), Err(Refused::Empty(field)));
+    assert_eq!(result(""), Err(SignatureError::Empty(field)));
 }
 
 fn adyen_item(secret: &[u8], reference: &str) -> String {
@@ -262,7 +263,7 @@ fn a_notification_of_adyen_has_exactly_one_item() {
     // A receiver may go through the members of an object as through the items of an array.
     let object = format!(r#"{{"notificationItems":{{"0":{good},"x":{good}}}}}"#);
     for request in [adyen(&[]), bare, Request::new(object)] {
-        assert_eq!(request.from("adyen", &["AB"]), Err(Refused::Missing(location())));
+        assert_eq!(request.from("adyen", &["AB"]), Err(SignatureError::Missing(location())));
     }
     let other = adyen(&[adyen_item(&[0xac], "1")]).from("adyen", &["AB"]);
     assert_eq!(other, Err(InvalidReason::Mismatch(location()).into()));
@@ -281,7 +282,7 @@ fn an_item_of_adyen_can_be_written_in_one_way_only() {
         let changed = good.replace(from, to);
         assert_ne!(changed, good);
         let result = adyen(&[changed]).from("adyen", &["AB"]);
-        assert!(matches!(result, Err(Refused::Invalid(_))), "{to} {result:?}");
+        assert!(matches!(result, Err(SignatureError::Invalid(_))), "{to} {result:?}");
     }
     // `A:b:c` after the empty reference may be account `A` and reference `b:c`, or `A:b` and `c`.
     let text = "1::A:b:c:5:EUR:AUTH:true";
@@ -305,5 +306,8 @@ fn a_signed_member_that_occurs_twice_is_refused() {
     let twice = good.replace("\"eventCode\"", "\"pspReference\":\"2\",\"eventCode\"");
     assert_ne!(good, twice);
     let result = adyen(&[twice]).from("adyen", &["AB"]);
-    assert!(matches!(result, Err(Refused::Invalid(InvalidReason::Repeated(_)))), "{result:?}");
+    assert!(
+        matches!(result, Err(SignatureError::Invalid(InvalidReason::Repeated(_)))),
+        "{result:?}"
+    );
 }

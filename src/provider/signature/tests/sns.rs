@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{Request, SENDERS, valid};
 use crate::clock::Clock;
-use crate::provider::signature::{Certificates, InvalidReason, Location, Refused, Verifier};
+use crate::provider::signature::{Certificates, InvalidReason, Location, SignatureError, Verifier};
 use crate::secret::Secret;
 
 #[derive(Deserialize)]
@@ -94,10 +94,13 @@ fn headers_of_sns_say_what_the_signed_body_says() {
     for name in ["x-amz-sns-message-type", "x-amz-sns-message-id", "x-amz-sns-topic-arn"] {
         let request = Request::new(file.messages[0].body.as_str()).header(name, "other");
         let result = request.verify(&verifier);
-        assert!(matches!(result, Err(Refused::Invalid(InvalidReason::Differs(..)))), "{result:?}");
+        assert!(
+            matches!(result, Err(SignatureError::Invalid(InvalidReason::Differs(..)))),
+            "{result:?}"
+        );
     }
     let raw = Request::new("bare").header("x-amz-sns-rawdelivery", "true");
-    assert!(matches!(raw.verify(&verifier), Err(Refused::Missing(_))));
+    assert!(matches!(raw.verify(&verifier), Err(SignatureError::Missing(_))));
 }
 
 #[test]
@@ -108,5 +111,8 @@ fn a_certificate_from_elsewhere_is_never_asked_for() {
     let body = file.messages[0].body.replace(&file.certificate_url, elsewhere);
     // It does not wait for anything: `verify` asks only once.
     let result = Request::new(body).verify(&verifier);
-    assert!(matches!(result, Err(Refused::Invalid(InvalidReason::Certificate(_)))), "{result:?}");
+    assert!(
+        matches!(result, Err(SignatureError::Invalid(InvalidReason::Certificate(_)))),
+        "{result:?}"
+    );
 }

@@ -6,7 +6,7 @@ use ring::signature::{Ed25519KeyPair, KeyPair};
 
 use super::{Request, hmac_sha256, valid, verifier};
 use crate::operation::Timestamp;
-use crate::provider::signature::{InvalidReason, Location, Refused, TimestampFormat};
+use crate::provider::signature::{InvalidReason, Location, SignatureError, TimestampFormat};
 
 fn slack(timestamp: &str) -> Request {
     let message = format!("v0:{timestamp}:{{}}");
@@ -17,13 +17,13 @@ fn slack(timestamp: &str) -> Request {
 }
 
 /// Beyond a tolerance of 5 minutes.
-fn stale(by: u64, ahead: bool) -> Refused {
+fn stale(by: u64, ahead: bool) -> SignatureError {
     stale_beyond(300, by, ahead)
 }
 
-fn stale_beyond(tolerance: u64, by: u64, ahead: bool) -> Refused {
+fn stale_beyond(tolerance: u64, by: u64, ahead: bool) -> SignatureError {
     let distance = Duration::from_secs(tolerance + by);
-    Refused::Stale { by: Duration::from_secs(by), distance, ahead }
+    SignatureError::Stale { by: Duration::from_secs(by), distance, ahead }
 }
 
 #[test]
@@ -115,10 +115,13 @@ fn a_time_in_rfc_3339_may_have_a_fraction_and_an_offset() {
     assert_eq!(twitch("2023-11-14T22:13:19.634234626Z"), valid(0));
     assert_eq!(twitch("2023-11-14T23:03:21+01:00"), valid(0));
     assert_eq!(twitch("2023-11-14T22:03:19Z"), Err(stale_beyond(600, 1, false)));
-    assert!(matches!(twitch("yesterday"), Err(Refused::Invalid(InvalidReason::Timestamp(..)))));
+    assert!(matches!(
+        twitch("yesterday"),
+        Err(SignatureError::Invalid(InvalidReason::Timestamp(..)))
+    ));
     assert!(matches!(
         twitch("2023-11-14T22:13:20"),
-        Err(Refused::Invalid(InvalidReason::Timestamp(..)))
+        Err(SignatureError::Invalid(InvalidReason::Timestamp(..)))
     ));
 }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{CERTIFICATES, Request, SENDERS, base64};
 use crate::clock::Clock;
 use crate::operation::Timestamp;
-use crate::provider::signature::{Certificates, Refused, Verifier};
+use crate::provider::signature::{Certificates, SignatureError, Verifier};
 use crate::secret::Secret;
 
 #[derive(Deserialize)]
@@ -120,7 +120,7 @@ fn every_vector_gets_its_verdict() {
     for vector in vectors {
         let result = vector.request().verify(&vector.verifier());
         match (vector.expect.as_str(), &result) {
-            ("invalid", Err(Refused::Undecided(_))) => panic!("{}: {result:?}", vector.id),
+            ("invalid", Err(SignatureError::Undecided(_))) => panic!("{}: {result:?}", vector.id),
             ("valid", Ok(_)) | ("invalid", Err(_)) => {}
             _ => panic!("{}: expected {}, got {result:?}", vector.id, vector.expect),
         }
@@ -173,7 +173,7 @@ fn an_old_vector_is_stale_by_the_senders_own_tolerance() {
         let verifier = Verifier::new(settings, &secrets, None, &CERTIFICATES).unwrap();
         let result = request.verify(&verifier);
         assert!(
-            matches!(result, Err(Refused::Stale { ahead: false, .. })),
+            matches!(result, Err(SignatureError::Stale { ahead: false, .. })),
             "{}: {result:?}",
             vector.id
         );

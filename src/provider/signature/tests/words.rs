@@ -7,7 +7,7 @@ use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair};
 
 use super::{CERTIFICATES, Request, SENDERS, base64, hmac_sha256, valid, verifier};
 use crate::provider::signature::{
-    InvalidReason, Location, Refused, Settings, SignatureTable, Verifier,
+    InvalidReason, Location, Settings, SignatureError, SignatureTable, Verifier,
 };
 use crate::secret::Secret;
 
@@ -52,14 +52,17 @@ fn a_part_of_the_query_is_signed_and_left_out_where_it_is_absent() {
         ("/in", Some("r-1")),
         ("/in?data.id=123456&data.id=1", Some("r-1")),
     ] {
-        assert!(matches!(sent(target, request_id, all), Err(Refused::Invalid(_))), "{target}");
+        assert!(
+            matches!(sent(target, request_id, all), Err(SignatureError::Invalid(_))),
+            "{target}"
+        );
     }
     // The same text, divided in another way.
     let moved = sent("/in?data.id=123456;request-id:r-1", None, all);
     let data_id = Location::Parameter("data.id".to_owned());
     assert_eq!(moved, Err(InvalidReason::Ambiguous(data_id, ';').into()));
     let stale = sent("/in?data.id=1", None, "id:1;ts:1600000000;");
-    assert!(matches!(stale, Err(Refused::Stale { .. })), "{stale:?}");
+    assert!(matches!(stale, Err(SignatureError::Stale { .. })), "{stale:?}");
     assert!(!SENDERS["mercadopago"].covers_body());
 }
 
@@ -82,7 +85,7 @@ fn a_list_may_hold_two_pairs_of_timestamp_and_signature() {
     let (_, signature) = new.split_once(',').unwrap();
     assert!(result(&format!("{old} t=1700000001,{signature}")).is_err());
     let stale = pair("secret", 1_600_000_000);
-    assert!(matches!(result(&format!("{old} {stale}")), Err(Refused::Stale { .. })));
+    assert!(matches!(result(&format!("{old} {stale}")), Err(SignatureError::Stale { .. })));
 }
 
 /// "Event signature" (docs.worldpay.com): `keyId/hashFunction/signature`, several with `,`.
@@ -95,7 +98,7 @@ fn an_entry_counts_whatever_the_number_of_its_key() {
     assert_eq!(result(format!("1/SHA256/{tag}")), valid(0));
     assert_eq!(result(format!("2/SHA256/00, 17/SHA256/{tag}")), valid(0));
     for other in [format!("1/SHA512/{tag}"), format!("/SHA256/{tag}"), tag] {
-        assert!(matches!(result(other), Err(Refused::Invalid(InvalidReason::Prefix(..)))));
+        assert!(matches!(result(other), Err(SignatureError::Invalid(InvalidReason::Prefix(..)))));
     }
 }
 
@@ -112,7 +115,7 @@ fn numbered_headers_hold_signatures_of_several_keys() {
         assert_eq!(request.from("docusign", &["secret"]), valid(0));
     }
     let third = Request::new("{}").header("X-DocuSign-Signature-3", &tag);
-    assert!(matches!(third.from("docusign", &["secret"]), Err(Refused::Missing(_))));
+    assert!(matches!(third.from("docusign", &["secret"]), Err(SignatureError::Missing(_))));
 }
 
 const PUBLIC_PEM: &str = include_str!("../../../../tests/fixtures/rsa_public.pem");
@@ -131,7 +134,7 @@ fn rsa_is_checked_with_a_given_public_key() {
         let other = Request::new("{}").header("X-Signature-SHA256", RSA_SIGNATURE.trim());
         assert!(matches!(
             other.from("wise", &[key]),
-            Err(Refused::Invalid(InvalidReason::Mismatch(_)))
+            Err(SignatureError::Invalid(InvalidReason::Mismatch(_)))
         ));
     }
     let secrets = [Secret::new("MFkwEwYHKoZI".to_owned())];
@@ -191,17 +194,17 @@ fn signed_json_is_read_from_a_field_of_a_form() {
     for (from, to) in [("request_sent", "request_signed"), ("1700000000", "1700000001")] {
         let changed = dropbox(&json.replace(from, to)).from("dropbox-sign", &["key"]);
         assert!(
-            matches!(changed, Err(Refused::Invalid(InvalidReason::Mismatch(_)))),
+            matches!(changed, Err(SignatureError::Invalid(InvalidReason::Mismatch(_)))),
             "{changed:?}"
         );
     }
-    let missing = Err(Refused::Missing(Location::Member("/event/event_hash".to_owned())));
+    let missing = Err(SignatureError::Missing(Location::Member("/event/event_hash".to_owned())));
     assert_eq!(Request::new(json.clone()).from("dropbox-sign", &["key"]), missing);
     assert_eq!(dropbox("no json").from("dropbox-sign", &["key"]), missing);
     let late = json.replace("1700000000", "1600000000");
     let late = late.replace(&hash, &hex_hmac("key", "1600000000signature_request_sent"));
     let late = dropbox(&late).from("dropbox-sign", &["key"]);
-    assert!(matches!(late, Err(Refused::Stale { .. })), "{late:?}");
+    assert!(matches!(late, Err(SignatureError::Stale { .. })), "{late:?}");
 }
 
 /// anymail/django-anymail `tests/test_mailgun_webhooks.py`: the older webhooks and received mail
@@ -232,13 +235,13 @@ fn mailgun_signs_json_and_forms_alike() {
         let changed = Request { body: changed.into_bytes(), ..request.clone() };
         assert!(matches!(
             changed.verify(&verifier),
-            Err(Refused::Invalid(InvalidReason::Mismatch(_)))
+            Err(SignatureError::Invalid(InvalidReason::Mismatch(_)))
         ));
         let mut late = request;
         late.now = crate::operation::Timestamp(1_800_000_000_000);
-        assert!(matches!(late.verify(&verifier), Err(Refused::Stale { .. })));
+        assert!(matches!(late.verify(&verifier), Err(SignatureError::Stale { .. })));
     }
-    assert!(matches!(Request::new("{}").verify(&verifier), Err(Refused::Missing(_))));
+    assert!(matches!(Request::new("{}").verify(&verifier), Err(SignatureError::Missing(_))));
     assert!(!SENDERS["mailgun"].covers_body());
 }
 
@@ -264,7 +267,10 @@ fn twilio_names_the_hash_in_a_header() {
     assert!(form(named, &sha1).from("twilio", &["secret"]).is_err());
     assert!(form(None, &sha256).from("twilio", &["secret"]).is_err());
     let unknown = form(Some("algorithm=NONE"), &sha1).from("twilio", &["secret"]);
-    assert!(matches!(unknown, Err(Refused::Invalid(InvalidReason::Unknown(..)))), "{unknown:?}");
+    assert!(
+        matches!(unknown, Err(SignatureError::Invalid(InvalidReason::Unknown(..)))),
+        "{unknown:?}"
+    );
 }
 
 /// A URL in the query is never taken for the public URL.

@@ -1,9 +1,11 @@
-//! Senders that sign in several ways: which count, and that the stronger one decides.
+//! Senders with several signing methods: which count, and that the stronger one decides.
 
 use sha2::Digest;
 
 use super::{CERTIFICATES, Request, base64, hmac_sha256, valid};
-use crate::provider::signature::{InvalidReason, Location, Refused, SignatureTable, Verifier};
+use crate::provider::signature::{
+    InvalidReason, Location, SignatureError, SignatureTable, Verifier,
+};
 use crate::secret::Secret;
 
 fn with_table(table: &str, secrets: &[&str]) -> Verifier {
@@ -33,7 +35,7 @@ fn hubspots_older_signatures_count_only_where_it_is_said() {
     let v1 = hubspot_old(Request::new("{}"), "v1", "{}");
     let url = Request::new("").url;
     let v2 = hubspot_old(Request::new("{}"), "v2", &format!("POST{url}{{}}"));
-    let missing = Err(Refused::Missing(header("x-hubspot-signature-v3")));
+    let missing = Err(SignatureError::Missing(header("x-hubspot-signature-v3")));
     let alone = with_table("scheme = \"hubspot\"\ntolerance = \"5m\"", &["secret"]);
     let all = "scheme = \"hubspot\"\ntolerance = \"5m\"\naccept = [\"v3\", \"v2\", \"v1\"]";
     let all = with_table(all, &["secret"]);
@@ -45,7 +47,7 @@ fn hubspots_older_signatures_count_only_where_it_is_said() {
             assert_eq!(fresh.verify(verifier), valid(0));
             // Wrong or stale, and beside it an older one that is right.
             let stale = hubspot_v3(old.clone(), "1600000000000").verify(verifier);
-            assert!(matches!(stale, Err(Refused::Stale { .. })), "{stale:?}");
+            assert!(matches!(stale, Err(SignatureError::Stale { .. })), "{stale:?}");
             let mut wrong = hubspot_v3(old.clone(), "1700000000000");
             wrong.headers.insert("x-hubspot-signature-v3", "AAAA".parse().unwrap());
             let mismatch = InvalidReason::Mismatch(header("x-hubspot-signature-v3"));
@@ -54,7 +56,7 @@ fn hubspots_older_signatures_count_only_where_it_is_said() {
     }
     let first = with_table("scheme = \"hubspot\"\naccept = [\"v1\"]", &["secret"]);
     assert_eq!(v1.verify(&first), valid(0));
-    assert_eq!(v2.verify(&first), Err(Refused::Missing(header("x-hubspot-signature"))));
+    assert_eq!(v2.verify(&first), Err(SignatureError::Missing(header("x-hubspot-signature"))));
 }
 
 const TWO: &str = "scheme = \"hmac\"\nheader = \"X-New\"\nname = \"new\"\n\
@@ -73,10 +75,10 @@ fn a_stronger_signature_that_is_present_is_never_rescued_by_a_weaker_one() {
     };
     assert_eq!(signed("1700000000").verify(&verifier), valid(0));
     let stale = signed("1600000000").verify(&verifier);
-    assert!(matches!(stale, Err(Refused::Stale { .. })), "{stale:?}");
+    assert!(matches!(stale, Err(SignatureError::Stale { .. })), "{stale:?}");
     for value in ["00", "not hex", " 00"] {
         let wrong = old.clone().header("X-New", value).header("X-Time", "1700000000");
-        assert!(matches!(wrong.verify(&verifier), Err(Refused::Invalid(_))), "{value}");
+        assert!(matches!(wrong.verify(&verifier), Err(SignatureError::Invalid(_))), "{value}");
     }
     // Its timestamp is gone: it cannot be checked, so it is not right.
     let mut without = signed("1700000000");
@@ -93,10 +95,10 @@ fn only_the_ways_that_are_accepted_count() {
     let accepting = |names: &str| with_table(&format!("accept = [{names}]\n{TWO}"), &["secret"]);
     let verifier = accepting("\"new\"");
     assert_eq!(new.verify(&verifier), valid(0));
-    assert_eq!(old.verify(&verifier), Err(Refused::Missing(header("x-new"))));
+    assert_eq!(old.verify(&verifier), Err(SignatureError::Missing(header("x-new"))));
     let verifier = accepting("\"token\"");
     assert_eq!(old.verify(&verifier), valid(0));
-    assert_eq!(new.verify(&verifier), Err(Refused::Missing(header("x-old"))));
+    assert_eq!(new.verify(&verifier), Err(SignatureError::Missing(header("x-old"))));
 }
 
 #[test]
@@ -139,7 +141,7 @@ fn a_token_may_stand_in_two_places() {
         assert_eq!(wrong, Err(InvalidReason::Mismatch(header(&name.to_lowercase())).into()));
     }
     let nothing = Request::new("{}").verify(&verifier);
-    assert_eq!(nothing, Err(Refused::Missing(header("x-a"))));
+    assert_eq!(nothing, Err(SignatureError::Missing(header("x-a"))));
 }
 
 /// Present and empty is present and wrong: whoever stands in between emptied it, or whoever sends.
@@ -154,7 +156,7 @@ fn an_empty_signature_is_rescued_by_no_weaker_one() {
         assert_eq!(request("{}").verify(&verifier), valid(0));
         for blank in ["", "  "] {
             let empty = request("{}").header("X-Sig", blank).verify(&verifier);
-            assert_eq!(empty, Err(Refused::Empty(header("x-sig"))), "{table}");
+            assert_eq!(empty, Err(SignatureError::Empty(header("x-sig"))), "{table}");
         }
     }
     let adyen = "{\"notificationItems\":[{\"NotificationRequestItem\":\
@@ -170,7 +172,7 @@ fn an_empty_signature_is_rescued_by_no_weaker_one() {
         let right = Request::new(body).header("X-Token", secret);
         let right = right.header("X-Twilio-Signature", "").header("svix-signature", " ");
         let empty = right.verify(&verifier);
-        assert!(matches!(empty, Err(Refused::Empty(_))), "{scheme}: {empty:?}");
+        assert!(matches!(empty, Err(SignatureError::Empty(_))), "{scheme}: {empty:?}");
         let without = Request::new("{}").header("X-Token", secret);
         assert_eq!(without.verify(&verifier), valid(0), "{scheme}");
     }
@@ -183,7 +185,7 @@ fn an_empty_signature_of_hubspots_third_version_is_rescued_by_no_older_one() {
     let first = hubspot_old(Request::new("{}"), "v1", "{}");
     assert_eq!(first.verify(&all), valid(0));
     let empty = first.header("X-HubSpot-Signature-v3", "").verify(&all);
-    assert_eq!(empty, Err(Refused::Empty(header("x-hubspot-signature-v3"))));
+    assert_eq!(empty, Err(SignatureError::Empty(header("x-hubspot-signature-v3"))));
 }
 
 #[test]
@@ -193,14 +195,14 @@ fn an_empty_signature_of_a_preset_is_rescued_by_no_weaker_one() {
     let secrets = [signing.as_str(), "a token!"];
     assert_eq!(token.from("gitlab", &secrets), valid(1));
     let empty = token.header("webhook-signature", "").from("gitlab", &secrets);
-    assert_eq!(empty, Err(Refused::Empty(header("webhook-signature"))));
+    assert_eq!(empty, Err(SignatureError::Empty(header("webhook-signature"))));
     let hash = Request::new("{}").header("verif-hash", "secret");
     assert_eq!(hash.from("flutterwave", &["secret"]), valid(0));
     let empty = hash.header("flutterwave-signature", " ").from("flutterwave", &["secret"]);
-    assert_eq!(empty, Err(Refused::Empty(header("flutterwave-signature"))));
+    assert_eq!(empty, Err(SignatureError::Empty(header("flutterwave-signature"))));
     let tag = base64(&hmac_sha256(b"secret", b"{}"));
     let older = Request::new("{}").header("X-Shopify-Hmac-Sha256", tag);
     assert_eq!(older.from("shopify", &["secret"]), valid(0));
     let empty = older.header("Shopify-Hmac-Sha256", "").from("shopify", &["secret"]);
-    assert_eq!(empty, Err(Refused::Empty(header("shopify-hmac-sha256"))));
+    assert_eq!(empty, Err(SignatureError::Empty(header("shopify-hmac-sha256"))));
 }
