@@ -11,23 +11,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderName, Method};
 use serde_json::value::RawValue;
 
+use super::received::ReceivedRequest;
 use crate::json::{Document, Found, Pointer};
-
-/// The parts of a request by which a handshake is recognised.
-#[derive(Debug, Clone, Copy)]
-pub struct RequestView<'a> {
-    /// The method.
-    pub method: &'a Method,
-    /// The query, without its `?`, if there is one.
-    pub query: Option<&'a str>,
-    /// All headers.
-    pub headers: &'a HeaderMap,
-    /// The whole body.
-    pub body: &'a [u8],
-}
 
 /// How a handshake is recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +73,7 @@ pub enum Expected {
 
 impl Handshake {
     /// Whether a request is this handshake.
-    pub fn is(&self, request: &RequestView<'_>) -> bool {
+    pub fn is(&self, request: &ReceivedRequest<'_>) -> bool {
         *request.method == self.method
             && self.headers.iter().all(|(name, expected)| has_header(request, name, expected))
             && self.query.iter().all(|(name, expected)| has_parameter(request, name, expected))
@@ -162,16 +150,16 @@ impl fmt::Display for Expected {
 
 /// Whether a header occurs once, with the expected value. A request that has it twice is no
 /// handshake: upstreams disagree about which value counts.
-fn has_header(request: &RequestView<'_>, name: &HeaderName, expected: &Expected) -> bool {
+fn has_header(request: &ReceivedRequest<'_>, name: &HeaderName, expected: &Expected) -> bool {
     let line = only(request.headers.get_all(name).iter());
     let text = line.and_then(|line| std::str::from_utf8(line.as_bytes()).ok());
     text.is_some_and(|text| expected.is(text.trim_ascii()))
 }
 
 /// Whether a parameter of the query occurs once, with the expected value.
-fn has_parameter(request: &RequestView<'_>, name: &str, expected: &Expected) -> bool {
-    let query = request.query.unwrap_or_default().as_bytes();
-    let values = form_urlencoded::parse(query).filter(|(n, _)| n == name).map(|(_, v)| v);
+fn has_parameter(request: &ReceivedRequest<'_>, name: &str, expected: &Expected) -> bool {
+    let pairs = form_urlencoded::parse(request.query().as_bytes());
+    let values = pairs.filter(|(n, _)| n == name).map(|(_, v)| v);
     only(values).is_some_and(|value| expected.is(&value))
 }
 
@@ -187,7 +175,7 @@ struct DescribedField<'a> {
     may_be_absent: bool,
 }
 
-fn is_form(request: &RequestView<'_>, fields: &BTreeMap<String, Expected>) -> bool {
+fn is_form(request: &ReceivedRequest<'_>, fields: &BTreeMap<String, Expected>) -> bool {
     // Where two content types are named, upstreams disagree about which one counts (RFC 9110, 8.3).
     let content_type = only(request.headers.get_all(CONTENT_TYPE).iter());
     let media_type = content_type.and_then(|value| value.to_str().ok()?.split(';').next());
@@ -215,10 +203,11 @@ fn is_form(request: &RequestView<'_>, fields: &BTreeMap<String, Expected>) -> bo
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
+    use http::{HeaderMap, HeaderValue};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::operation::Timestamp;
 
     fn handshake(content: Content) -> Handshake {
         Handshake {
@@ -242,7 +231,17 @@ mod tests {
     }
 
     fn is(handshake: &Handshake, query: Option<&str>, headers: &HeaderMap, body: &[u8]) -> bool {
-        handshake.is(&RequestView { method: &Method::POST, query, headers, body })
+        let target = query.map_or_else(|| "/".to_owned(), |query| format!("/?{query}"));
+        handshake.is(&received(&target, headers, body))
+    }
+
+    fn received<'a>(
+        target: &'a str,
+        headers: &'a HeaderMap,
+        body: &'a [u8],
+    ) -> ReceivedRequest<'a> {
+        let method = &Method::POST;
+        ReceivedRequest { method, public_url: None, target, headers, body, now: Timestamp(0) }
     }
 
     fn form() -> HeaderMap {
@@ -380,7 +379,7 @@ mod tests {
             assert!(!is(other), "{other:?}");
         }
         let headers = HeaderMap::from_iter([(name, HeaderValue::from_static("ping"))]);
-        let got = RequestView { method: &Method::GET, query: None, headers: &headers, body: b"" };
+        let got = ReceivedRequest { method: &Method::GET, ..received("/", &headers, b"") };
         assert!(!ping.is(&got));
     }
 

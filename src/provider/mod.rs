@@ -59,12 +59,14 @@
 mod facts;
 mod handshake;
 mod presets;
+mod received;
 mod secret_shape;
 pub mod signature;
 
 pub use facts::Facts;
-pub use handshake::{Content, Expected, Handshake, JsonBody, RequestView};
+pub use handshake::{Content, Expected, Handshake, JsonBody};
 pub use presets::{Preset, preset, presets};
+pub use received::ReceivedRequest;
 pub use secret_shape::{Alphabet, SecretFlaw, SecretShape, looks_like_a_secret};
 
 use http::HeaderName;
@@ -99,7 +101,7 @@ impl Provider {
     }
 
     /// The handshake that a request is. None: it is no handshake.
-    pub fn handshake_of(&self, request: &RequestView<'_>) -> Option<&Handshake> {
+    pub fn handshake_of(&self, request: &ReceivedRequest<'_>) -> Option<&Handshake> {
         self.handshakes.iter().find(|handshake| handshake.is(request))
     }
 }

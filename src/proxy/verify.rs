@@ -11,9 +11,9 @@ use super::settings::RouteSettings;
 use super::skew::SkewWatch;
 use crate::operation::Timestamp;
 use crate::provider::signature::{
-    self, Carried, Certificates, SecretError, Settings, SignatureError, SignedRequest, Verifier,
+    self, Carried, Certificates, SecretError, Settings, SignatureError, Verifier,
 };
-use crate::provider::{Provider, RequestView};
+use crate::provider::{Provider, ReceivedRequest};
 use crate::telemetry::Metrics;
 
 /// The kind of sender of one route, and the check of its signatures.
@@ -119,26 +119,18 @@ impl Sender {
         if self.verifier.is_some() && is_probe && !body.is_empty() {
             return Err(SignatureError::NoEvent);
         }
-        let arrived = RequestView {
-            method: &head.method,
-            query: head.uri.query(),
-            headers: &head.headers,
-            body,
-        };
-        let found = self.provider.handshake_of(&arrived);
+        let received = self.received(head, body, now);
+        let found = self.provider.handshake_of(&received);
         let handshake = found.map(|handshake| handshake.name.clone());
         let Some(verifier) = &self.verifier else {
-            return Ok(Verified { provider: None, handshake, carried: self.carried(head, body) });
+            return Ok(Verified { provider: None, handshake, carried: self.carried(&received) });
         };
         match found {
             // Some senders do not sign a handshake. Such a request must match the preset's
             // description of the handshake and hold nothing more, so that no event passes as one.
             Some(found) if !found.signed => {
-                return Ok(Verified {
-                    provider: None,
-                    handshake,
-                    carried: self.carried(head, body),
-                });
+                let carried = self.carried(&received);
+                return Ok(Verified { provider: None, handshake, carried });
             }
             // A probe that is no handshake asks the upstream for no change, so it needs no
             // signature.
@@ -146,7 +138,7 @@ impl Sender {
             Some(_) | None => {}
         }
         // The clock is watched here, before a stale signature is refused.
-        let checked = verifier.verify(&self.signed(head, body, now)).await;
+        let checked = verifier.verify(&received).await;
         if let Some(skew) = &self.skew {
             skew.saw(&checked, body);
         }
@@ -155,16 +147,20 @@ impl Sender {
     }
 
     /// The values that come with a signature that was not checked.
-    fn carried(&self, head: &Parts, body: &[u8]) -> Carried {
+    fn carried(&self, received: &ReceivedRequest<'_>) -> Carried {
         let settings = self.provider.signature.as_ref();
-        let signed = self.signed(head, body, Timestamp(0));
-        settings.map(|settings| settings.carried(&signed)).unwrap_or_default()
+        settings.map(|settings| settings.carried(received)).unwrap_or_default()
     }
 
-    /// The request as its sender has signed it. The URL is the configured one, never the `Host`
-    /// header, which anybody can write.
-    fn signed<'p>(&'p self, head: &'p Parts, body: &'p [u8], now: Timestamp) -> SignedRequest<'p> {
-        SignedRequest {
+    /// The request as its sender sent it. The URL is the configured one, never the `Host` header,
+    /// which anybody can write.
+    fn received<'p>(
+        &'p self,
+        head: &'p Parts,
+        body: &'p [u8],
+        now: Timestamp,
+    ) -> ReceivedRequest<'p> {
+        ReceivedRequest {
             method: &head.method,
             public_url: self.public_url.as_deref(),
             target: head.uri.path_and_query().map_or("/", |target| target.as_str()),

@@ -2,7 +2,8 @@
 //! `samples/`.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use onceward::provider::{Content, RequestView, presets};
+use onceward::operation::Timestamp;
+use onceward::provider::{Content, ReceivedRequest, presets};
 
 use super::provider;
 
@@ -28,12 +29,19 @@ impl<'a> Sent<'a> {
     }
 }
 
+/// The POST of this request.
+fn received<'a>(target: &'a str, headers: &'a HeaderMap, body: &'a str) -> ReceivedRequest<'a> {
+    let (method, body) = (&Method::POST, body.as_bytes());
+    ReceivedRequest { method, public_url: None, target, headers, body, now: Timestamp(0) }
+}
+
 /// The name of the handshake that a request is.
 fn handshake(name: &str, method: &Method, query: Option<&str>, text: &str) -> Option<String> {
     let provider = provider(name);
     let Sent { headers, body } = Sent::read(text);
-    let arrived = RequestView { method, query, headers: &headers, body: body.as_bytes() };
-    provider.handshake_of(&arrived).map(|it| it.name.clone())
+    let target = query.map_or_else(|| "/".to_owned(), |query| format!("/?{query}"));
+    let received = ReceivedRequest { method, ..received(&target, &headers, body) };
+    provider.handshake_of(&received).map(|it| it.name.clone())
 }
 
 /// The POST with this text.
@@ -100,12 +108,7 @@ fn an_event_in_the_dress_of_an_unsigned_handshake_is_none() {
 fn an_empty_request_is_no_handshake() {
     for preset in presets() {
         let provider = provider(preset.name);
-        let nothing = RequestView {
-            method: &Method::POST,
-            query: None,
-            headers: &HeaderMap::new(),
-            body: b"",
-        };
-        assert_eq!(provider.handshake_of(&nothing), None, "{}", preset.name);
+        let headers = HeaderMap::new();
+        assert_eq!(provider.handshake_of(&received("/", &headers, "")), None, "{}", preset.name);
     }
 }

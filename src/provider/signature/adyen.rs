@@ -13,9 +13,9 @@ use std::borrow::Cow;
 use super::encoding::Encoding;
 use super::keys::{Algorithm, Hash, Keyring, NumberedSecret, SecretError, SecretForm};
 use super::profile::{Profile, SignedValues};
-use super::signed::SignedRequest;
 use super::verdict::{InvalidReason, Location, SignatureError};
 use crate::json::{self, Found, Pointer, Scalar};
+use crate::provider::ReceivedRequest;
 
 /// Checks `additionalData.hmacSignature` of the item.
 #[derive(Debug)]
@@ -75,9 +75,9 @@ impl AdyenVerifier {
         })
     }
 
-    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
+    pub(super) fn verify(&self, received: &ReceivedRequest<'_>) -> Result<usize, SignatureError> {
         let location = Location::Member(self.signature.to_string());
-        match json::find(signed.body, &self.items) {
+        match json::find(received.body, &self.items) {
             Found::Values(items) if items.len() == 1 => {}
             // The items have to be an array. Other webhooks of Adyen have none, and another
             // signature.
@@ -88,7 +88,7 @@ impl AdyenVerifier {
             }
         }
         // The member is looked up in the first item, which is the only one.
-        let written = text(signed.body, &self.signature)?;
+        let written = text(received.body, &self.signature)?;
         let written = written.ok_or_else(|| SignatureError::Missing(location.clone()))?;
         if written.is_empty() {
             return Err(SignatureError::Empty(location));
@@ -97,7 +97,7 @@ impl AdyenVerifier {
         let signatures = [decoded
             .ok_or_else(|| InvalidReason::Undecodable(location.clone(), Encoding::Base64))?];
         let values: Result<Vec<String>, InvalidReason> =
-            self.members.iter().map(|member| member.value(signed.body)).collect();
+            self.members.iter().map(|member| member.value(received.body)).collect();
         let found = self.keys.find(&[values?.join(":").as_bytes()], &signatures);
         Ok(found.ok_or(InvalidReason::Mismatch(location))?)
     }

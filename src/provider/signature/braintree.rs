@@ -14,8 +14,8 @@ use super::form;
 use super::header::entries;
 use super::keys::{Hash, Key, Keyring, NumberedSecret, SecretError};
 use super::profile::{Profile, SignedValues};
-use super::signed::SignedRequest;
 use super::verdict::{InvalidReason, Location, SIGNATURES_MAX, SignatureError};
+use crate::provider::ReceivedRequest;
 
 /// Checks `bt_signature`: `PUBLIC|HEX` for each API key of the account, with `&` between them.
 /// Which public key an entry names does not matter, because only the private key can make its
@@ -38,8 +38,8 @@ pub(super) const PROFILE: Profile = Profile {
 /// Adds the digest of the payload: of the XML that is encoded there in base64, so that line ends
 /// within and after the base64 make no difference. (Braintree's own libraries check it with and
 /// without a line end: `braintree/braintree_python`, `braintree/webhook_notification_gateway.py`.)
-fn carry(signed: &SignedRequest<'_>, carried: &mut Carried) {
-    let Ok(fields) = form::of(signed) else { return };
+fn carry(received: &ReceivedRequest<'_>, carried: &mut Carried) {
+    let Ok(fields) = form::of(received) else { return };
     match field::single(&fields, "bt_payload") {
         Ok(None) => {}
         Ok(Some(payload)) => {
@@ -61,9 +61,9 @@ impl BraintreeVerifier {
         keys.map(Self)
     }
 
-    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
+    pub(super) fn verify(&self, received: &ReceivedRequest<'_>) -> Result<usize, SignatureError> {
         let location = Location::Field("bt_signature".to_owned());
-        let fields = form::of(signed)?;
+        let fields = form::of(received)?;
         let list = field::single(&fields, "bt_signature")?;
         let list = list.ok_or_else(|| {
             SignatureError::without(location.clone(), field::has(&fields, "bt_signature"))

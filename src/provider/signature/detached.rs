@@ -11,8 +11,8 @@ use super::keys::{Keyring, NumberedSecret, SecretError};
 use super::part::{Item, Part, TimestampSelector, Value};
 use super::request::RequestReader;
 use super::scheme::{Detached, SignatureAt};
-use super::signed::SignedRequest;
 use super::verdict::{InvalidReason, Location, SIGNATURES_MAX, SignatureError};
+use crate::provider::ReceivedRequest;
 
 /// Checks what [`Detached`] describes.
 #[derive(Debug)]
@@ -47,11 +47,11 @@ impl DetachedVerifier {
         Ok(Self { settings: settings.clone(), keys, tolerance })
     }
 
-    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
-        let request = RequestReader::new(signed, self.settings.document.as_deref())?;
+    pub(super) fn verify(&self, received: &ReceivedRequest<'_>) -> Result<usize, SignatureError> {
+        let request = RequestReader::new(received, self.settings.document.as_deref())?;
         let values = self.values(&request)?;
         if self.settings.json_body {
-            division::require_enclosed(signed.body)?;
+            division::require_enclosed(received.body)?;
         }
         let groups = self.groups(&values)?;
         let shared = self.shared_timestamp(&request)?;
@@ -68,7 +68,7 @@ impl DetachedVerifier {
             if let Some(secret) = self.keys.find(&message, &signatures) {
                 if let Some(TimestampText { text, location }) = timestamp {
                     let format = self.settings.timestamp_format;
-                    format.check(&text, &location, signed, self.tolerance)?;
+                    format.check(&text, &location, received, self.tolerance)?;
                 }
                 return Ok(secret);
             }
@@ -103,7 +103,7 @@ impl DetachedVerifier {
     ) -> Result<Vec<Cow<'r, [u8]>>, SignatureError> {
         match &self.settings.at {
             SignatureAt::Headers(names) => {
-                let headers = request.signed.headers;
+                let headers = request.received.headers;
                 let mut values = Vec::new();
                 for name in names {
                     if self.settings.repeated {
@@ -228,7 +228,7 @@ impl DetachedVerifier {
                 let piece = piece(part, request, timestamp)?;
                 require_end(part, &piece, behind)?;
                 if self.settings.json_body {
-                    division::require_apart(part, &piece, request.signed.target)?;
+                    division::require_apart(part, &piece, request.received.target)?;
                 }
                 Ok(piece)
             });
@@ -262,13 +262,13 @@ fn piece<'r>(
     request: &'r RequestReader<'_>,
     timestamp: Option<&'r TimestampText<'_>>,
 ) -> Result<Cow<'r, [u8]>, InvalidReason> {
-    let signed = &request.signed;
+    let received = &request.received;
     Ok(match part {
-        Part::Body => signed.body.into(),
+        Part::Body => received.body.into(),
         Part::Timestamp => timestamp.map_or(&[][..], |timestamp| &timestamp.text).into(),
-        Part::Url => signed.url().into_owned().into_bytes().into(),
-        Part::Path => signed.target.as_bytes().into(),
-        Part::Method => signed.method.as_str().as_bytes().into(),
+        Part::Url => received.url().into_owned().into_bytes().into(),
+        Part::Path => received.target.as_bytes().into(),
+        Part::Method => received.method.as_str().as_bytes().into(),
         Part::Text(literal) => literal.as_bytes().into(),
         Part::Value(selector) => request.required(selector)?,
     })

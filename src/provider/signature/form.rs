@@ -8,8 +8,8 @@ use percent_encoding::percent_decode;
 use super::field::Field;
 use super::header::{is_media_type, single};
 use super::multipart;
-use super::signed::SignedRequest;
 use super::verdict::InvalidReason;
+use crate::provider::ReceivedRequest;
 
 /// A field of two bytes takes many times as much memory here, before anything is verified. Web
 /// frameworks take fewer fields: the default of PHP (`max_input_vars`) and of Django
@@ -23,15 +23,15 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 ///
 /// # Errors
 /// The body has too many fields, or two content types: the upstream might read it as the other one.
-pub(super) fn of(signed: &SignedRequest<'_>) -> Result<Vec<Field>, InvalidReason> {
-    let Some(value) = single(signed.headers, &CONTENT_TYPE)? else {
-        return fields(signed.body);
+pub(super) fn of(received: &ReceivedRequest<'_>) -> Result<Vec<Field>, InvalidReason> {
+    let Some(value) = single(received.headers, &CONTENT_TYPE)? else {
+        return fields(received.body);
     };
     if is_media_type(value, "multipart/form-data") {
         // A malformed one has no fields, so its signature is missing, and it is refused.
-        Ok(multipart::fields(value, signed.body).unwrap_or_default())
+        Ok(multipart::fields(value, received.body).unwrap_or_default())
     } else if is_media_type(value, "application/x-www-form-urlencoded") {
-        fields(signed.body)
+        fields(received.body)
     } else {
         Ok(Vec::new())
     }

@@ -23,9 +23,9 @@ use super::encoding::Encoding;
 use super::header::{covered, signature};
 use super::keys::{Algorithm, Hash, Keyring, NumberedSecret, SecretError, SecretForm};
 use super::profile::Profile;
-use super::signed::SignedRequest;
 use super::timestamp_format::TimestampFormat;
 use super::verdict::{InvalidReason, Location, SignatureError};
+use crate::provider::ReceivedRequest;
 use crate::secret::Secret;
 
 /// The version of a signature.
@@ -87,25 +87,25 @@ impl HubSpotVerifier {
         Ok(Self { version, keys, secrets, tolerance })
     }
 
-    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
+    pub(super) fn verify(&self, received: &ReceivedRequest<'_>) -> Result<usize, SignatureError> {
         match self.version {
-            Version::Third => self.third(signed),
-            Version::First | Version::Second => self.older(signed),
+            Version::Third => self.third(received),
+            Version::First | Version::Second => self.older(received),
         }
     }
 
-    fn third(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
+    fn third(&self, received: &ReceivedRequest<'_>) -> Result<usize, SignatureError> {
         let location = Location::Header(V3);
-        let decoded = Encoding::Base64.decode(signature(signed.headers, &V3)?);
+        let decoded = Encoding::Base64.decode(signature(received.headers, &V3)?);
         let signatures = [decoded
             .ok_or_else(|| InvalidReason::Undecodable(location.clone(), Encoding::Base64))?];
-        let timestamp = covered(signed.headers, &TIMESTAMP)?;
-        require_one_division(signed)?;
-        let method = signed.method.as_str().as_bytes();
+        let timestamp = covered(received.headers, &TIMESTAMP)?;
+        require_one_division(received)?;
+        let method = received.method.as_str().as_bytes();
         let find = |url: &str| {
-            self.keys.find(&[method, url.as_bytes(), signed.body, timestamp], &signatures)
+            self.keys.find(&[method, url.as_bytes(), received.body, timestamp], &signatures)
         };
-        let url = signed.url();
+        let url = received.url();
         let found = find(&with_decoded_query(&url)).or(find(&url));
         // HubSpot signed a decoded path. Every spelling of that path has the same signature, so one
         // captured request could run once for each of them.
@@ -114,19 +114,19 @@ impl HubSpotVerifier {
         }
         let secret = found.ok_or(InvalidReason::Mismatch(location))?;
         let location = Location::Header(TIMESTAMP);
-        TimestampFormat::Milliseconds.check(timestamp, &location, signed, self.tolerance)?;
+        TimestampFormat::Milliseconds.check(timestamp, &location, received, self.tolerance)?;
         Ok(secret)
     }
 
-    fn older(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
+    fn older(&self, received: &ReceivedRequest<'_>) -> Result<usize, SignatureError> {
         let location = Location::Header(OLD);
-        let written = signature(signed.headers, &OLD)?;
-        let method = signed.method.as_str().as_bytes();
-        require_one_division(signed)?;
-        let url = signed.url();
-        let second = [method, url.as_bytes(), signed.body];
-        let covered: &[&[u8]] = match (covered(signed.headers, &VERSION)?, self.version) {
-            (b"v1", Version::First) => &[signed.body],
+        let written = signature(received.headers, &OLD)?;
+        let method = received.method.as_str().as_bytes();
+        require_one_division(received)?;
+        let url = received.url();
+        let second = [method, url.as_bytes(), received.body];
+        let covered: &[&[u8]] = match (covered(received.headers, &VERSION)?, self.version) {
+            (b"v1", Version::First) => &[received.body],
             (b"v2", Version::Second) => &second,
             // The header holds one signature, which is of the other older version.
             (b"v1" | b"v2", _) => return Err(SignatureError::Missing(location)),
@@ -155,9 +155,9 @@ impl HubSpotVerifier {
     }
 }
 
-fn require_one_division(signed: &SignedRequest<'_>) -> Result<(), InvalidReason> {
-    division::require_plain(signed.target)?;
-    division::require_enclosed(signed.body)
+fn require_one_division(received: &ReceivedRequest<'_>) -> Result<(), InvalidReason> {
+    division::require_plain(received.target)?;
+    division::require_enclosed(received.body)
 }
 
 /// The text as HubSpot signs it, with its escapes decoded.

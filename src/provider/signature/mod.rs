@@ -22,7 +22,7 @@
 //! | `settings`, `scheme`, `profile`, `coverage`, `divisible` | what is known of a sender's signatures before a request comes |
 //! | `verifier` | the check of one route's requests, by one signing method after the other |
 //! | `detached`, `token` and one file for each other scheme | the check of one scheme |
-//! | `signed`, `request`, `form`, `multipart`, `header` | how values of a request are read |
+//! | `request`, `form`, `multipart`, `header` | how values of a request are read |
 //! | `keys`, `certificates` | what signatures are checked with |
 //! | `verdict` | why a request is not known to be genuine |
 
@@ -50,7 +50,6 @@ mod profile;
 mod request;
 mod scheme;
 mod settings;
-mod signed;
 mod sns;
 mod standard;
 mod table;
@@ -72,7 +71,6 @@ pub use encoding::Encoding;
 pub use keys::SecretError;
 pub use profile::Binding;
 pub use settings::Settings;
-pub use signed::SignedRequest;
 pub use table::{Mistake, OneOrMany, SignatureTable};
 pub use table_keys::keys_of;
 pub use timestamp_format::TimestampFormat;

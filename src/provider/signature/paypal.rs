@@ -13,9 +13,9 @@ use super::encoding::Encoding;
 use super::header::{covered, signature};
 use super::keys::{NumberedSecret, SecretError};
 use super::profile::{Binding, Profile};
-use super::signed::SignedRequest;
 use super::timestamp_format::TimestampFormat;
 use super::verdict::{InvalidReason, Location, SignatureError};
+use crate::provider::ReceivedRequest;
 use crate::secret::Secret;
 
 /// Checks `PAYPAL-TRANSMISSION-SIG`.
@@ -66,19 +66,19 @@ impl PayPalVerifier {
 
     pub(super) async fn verify(
         &self,
-        signed: &SignedRequest<'_>,
+        received: &ReceivedRequest<'_>,
         certificates: &Certificates,
     ) -> Result<usize, SignatureError> {
         let location = Location::Header(SIGNATURE);
-        let decoded = Encoding::Base64.decode(signature(signed.headers, &SIGNATURE)?);
+        let decoded = Encoding::Base64.decode(signature(received.headers, &SIGNATURE)?);
         let signature = decoded
             .ok_or_else(|| InvalidReason::Undecodable(location.clone(), Encoding::Base64))?;
-        let id = covered(signed.headers, &ID)?;
-        let time = covered(signed.headers, &TIME)?;
-        require_algorithm(signed.headers)?;
-        let url = covered(signed.headers, &CERTIFICATE)?;
-        let certificate = certificates.get(&PAYPAL, url, signed.now).await?;
-        let checksum = crc32fast::hash(signed.body).to_string();
+        let id = covered(received.headers, &ID)?;
+        let time = covered(received.headers, &TIME)?;
+        require_algorithm(received.headers)?;
+        let url = covered(received.headers, &CERTIFICATE)?;
+        let certificate = certificates.get(&PAYPAL, url, received.now).await?;
+        let checksum = crc32fast::hash(received.body).to_string();
         let made = |webhook: &str| {
             let parts: [&[u8]; 4] = [id, time, webhook.as_bytes(), checksum.as_bytes()];
             certificate.made(RsaDigest::Sha256, &parts.join(&b'|'), &signature)
@@ -88,7 +88,7 @@ impl PayPalVerifier {
         // Only after a right signature: anybody can name a URL.
         certificates.confirm(url);
         let location = Location::Header(TIME);
-        TimestampFormat::Rfc3339.check(time, &location, signed, self.tolerance)?;
+        TimestampFormat::Rfc3339.check(time, &location, received, self.tolerance)?;
         Ok(*secret)
     }
 }

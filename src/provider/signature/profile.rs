@@ -2,7 +2,7 @@
 //! new scheme is one file and one line in `scheme.rs`.
 
 use super::carried::Carried;
-use super::signed::SignedRequest;
+use crate::provider::ReceivedRequest;
 
 /// How much of an event a signature protects against somebody who has seen one genuine request.
 /// The weakest comes first.
@@ -40,7 +40,7 @@ pub(super) struct Profile {
     /// The values that the scheme itself lets a key select as `signature:NAME`. All are signed.
     pub(super) carries: &'static [&'static str],
     /// Reads those values.
-    pub(super) carry: Option<fn(&SignedRequest<'_>, &mut Carried)>,
+    pub(super) carry: Option<fn(&ReceivedRequest<'_>, &mut Carried)>,
     /// A secret with which anybody can sign, such as that of a sender's public test tool.
     pub(super) public_secret: Option<&'static str>,
 }

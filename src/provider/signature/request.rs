@@ -9,14 +9,14 @@ use super::field::{self, Field};
 use super::form;
 use super::header::single;
 use super::part::{Selector, Value};
-use super::signed::SignedRequest;
 use super::verdict::{InvalidReason, Location};
 use crate::json::{self, Found, Pointer, Scalar};
+use crate::provider::ReceivedRequest;
 
 /// A request, with the JSON text that `json:` selects from.
 #[derive(Debug)]
 pub(super) struct RequestReader<'a> {
-    pub(super) signed: SignedRequest<'a>,
+    pub(super) received: ReceivedRequest<'a>,
     /// The JSON text: the body, or a field of a form. None: there is no such field.
     document: Option<Cow<'a, [u8]>>,
     /// The fields of the form, if the body is one. They are read when they are first needed,
@@ -30,12 +30,12 @@ impl<'a> RequestReader<'a> {
     /// # Errors
     /// The form cannot be read, or has the field twice with different values.
     pub(super) fn new(
-        signed: &SignedRequest<'a>,
+        received: &ReceivedRequest<'a>,
         field: Option<&str>,
     ) -> Result<Self, InvalidReason> {
         let request = Self {
-            signed: *signed,
-            document: Some(Cow::Borrowed(signed.body)),
+            received: *received,
+            document: Some(Cow::Borrowed(received.body)),
             fields: OnceLock::new(),
         };
         let Some(name) = field else { return Ok(request) };
@@ -48,7 +48,7 @@ impl<'a> RequestReader<'a> {
     }
 
     fn fields(&self) -> &Result<Vec<Field>, InvalidReason> {
-        self.fields.get_or_init(|| form::of(&self.signed))
+        self.fields.get_or_init(|| form::of(&self.received))
     }
 
     /// The value that a selector finds.
@@ -60,7 +60,7 @@ impl<'a> RequestReader<'a> {
         match selector {
             Selector::Header(name) => self.header(name),
             Selector::Query(name) => {
-                let fields = form::fields(self.signed.query().as_bytes())?;
+                let fields = form::fields(self.received.query().as_bytes())?;
                 let found = field::single_at(&fields, name, Location::Parameter(name.clone()))?;
                 Ok(bytes(found.map(|text| Cow::Owned(text.to_vec()))))
             }
@@ -73,7 +73,7 @@ impl<'a> RequestReader<'a> {
     }
 
     fn header(&self, name: &HeaderName) -> Result<Value<'_>, InvalidReason> {
-        let found = single(self.signed.headers, name)?;
+        let found = single(self.received.headers, name)?;
         Ok(found.map_or(Value::Absent, |text| Value::Bytes(text.into())))
     }
 
@@ -99,9 +99,9 @@ impl<'a> RequestReader<'a> {
     /// Whether a selector finds anything, even an empty text.
     pub(super) fn has(&self, selector: &Selector) -> bool {
         match selector {
-            Selector::Header(name) => self.signed.headers.contains_key(name),
+            Selector::Header(name) => self.received.headers.contains_key(name),
             Selector::Query(name) => {
-                let fields = form::fields(self.signed.query().as_bytes());
+                let fields = form::fields(self.received.query().as_bytes());
                 fields.is_ok_and(|fields| field::has(&fields, name))
             }
             Selector::Field(name) => {

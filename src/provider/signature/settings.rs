@@ -7,7 +7,7 @@ use super::part::{Part, Selector};
 use super::profile::SignedValues;
 use super::request::RequestReader;
 use super::scheme::{Detached, Scheme};
-use super::signed::SignedRequest;
+use crate::provider::ReceivedRequest;
 use crate::secret::Secret;
 
 /// How a sender signs. Made by [`super::SignatureTable::settings`].
@@ -32,14 +32,14 @@ pub(super) struct SigningMethod {
 
 impl SigningMethod {
     /// The values of a request that belong to this method.
-    fn carried(&self, signed: &SignedRequest<'_>) -> Carried {
+    fn carried(&self, received: &ReceivedRequest<'_>) -> Carried {
         // The field that should hold the JSON text is given twice: no value of it can be trusted.
-        let Ok(request) = RequestReader::new(signed, self.scheme.document()) else {
+        let Ok(request) = RequestReader::new(received, self.scheme.document()) else {
             return Carried::default();
         };
         let mut carried = Carried::read(&self.carries, &request);
         if let Some(carry) = self.scheme.profile().and_then(|profile| profile.carry) {
-            carry(signed, &mut carried);
+            carry(received, &mut carried);
         }
         carried
     }
@@ -120,8 +120,8 @@ impl Settings {
 
     /// The values that belong to the signature of a request that is not checked: those of the first
     /// method of which the request has any.
-    pub fn carried(&self, signed: &SignedRequest<'_>) -> Carried {
-        let all = self.methods.iter().map(|method| method.carried(signed));
+    pub fn carried(&self, received: &ReceivedRequest<'_>) -> Carried {
+        let all = self.methods.iter().map(|method| method.carried(received));
         let found: Vec<Carried> = all.filter(|carried| !carried.is_empty()).collect();
         let Some((first, others)) = found.split_first() else {
             return Carried::default();
@@ -136,10 +136,14 @@ impl Settings {
     /// The values that belong to a signature that was checked by this method. A value of the same
     /// name in another method, even one that does not count, has to be the same: the upstream may
     /// read it from there.
-    pub(super) fn carried_by(&self, method: &SigningMethod, signed: &SignedRequest<'_>) -> Carried {
-        let mut carried = method.carried(signed);
+    pub(super) fn carried_by(
+        &self,
+        method: &SigningMethod,
+        received: &ReceivedRequest<'_>,
+    ) -> Carried {
+        let mut carried = method.carried(received);
         for other in self.methods.iter().filter(|other| *other != method) {
-            carried.must_agree_with(&other.carried(signed));
+            carried.must_agree_with(&other.carried(received));
         }
         carried
     }

@@ -16,10 +16,10 @@ use super::keys::{NumberedSecret, SecretError};
 use super::part::Selector;
 use super::profile::Profile;
 use super::request::RequestReader;
-use super::signed::SignedRequest;
 use super::timestamp_format::TimestampFormat;
 use super::verdict::{InvalidReason, Location, SignatureError};
 use crate::json::Pointer;
+use crate::provider::ReceivedRequest;
 use crate::secret::Secret;
 
 /// Checks the member `Signature` of the body.
@@ -63,15 +63,15 @@ impl SnsVerifier {
 
     pub(super) async fn verify(
         &self,
-        signed: &SignedRequest<'_>,
+        received: &ReceivedRequest<'_>,
         certificates: &Certificates,
     ) -> Result<usize, SignatureError> {
         let location = member("Signature");
         // With raw delivery the body is the message alone, and nothing is signed.
-        if single(signed.headers, &HeaderName::from_static("x-amz-sns-rawdelivery"))?.is_some() {
+        if single(received.headers, &HeaderName::from_static("x-amz-sns-rawdelivery"))?.is_some() {
             return Err(SignatureError::Missing(location));
         }
-        let message = Message(RequestReader::new(signed, None)?);
+        let message = Message(RequestReader::new(received, None)?);
         let written = message.optional("Signature")?;
         let own = Selector::Member(Pointer::along(&["Signature"]));
         let without = || SignatureError::without(location.clone(), message.0.has(&own));
@@ -87,7 +87,7 @@ impl SnsVerifier {
         let (secret, _) = topic.ok_or_else(|| InvalidReason::NotOurs(member("TopicArn")))?;
         // Fetched last: a request that fails a cheaper check causes no fetch.
         let url = message.text("SigningCertURL")?;
-        let certificate = certificates.get(&SNS, url.as_bytes(), signed.now).await?;
+        let certificate = certificates.get(&SNS, url.as_bytes(), received.now).await?;
         if !certificate.made(method, text.as_bytes(), &signature) {
             return Err(InvalidReason::Mismatch(location).into());
         }
@@ -96,7 +96,7 @@ impl SnsVerifier {
         let timestamp = message.text("Timestamp")?;
         let format = TimestampFormat::Rfc3339;
         let location = member("Timestamp");
-        format.check(timestamp.as_bytes(), &location, signed, self.tolerance)?;
+        format.check(timestamp.as_bytes(), &location, received, self.tolerance)?;
         Ok(*secret)
     }
 }
@@ -170,7 +170,7 @@ impl Message<'_> {
         ];
         for (header, name) in pairs {
             let header = HeaderName::from_static(header);
-            let found = single(self.0.signed.headers, &header)?;
+            let found = single(self.0.received.headers, &header)?;
             if found
                 .is_some_and(|found| !self.text(name).is_ok_and(|value| value.as_bytes() == found))
             {

@@ -17,9 +17,9 @@ use super::header::{covered, entries, signature};
 use super::keys::{Hash, Key, Keyring, NumberedSecret, SecretError};
 use super::part::Selector;
 use super::profile::Profile;
-use super::signed::SignedRequest;
 use super::timestamp_format::TimestampFormat;
 use super::verdict::{InvalidReason, Location, SIGNATURES_MAX, SignatureError};
+use crate::provider::ReceivedRequest;
 
 /// Checks `webhook-signature`, or `svix-signature` where that does not occur.
 #[derive(Debug)]
@@ -76,11 +76,11 @@ impl StandardVerifier {
         Ok(Self { shared, public, tolerance })
     }
 
-    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
-        let names = HeaderFamily::of(signed);
-        let list = signature(signed.headers, &names.signature)?;
-        let id = covered(signed.headers, &names.id)?;
-        let timestamp = covered(signed.headers, &names.timestamp)?;
+    pub(super) fn verify(&self, received: &ReceivedRequest<'_>) -> Result<usize, SignatureError> {
+        let names = HeaderFamily::of(received);
+        let list = signature(received.headers, &names.signature)?;
+        let id = covered(received.headers, &names.id)?;
+        let timestamp = covered(received.headers, &names.timestamp)?;
         // The signed text is `id.timestamp.body`. With a `.` in the id, one captured signature
         // would fit another id and timestamp.
         if id.contains(&b'.') {
@@ -95,13 +95,13 @@ impl StandardVerifier {
         if shared.is_empty() && public.is_empty() {
             return Err(InvalidReason::Prefix(location, "v1,".to_owned()).into());
         }
-        let message = [id, b".", timestamp, b".", signed.body];
+        let message = [id, b".", timestamp, b".", received.body];
         let found = self.shared.find(&message, &shared);
         // A sender that moves from HMAC to Ed25519 sends both for a while.
         let found = found.or(self.public.find(&message, &public));
         let secret = found.ok_or(InvalidReason::Mismatch(location))?;
         let location = Location::Header(names.timestamp);
-        TimestampFormat::Seconds.check(timestamp, &location, signed, self.tolerance)?;
+        TimestampFormat::Seconds.check(timestamp, &location, received, self.tolerance)?;
         Ok(secret)
     }
 }
@@ -120,8 +120,8 @@ impl HeaderFamily {
 
     /// The family of which the signature is present. Without any signature, as in observe mode, the
     /// family of which the id is present.
-    fn of(signed: &SignedRequest<'_>) -> Self {
-        let has = |name: &HeaderName| signed.headers.contains_key(name);
+    fn of(received: &ReceivedRequest<'_>) -> Self {
+        let has = |name: &HeaderName| received.headers.contains_key(name);
         let standard = Self::STANDARD;
         let svix = Self::SVIX;
         let is_svix = if has(&standard.signature) || has(&svix.signature) {
@@ -135,13 +135,13 @@ impl HeaderFamily {
 
 /// Adds the id that is signed. Where the other family of headers has another id, the value is of no
 /// use, because the upstream may read either.
-fn carry(signed: &SignedRequest<'_>, carried: &mut Carried) {
-    let own = HeaderFamily::of(signed).id;
-    let lines =
-        [HeaderFamily::STANDARD.id, HeaderFamily::SVIX.id].map(|name| signed.headers.get_all(name));
+fn carry(received: &ReceivedRequest<'_>, carried: &mut Carried) {
+    let own = HeaderFamily::of(received).id;
+    let lines = [HeaderFamily::STANDARD.id, HeaderFamily::SVIX.id]
+        .map(|name| received.headers.get_all(name));
     let ids = lines.iter().flat_map(|lines| lines.iter().map(|id| id.as_bytes().trim_ascii()));
     let mut ids = ids.filter(|id| !id.is_empty());
-    let Some(first) = ids.next().filter(|_| signed.headers.contains_key(own)) else {
+    let Some(first) = ids.next().filter(|_| received.headers.contains_key(own)) else {
         return;
     };
     if ids.all(|id| id == first) {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::signed::SignedRequest;
 use super::timestamp_format::TimestampFormat;
 use super::verdict::{InvalidReason, Location, SignatureError};
+use crate::provider::ReceivedRequest;
 
 impl TimestampFormat {
     /// Checks a timestamp. To be called once the signature is known to be right: anybody can write
@@ -19,7 +19,7 @@ impl TimestampFormat {
         self,
         text: &[u8],
         location: &Location,
-        signed: &SignedRequest<'_>,
+        received: &ReceivedRequest<'_>,
         tolerance: Option<Duration>,
     ) -> Result<(), SignatureError> {
         let at =
@@ -30,8 +30,8 @@ impl TimestampFormat {
         // Whole seconds are compared with whole seconds, as the senders' libraries do. Otherwise a
         // timestamp at the edge of the tolerance would be refused for a part of a second.
         let now = match self {
-            Self::Seconds => signed.now.0 - signed.now.0 % 1000,
-            Self::Milliseconds | Self::SecondsOrMilliseconds | Self::Rfc3339 => signed.now.0,
+            Self::Seconds => received.now.0 - received.now.0 % 1000,
+            Self::Milliseconds | Self::SecondsOrMilliseconds | Self::Rfc3339 => received.now.0,
         };
         let distance = Duration::from_millis(now.abs_diff(at));
         match distance.checked_sub(tolerance) {

@@ -8,8 +8,8 @@ use super::encoding::Encoding;
 use super::header::signature;
 use super::keys::{NumberedSecret, SecretError};
 use super::scheme::Token;
-use super::signed::SignedRequest;
 use super::verdict::{InvalidReason, Location, SignatureError};
+use crate::provider::ReceivedRequest;
 use crate::secret::Secret;
 
 /// Compares headers with the secrets.
@@ -37,10 +37,10 @@ impl TokenVerifier {
 
     /// A token that may stand in several headers has to be right in one of them: whoever writes the
     /// right one knows the secret, so a wrong one beside it does no harm.
-    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
+    pub(super) fn verify(&self, received: &ReceivedRequest<'_>) -> Result<usize, SignatureError> {
         let mut first = None;
         for header in &self.settings.headers {
-            match self.verify_in(header, signed) {
+            match self.verify_in(header, received) {
                 Ok(secret) => return Ok(secret),
                 Err(SignatureError::Missing(_)) => {}
                 Err(error) => first = first.or(Some(error)),
@@ -52,11 +52,11 @@ impl TokenVerifier {
     fn verify_in(
         &self,
         header: &HeaderName,
-        signed: &SignedRequest<'_>,
+        received: &ReceivedRequest<'_>,
     ) -> Result<usize, SignatureError> {
         let Token { prefix, encoding, .. } = &self.settings;
         let location = || Location::Header(header.clone());
-        let value = signature(signed.headers, header)?;
+        let value = signature(received.headers, header)?;
         let written = value.strip_prefix(prefix.as_bytes());
         let written = written.ok_or_else(|| InvalidReason::Prefix(location(), prefix.clone()))?;
         let token = match encoding {

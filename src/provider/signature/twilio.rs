@@ -18,8 +18,8 @@ use super::form;
 use super::header::{is_media_type, signature, single};
 use super::keys::{Algorithm, Hash, Keyring, NumberedSecret, SecretError, SecretForm};
 use super::profile::{Profile, SignedValues};
-use super::signed::SignedRequest;
 use super::verdict::{InvalidReason, Location, SignatureError};
+use crate::provider::ReceivedRequest;
 
 /// Checks `X-Twilio-Signature`.
 #[derive(Debug)]
@@ -57,16 +57,16 @@ const SETTINGS: HeaderName = HeaderName::from_static("x-twilio-webhooks-signatur
 ///
 /// Scheme, host and port of the URL are left out: they are the same for all requests of a route,
 /// and Twilio signs them sometimes with the port and sometimes without.
-fn carry(signed: &SignedRequest<'_>, carried: &mut Carried) {
+fn carry(received: &ReceivedRequest<'_>, carried: &mut Carried) {
     // A body that nothing covers is refused by the check.
-    let Ok(covered) = covered(signed) else {
+    let Ok(covered) = covered(received) else {
         return;
     };
-    let text = [signed.target.as_bytes(), covered.fields.as_slice()].concat();
+    let text = [received.target.as_bytes(), covered.fields.as_slice()].concat();
     let digest = hex::encode(Sha256::digest(&text));
     carried.insert(SIGNED, digest.as_bytes());
     let tells_of_message = |text: &[u8]| memmem::find(text, MESSAGE_FIELD).is_some();
-    if tells_of_message(&text) || covered.by_digest && tells_of_message(signed.body) {
+    if tells_of_message(&text) || covered.by_digest && tells_of_message(received.body) {
         carried.insert(MESSAGE, digest.as_bytes());
     }
 }
@@ -77,20 +77,20 @@ impl TwilioVerifier {
         Ok(Self { sha1: keys(Hash::Sha1)?, sha256: keys(Hash::Sha256)? })
     }
 
-    pub(super) fn verify(&self, signed: &SignedRequest<'_>) -> Result<usize, SignatureError> {
+    pub(super) fn verify(&self, received: &ReceivedRequest<'_>) -> Result<usize, SignatureError> {
         let name = HeaderName::from_static("x-twilio-signature");
-        let written = signature(signed.headers, &name)?;
+        let written = signature(received.headers, &name)?;
         let location = Location::Header(name);
         let decoded = Encoding::Base64.decode(written);
         let signatures = [decoded
             .ok_or_else(|| InvalidReason::Undecodable(location.clone(), Encoding::Base64))?];
-        let keys = match hash(signed.headers)? {
+        let keys = match hash(received.headers)? {
             Hash::Sha256 => &self.sha256,
             Hash::Sha1 | Hash::Sha512 => &self.sha1,
         };
-        let fields = covered(signed)?.fields;
+        let fields = covered(received)?.fields;
         // Nothing tells which of the two URLs Twilio has signed.
-        let found = urls(signed)
+        let found = urls(received)
             .iter()
             .fold(None, |found, url| found.or(keys.find(&[url.as_bytes(), &fields], &signatures)));
         Ok(found.ok_or(InvalidReason::Mismatch(location))?)
@@ -122,37 +122,37 @@ struct CoveredBody {
 }
 
 /// Refuses a body that neither its fields nor a digest in the URL would cover.
-fn covered(signed: &SignedRequest<'_>) -> Result<CoveredBody, InvalidReason> {
+fn covered(received: &ReceivedRequest<'_>) -> Result<CoveredBody, InvalidReason> {
     let location = Location::Parameter(DIGEST.to_owned());
-    let parameters = form::fields(signed.query().as_bytes())?;
+    let parameters = form::fields(received.query().as_bytes())?;
     if let Some(digest) = field::single_at(&parameters, DIGEST, location.clone())? {
         let digest = Encoding::Hex.decode(digest);
         let digest =
             digest.ok_or_else(|| InvalidReason::Undecodable(location.clone(), Encoding::Hex))?;
-        let is_body: bool = Sha256::digest(signed.body).as_slice().ct_eq(&digest).into();
+        let is_body: bool = Sha256::digest(received.body).as_slice().ct_eq(&digest).into();
         let covered = CoveredBody { fields: Vec::new(), by_digest: true };
         return if is_body { Ok(covered) } else { Err(InvalidReason::Digest(location)) };
     }
-    if !signed.body.is_empty() && !is_form(signed)? {
+    if !received.body.is_empty() && !is_form(received)? {
         return Err(InvalidReason::Body("a form, and its digest is not in the URL"));
     }
     // Sorted by name, then by value, each pair once, as Twilio's own libraries do
     // (twilio/twilio-python `twilio/request_validator.py`).
-    let fields: BTreeSet<Field> = form::fields(signed.body)?.into_iter().collect();
+    let fields: BTreeSet<Field> = form::fields(received.body)?.into_iter().collect();
     let fields = fields.into_iter().flat_map(|field| [field.name, field.value]).flatten().collect();
     Ok(CoveredBody { fields, by_digest: false })
 }
 
-fn is_form(signed: &SignedRequest<'_>) -> Result<bool, InvalidReason> {
-    let value = single(signed.headers, &header::CONTENT_TYPE)?;
+fn is_form(received: &ReceivedRequest<'_>) -> Result<bool, InvalidReason> {
+    let value = single(received.headers, &header::CONTENT_TYPE)?;
     Ok(value.is_some_and(|value| is_media_type(value, "application/x-www-form-urlencoded")))
 }
 
 /// The URL as it is configured, and with the port added or removed: Twilio signs one of the two,
 /// and says that it is not always the same. Only the configured part of the URL is changed.
-fn urls(signed: &SignedRequest<'_>) -> Vec<String> {
-    let bases = signed.public_url.map_or_else(|| vec![String::new()], bases);
-    bases.into_iter().map(|base| base + signed.target).collect()
+fn urls(received: &ReceivedRequest<'_>) -> Vec<String> {
+    let bases = received.public_url.map_or_else(|| vec![String::new()], bases);
+    bases.into_iter().map(|base| base + received.target).collect()
 }
 
 fn bases(public_url: &str) -> Vec<String> {

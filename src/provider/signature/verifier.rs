@@ -7,9 +7,9 @@ use super::certificates::Certificates;
 use super::keys::{NumberedSecret, SecretError};
 use super::scheme::{BuiltIn, Scheme};
 use super::settings::{Settings, SigningMethod};
-use super::signed::SignedRequest;
 use super::verdict::{InvalidReason, SignatureError};
 use super::{adyen, braintree, detached, hubspot, paypal, plaid, sns, standard, token, twilio};
+use crate::provider::ReceivedRequest;
 use crate::secret::Secret;
 
 /// The request is genuine.
@@ -108,7 +108,7 @@ impl Verifier {
     ///
     /// # Errors
     /// The reason why the request is not known to be genuine.
-    pub async fn verify(&self, signed: &SignedRequest<'_>) -> Result<Verified, SignatureError> {
+    pub async fn verify(&self, received: &ReceivedRequest<'_>) -> Result<Verified, SignatureError> {
         let mut missing = None;
         let mut wrong: Option<Wrong<'_>> = None;
         for MethodVerifier { method, verifier } in &self.methods {
@@ -117,9 +117,9 @@ impl Verifier {
                 // an attacker would choose the weaker method.
                 break;
             }
-            match verifier.verify(signed, &self.certificates).await {
+            match verifier.verify(received, &self.certificates).await {
                 Ok(secret) => {
-                    let carried = self.settings.carried_by(method, signed);
+                    let carried = self.settings.carried_by(method, received);
                     return Ok(Verified { secret, carried });
                 }
                 Err(error @ (SignatureError::Missing(_) | SignatureError::NoEvent)) => {
@@ -203,20 +203,20 @@ impl SchemeVerifier {
     /// The index of the secret that made the signature.
     async fn verify(
         &self,
-        signed: &SignedRequest<'_>,
+        received: &ReceivedRequest<'_>,
         certificates: &Certificates,
     ) -> Result<usize, SignatureError> {
         match self {
-            Self::Detached(verifier) => verifier.verify(signed),
-            Self::Token(verifier) => verifier.verify(signed),
-            Self::StandardWebhooks(verifier) => verifier.verify(signed),
-            Self::HubSpot(verifier) => verifier.verify(signed),
-            Self::PayPal(verifier) => verifier.verify(signed, certificates).await,
-            Self::Sns(verifier) => verifier.verify(signed, certificates).await,
-            Self::Plaid(verifier) => verifier.verify(signed, certificates).await,
-            Self::Twilio(verifier) => verifier.verify(signed),
-            Self::AdyenItems(verifier) => verifier.verify(signed),
-            Self::Braintree(verifier) => verifier.verify(signed),
+            Self::Detached(verifier) => verifier.verify(received),
+            Self::Token(verifier) => verifier.verify(received),
+            Self::StandardWebhooks(verifier) => verifier.verify(received),
+            Self::HubSpot(verifier) => verifier.verify(received),
+            Self::PayPal(verifier) => verifier.verify(received, certificates).await,
+            Self::Sns(verifier) => verifier.verify(received, certificates).await,
+            Self::Plaid(verifier) => verifier.verify(received, certificates).await,
+            Self::Twilio(verifier) => verifier.verify(received),
+            Self::AdyenItems(verifier) => verifier.verify(received),
+            Self::Braintree(verifier) => verifier.verify(received),
         }
     }
 }

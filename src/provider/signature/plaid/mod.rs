@@ -11,9 +11,9 @@ use super::certificates::{CertificateError, Certificates, KeyRequest};
 use super::header::signature;
 use super::keys::{NumberedSecret, SecretError};
 use super::profile::Profile;
-use super::signed::SignedRequest;
 use super::timestamp_format::TimestampFormat;
 use super::verdict::{InvalidReason, Location, SignatureError};
+use crate::provider::ReceivedRequest;
 use crate::secret::Secret;
 
 /// The API that gives out the keys. Plaid's sandbox has a host of its own, `sandbox.plaid.com`,
@@ -62,20 +62,20 @@ impl PlaidVerifier {
 
     pub(super) async fn verify(
         &self,
-        signed: &SignedRequest<'_>,
+        received: &ReceivedRequest<'_>,
         certificates: &Certificates,
     ) -> Result<usize, SignatureError> {
-        let token = Token::read(signature(signed.headers, &HEADER)?)?;
+        let token = Token::read(signature(received.headers, &HEADER)?)?;
         // The body is compared before a key is asked for, so that a changed body causes no request.
-        token.require_body(signed.body)?;
+        token.require_body(received.body)?;
         let mut withheld = None;
         for (index, account) in &self.accounts {
             let wanted = KeyRequest { url: &self.url, account, id: token.key_id() };
-            match certificates.key(wanted, signed.now).await {
+            match certificates.key(wanted, received.now).await {
                 Ok(key) if token.is_signed_with(&key) => {
                     let location = token::claim("iat");
                     let format = TimestampFormat::Seconds;
-                    format.check(token.issued_at(), &location, signed, self.tolerance)?;
+                    format.check(token.issued_at(), &location, received, self.tolerance)?;
                     return Ok(*index);
                 }
                 // An id stands for one key, whichever account asks for it: another account would be

@@ -30,7 +30,7 @@ fn get(carried: &Carried, name: &str) -> Found {
 /// The values that a request carries, with its signature checked and without.
 fn carried(request: &Request, sender: &str, secret: &str) -> [Carried; 2] {
     let verified = request.verified(&verifier(sender, &[secret], None)).unwrap().carried;
-    [verified, super::SENDERS[sender].carried(&request.signed())]
+    [verified, super::SENDERS[sender].carried(&request.received())]
 }
 
 #[test]

@@ -21,11 +21,10 @@ use futures_util::FutureExt;
 use hmac::{KeyInit, Mac};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
-use super::{
-    Certificates, Settings, SignatureError, SignatureTable, SignedRequest, Verified, Verifier,
-};
+use super::{Certificates, Settings, SignatureError, SignatureTable, Verified, Verifier};
 use crate::clock::Clock;
 use crate::operation::Timestamp;
+use crate::provider::ReceivedRequest;
 use crate::secret::Secret;
 
 /// Every sender that signs, by name.
@@ -70,7 +69,7 @@ impl Request {
         self
     }
 
-    fn signed(&self) -> SignedRequest<'_> {
+    fn received(&self) -> ReceivedRequest<'_> {
         let Self { method, url, headers, body, now } = self;
         let public = url.split_once("://").and_then(|(scheme, rest)| {
             let authority = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -78,7 +77,7 @@ impl Request {
         });
         let (public_url, target) =
             public.map_or((None, url.as_str()), |(public, target)| (Some(public), target));
-        SignedRequest { method, public_url, target, headers, body, now: *now }
+        ReceivedRequest { method, public_url, target, headers, body, now: *now }
     }
 
     /// The verdict on the request, with the tolerance of the sender itself.
@@ -92,7 +91,7 @@ impl Request {
     }
 
     fn verified(&self, verifier: &Verifier) -> Result<Verified, SignatureError> {
-        verifier.verify(&self.signed()).now_or_never().unwrap()
+        verifier.verify(&self.received()).now_or_never().unwrap()
     }
 }
 

@@ -5,7 +5,8 @@ use http::HeaderMap;
 use super::*;
 use crate::json::Document;
 use crate::operation::{RequestMode, Timestamp};
-use crate::provider::signature::{SignatureTable, SignedRequest};
+use crate::provider::ReceivedRequest;
+use crate::provider::signature::SignatureTable;
 
 /// The sender signs its header, and an upstream that reads the body takes the other value.
 #[test]
@@ -25,7 +26,7 @@ fn two_ids_of_one_event_are_refused_with_both_places() {
     let mut headers = HeaderMap::new();
     headers.insert("x-acme-id", HeaderValue::from_static("evt_1"));
     let body = br#"{"id":"evt_2","kind":"paid"}"#;
-    let signed = SignedRequest {
+    let received = ReceivedRequest {
         method: &Method::POST,
         public_url: None,
         target: "/orders",
@@ -33,7 +34,7 @@ fn two_ids_of_one_event_are_refused_with_both_places() {
         body,
         now: Timestamp(0),
     };
-    let carried = settings.carried(&signed);
+    let carried = settings.carried(&received);
     let route = route("acme").id("signature:id").kind("json:/kind");
     let rules = Rules {
         mode: RequestMode::Enforce,

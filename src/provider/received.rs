@@ -1,4 +1,4 @@
-//! A request as signatures are checked against it.
+//! A request as its sender sent it.
 
 use std::borrow::Cow;
 
@@ -6,11 +6,11 @@ use http::{HeaderMap, Method};
 
 use crate::operation::Timestamp;
 
-/// A request, exactly as it was received. Nothing of it is parsed and written again before a
-/// signature is checked: the sender signed these bytes, and another spelling of the same JSON would
-/// not match.
+/// A request, exactly as it was received: what handshakes are recognised by, and what signatures
+/// are checked against. Nothing of it is parsed and written again before a signature is checked:
+/// the sender signed these bytes, and another spelling of the same JSON would not match.
 #[derive(Debug, Clone, Copy)]
-pub struct SignedRequest<'a> {
+pub struct ReceivedRequest<'a> {
     /// The method.
     pub method: &'a Method,
     /// Scheme, host and port as senders see them, without a path. It comes from the configuration
@@ -27,7 +27,7 @@ pub struct SignedRequest<'a> {
     pub now: Timestamp,
 }
 
-impl<'a> SignedRequest<'a> {
+impl<'a> ReceivedRequest<'a> {
     /// The public URL, followed by path and query as received.
     pub(super) fn url(&self) -> Cow<'a, str> {
         match self.public_url {
