@@ -67,30 +67,16 @@ impl Key {
         self.of_a_route().map(|rest| Self([&["defaults".to_owned()], rest].concat()))
     }
 
-    /// The setting of `[defaults]` from which a step takes this one, by way of its route. The index
-    /// of the step may be left out.
-    pub(super) fn in_defaults_of_step(&self) -> Option<Self> {
+    /// The setting of its route from which a step takes this one. The index of the step may be left
+    /// out.
+    pub(super) fn in_route_of_step(&self) -> Option<Self> {
         let rest = match self.of_a_route()? {
             [steps, index, rest @ ..] if steps == "steps" && is_index(index) => rest,
             [steps, rest @ ..] if steps == "steps" => rest,
             _ => return None,
         };
-        (!rest.is_empty()).then(|| Self([&["defaults".to_owned()], rest].concat()))
-    }
-
-    /// The setting of its route from which a step takes this one.
-    pub(super) fn in_route_of_step(&self) -> Option<Self> {
-        match self.0.as_slice() {
-            [routes, route, steps, index, rest @ ..]
-                if routes == "routes"
-                    && steps == "steps"
-                    && is_index(index)
-                    && !rest.is_empty() =>
-            {
-                Some(Self([&[routes.clone(), route.clone()], rest].concat()))
-            }
-            _ => None,
-        }
+        let route = self.0.get(..2).filter(|_| !rest.is_empty())?;
+        Some(Self([route, rest].concat()))
     }
 
     /// The setting of a provider from which a route takes this one.

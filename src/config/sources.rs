@@ -123,8 +123,9 @@ impl Sources {
 
     /// The built-in value of a setting. That of a route or of a step stands in `[defaults]`.
     pub(super) fn built_in(&self, key: &Key) -> Option<&Value> {
-        let shared = key.in_defaults();
-        let key = key.in_defaults_of_step().or(shared).unwrap_or_else(|| key.clone());
+        let of_route = key.in_route_of_step();
+        let key = of_route.as_ref().unwrap_or(key);
+        let key = key.in_defaults().unwrap_or_else(|| key.clone());
         let (first, rest) = key.parts().split_first()?;
         rest.iter().try_fold(self.built_in.get(first)?, |value, part| value.as_dict()?.get(part))
     }
