@@ -10,7 +10,7 @@ use super::text::{json, more_rows, table};
 use crate::admin::api::Operation;
 use crate::cli::output::say;
 use crate::clock::Clock;
-use crate::operation::{Key, StateName};
+use crate::operation::StateName;
 
 /// The most operations on one page of the admin API.
 const PAGE: usize = 500;
@@ -72,8 +72,6 @@ pub(super) fn time(text: &str) -> Result<jiff::Timestamp, String> {
     now.checked_sub(ago).map_err(|_| expected().to_owned())
 }
 
-/// How much of a key the list shows. `show` shows the whole key.
-const KEY_CHARS_MAX: usize = 80;
 const HEADER: [&str; 6] = ["OPERATION", "ROUTE", "STATE", "ATTEMPTS", "CREATED", "KEY"];
 
 pub(super) async fn run(args: &Args, client: &Client, as_json: bool) -> Result<String, Error> {
@@ -104,17 +102,10 @@ pub(super) async fn run(args: &Args, client: &Client, as_json: bool) -> Result<S
 fn row(json: &Value) -> Result<Vec<String>, Error> {
     let operation = operation(json)?;
     let attempts = operation.attempts_total.to_string();
-    let key = short_key(&operation.key);
+    let key = summary::short_key(&operation.key);
     let state = summary::state_name(&operation);
     let Operation { operation, route, created_at, .. } = operation;
     Ok(vec![operation, route, state, attempts, created_at, key])
-}
-
-/// A key in a cell of a table.
-pub(super) fn short_key(key: &Key) -> String {
-    let key = key.parts.join(" ");
-    let short: String = key.chars().take(KEY_CHARS_MAX).collect();
-    if short == key { key } else { format!("{short}...") }
 }
 
 /// Reads an operation of a page.

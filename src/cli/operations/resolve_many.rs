@@ -3,8 +3,8 @@
 
 use super::client::Client;
 use super::error::Error;
-use super::list;
 use super::resolve::Args;
+use super::summary;
 use super::text::{self, plain, table};
 use crate::admin::api::{Outcome, ResolvableState, ResolveMany, ResolveResult, ResolvedMany, Seen};
 use crate::cli::output::Exit;
@@ -96,7 +96,7 @@ fn preview(args: &Args, found: &ResolvedMany) -> String {
         return "no operations\n".to_owned();
     }
     let rows = found.operations.iter().map(|each| {
-        let key = each.key.as_ref().map(list::short_key).unwrap_or_default();
+        let key = each.key.as_ref().map(summary::short_key).unwrap_or_default();
         vec![each.operation.clone(), each.attempt.to_string(), each.created_at.clone(), key]
     });
     let table = table(&["OPERATION", "ATTEMPT", "CREATED", "KEY"], rows);

@@ -1,6 +1,10 @@
 //! What an operator has to know of an operation before they decide about it.
 
 use crate::admin::api::{Answer, Attempt, Operation};
+use crate::operation::Key;
+
+/// How much of a key a table shows. `show` shows the whole key.
+const KEY_CHARS_MAX: usize = 80;
 
 /// The number of the latest attempt.
 pub(super) fn latest_attempt(operation: &Operation) -> Option<u32> {
@@ -11,6 +15,13 @@ pub(super) fn latest_attempt(operation: &Operation) -> Option<u32> {
 pub(super) fn key(operation: &Operation) -> String {
     let key = &operation.key;
     format!("{} ({})", key.parts.join(" "), key.from.as_str())
+}
+
+/// A key in a cell of a table.
+pub(super) fn short_key(key: &Key) -> String {
+    let key = key.parts.join(" ");
+    let short: String = key.chars().take(KEY_CHARS_MAX).collect();
+    if short == key { key } else { format!("{short}...") }
 }
 
 /// The state, with a word more where the route only observed: then no copy was refused or answered
