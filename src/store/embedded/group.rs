@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::mem;
 
-use super::queue::DeferredReply;
+use super::reply::{self, DeferredReply, Written};
 use super::tables::{DueRow, IndexEntries, TimeKey};
 use crate::operation::state::Change;
 use crate::operation::{Operation, OperationId, State};
-use crate::store::Error;
 
 /// The most changed records that may wait in memory for the next group.
 const LAZY_MAX: usize = 256;
@@ -72,7 +71,9 @@ impl Group {
     pub(super) fn reply(&mut self, id: OperationId, reply: DeferredReply) {
         match self.changed.get(&id) {
             Some(PendingChange { change: Change::Durable, .. }) => self.replies.push(reply),
-            Some(PendingChange { change: Change::None | Change::Lazy, .. }) | None => reply(Ok(())),
+            Some(PendingChange { change: Change::None | Change::Lazy, .. }) | None => {
+                reply.send(Ok(()));
+            }
         }
     }
 
@@ -118,9 +119,7 @@ impl Group {
     }
 
     /// Sends all replies.
-    pub(super) fn finish(self, result: impl Fn() -> Result<(), Error>) {
-        for reply in self.replies {
-            reply(result());
-        }
+    pub(super) fn finish(self, written: &Written) {
+        reply::send_all(self.replies, written);
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! | files | for |
 //! | --- | --- |
-//! | `writer`, `queue`, `group`, `cache` | the rules and the replies |
+//! | `writer`, `queue`, `group`, `reply`, `cache` | the rules and the replies |
 //! | `page`, `sweep` | lists and expiry |
 //! | `recovery`, `loss`, `reindex` | what an earlier process left, and what damage left |
 //! | `batch`, `tables`, `unsettled`, `ids`, `database`, `stuffing` | the rows on disk |
@@ -28,6 +28,7 @@ mod page;
 mod queue;
 mod recovery;
 mod reindex;
+mod reply;
 mod settings;
 mod shared_state;
 mod stuffing;
@@ -50,7 +51,8 @@ use tokio::sync::{mpsc, oneshot};
 use self::cache::SuccessCache;
 use self::directory::Directory;
 use self::journal::Journals;
-use self::queue::{Command, Reply};
+use self::queue::Command;
+use self::reply::Reply;
 use self::shared_state::SharedState;
 use self::tables::Tables;
 use self::writer::Writer;
@@ -152,8 +154,11 @@ struct WriterEnded;
 impl Embedded {
     /// Sends a command to the writer, and waits for the reply. If the future is dropped before the
     /// writer comes to a change, the change is not made.
-    async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Error> {
-        let (reply, answer) = oneshot::channel();
+    async fn ask<T: Send + 'static>(
+        &self,
+        command: impl FnOnce(Reply<T>) -> Command,
+    ) -> Result<T, Error> {
+        let (reply, answer) = Reply::channel();
         // A full queue turns the call away at once. If calls waited for room, requests would pile
         // up behind a slow disk, and their senders would give up one by one.
         self.commands.try_send(command(reply)).map_err(|error| match error {

@@ -1,7 +1,7 @@
 //! Expires the records that are due.
 
 use super::group::Group;
-use super::queue::Reply;
+use super::reply::Reply;
 use super::tables::{IndexEntries, TimeKey, failed};
 use super::writer::{BROKEN, Writer};
 use crate::operation::state::{Change, Expiry, Rule as _};
@@ -29,20 +29,12 @@ impl Writer {
         match done {
             Ok((removed, more)) => {
                 let holds_ended = self.shared.holds_ended.clone();
-                group.reply_last(Box::new(move |written| {
-                    if reply.is_closed() {
-                        // Nobody reads this report, so the ended holds stay counted for the next
-                        // report.
-                        return;
-                    }
-                    let swept = |()| SweepReport { removed, holds_ended: holds_ended.take(), more };
-                    let _unsent = reply.send(written.map(swept));
-                }));
+                // If nobody reads this report, the ended holds stay counted for the next report.
+                let report = move || SweepReport { removed, holds_ended: holds_ended.take(), more };
+                group.reply_last(reply.deferred(report));
                 self.commit(group);
             }
-            Err(error) => {
-                let _unsent = reply.send(Err(error));
-            }
+            Err(error) => reply.send(Err(error)),
         }
     }
 

@@ -15,12 +15,14 @@ use std::collections::HashMap;
 use std::error::Error as StdError;
 use std::mem;
 use std::sync::Arc;
+use std::thread;
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::batch::Batch;
 use super::group::{Group, PendingChange};
-use super::queue::{Command, Reply, deferred};
+use super::queue::Command;
+use super::reply::Reply;
 use super::shared_state::SharedState;
 use super::tables::{IndexEntries, Tables};
 use super::unsettled::Unsettled;
@@ -68,6 +70,9 @@ impl Writer {
         let mut closing = Vec::new();
         let mut group = Group::default();
         while let Some(first) = self.commands.blocking_recv() {
+            // The callers that were just answered, and those that are about to call, go first: what
+            // they ask now shares the next sync.
+            thread::yield_now();
             group = self.execute(first, group, &mut closing);
             // The calls that came while the last group was synced share the next sync.
             for _ in 1..GROUP_MAX {
@@ -110,11 +115,9 @@ impl Writer {
             Command::Page { query, reply } => {
                 // A list shows only what is durable.
                 self.commit(mem::take(&mut group));
-                let _unsent = reply.send(self.page(&query));
+                reply.send(self.page(&query));
             }
-            Command::Uncertain { reply } => {
-                let _unsent = reply.send(Ok(self.count_uncertain()));
-            }
+            Command::Uncertain { reply } => reply.send(Ok(self.count_uncertain())),
             Command::Sweep { limit, reply } => {
                 // The sweep reads the tables, so all changes must be in them.
                 self.commit(mem::take(&mut group));
@@ -136,10 +139,7 @@ impl Writer {
         let id = call.operation();
         let found = match self.find(id, group) {
             Ok(found) => found,
-            Err(error) => {
-                let _unsent = reply.send(Err(error));
-                return;
-            }
+            Err(error) => return reply.send(Err(error)),
         };
         let before = Self::entries_on_disk(id, found.as_ref(), group);
         let done = call.apply(found, self.shared.clock.now());
@@ -155,7 +155,7 @@ impl Writer {
         if done.change != Change::None {
             group.put(id, before, done.operation, done.change);
         }
-        group.reply(id, deferred(reply, ()));
+        group.reply(id, reply.deferred(|| ()));
     }
 
     /// Replies to a call whose change cannot be written. A renewal is never written, so attempts in
@@ -179,19 +179,16 @@ impl Writer {
         {
             self.in_flight.insert(id, operation);
         }
-        let answer = if is_allowed { Ok(()) } else { Err(Error::Unavailable(BROKEN)) };
-        let _unsent = reply.send(answer);
+        reply.send(if is_allowed { Ok(()) } else { Err(Error::Unavailable(BROKEN)) });
     }
 
     fn get(&self, id: OperationId, reply: Reply<Option<Operation>>, group: &mut Group) {
         match self.find(id, group) {
             Ok(found) => {
                 let seen = state::lapse(found, self.shared.clock.now()).operation;
-                group.reply(id, deferred(reply, seen));
+                group.reply(id, reply.deferred(|| seen));
             }
-            Err(error) => {
-                let _unsent = reply.send(Err(error));
-            }
+            Err(error) => reply.send(Err(error)),
         }
     }
 
@@ -246,7 +243,7 @@ impl Writer {
                 for id in group.take_holds_ended() {
                     self.shared.holds_ended.note(id);
                 }
-                group.finish(|| Ok(()));
+                group.finish(&Ok(()));
             }
             Err(error) => self.fail(group, error),
         }
@@ -307,8 +304,7 @@ impl Writer {
                 self.apply_written(id, changed);
             }
         }
-        let error: Arc<dyn StdError + Send + Sync> = error.into();
-        group.finish(|| Err(Error::Failed(Box::new(Arc::clone(&error)))));
+        group.finish(&Err(error.into()));
     }
 }
 

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fjall::KeyspaceCreateOptions;
+use futures_util::future::join_all;
 use onceward::clock::Clock;
 use onceward::operation::state::{Claimed, Forgetting, OperationState, Settled};
 use onceward::operation::{OperationId, OperationRequest, Outcome, Reason, State, Timestamp};
 use onceward::store::embedded::{self, Durability, Embedded, IfDamaged, OpenError, Settings};
 use onceward::store::{Error, Store, StoreExt as _};
 use tempfile::TempDir;
+use tokio::runtime::Builder;
 
 use super::Harness;
 use super::support::{
@@ -134,16 +136,16 @@ async fn of_many_that_were_claimed_together_those_in_flight_are_uncertain_after_
     let one = OnDisk::start().await;
     let orders: Vec<_> = (0..60).map(|number| order(&number.to_string())).collect();
     let granted = orders.iter().map(|order| granted(&*one.store, order));
-    let granted = futures_util::future::join_all(granted).await;
+    let granted = join_all(granted).await;
     let ends = granted.iter().enumerate().filter_map(|(number, (request, attempt))| {
         let outcome = [Some(Outcome::Succeeded), Some(Outcome::Failed), None][number % 3]?;
         Some(one.store.apply(end_of(request, *attempt, outcome)))
     });
-    for ended in futures_util::future::join_all(ends).await {
+    for ended in join_all(ends).await {
         ended.unwrap();
     }
     let again = orders.iter().skip(1).step_by(3).map(|order| copy_of(&*one.store, order));
-    assert_eq!(futures_util::future::join_all(again).await, vec![granted_as(2); 20]);
+    assert_eq!(join_all(again).await, vec![granted_as(2); 20]);
     let mut crashed = after_a_crash(&one);
     for _ in 0..2 {
         assert_eq!(crashed.store.uncertain().await.unwrap(), 40);
@@ -195,7 +197,7 @@ async fn records_that_end_together_are_swept_in_small_steps() {
     let mut one = OnDisk::start().await;
     let orders: Vec<_> = (0..40).map(|number| order(&number.to_string())).collect();
     let all = orders.iter().map(|order| attempted(&*one.store, order, Outcome::Succeeded));
-    futures_util::future::join_all(all).await;
+    join_all(all).await;
     one.pass(RETENTION).await;
     for _ in 0..3 {
         let report = one.store.sweep(7).await.unwrap();
@@ -391,6 +393,37 @@ async fn a_closed_store_answers_nobody_and_lets_go_of_its_directory() {
     ));
 }
 
+/// The replies go to the runtimes of their callers, each of which hands them on.
+#[test]
+fn a_runtime_that_ends_keeps_no_reply_from_callers_on_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path(), &Clock::manual(START)).unwrap();
+    let calls = |name: &str| {
+        let orders: Vec<_> = (0..20).map(|number| order(&format!("{name} {number}"))).collect();
+        let store = Arc::clone(&store);
+        async move {
+            join_all(orders.iter().map(|order| granted(&*store, order))).await;
+        }
+    };
+    let runtime = || Builder::new_current_thread().enable_all().build().unwrap();
+    std::thread::scope(|threads| {
+        for name in ["one", "other"] {
+            threads.spawn(move || {
+                let lasts = runtime();
+                for round in 0..20 {
+                    lasts.block_on(calls(&format!("{name} {round}")));
+                }
+            });
+        }
+        for round in 0..20 {
+            let ends = runtime();
+            ends.spawn(calls(&format!("unanswered {round}")));
+            // the calls are made here, and nobody waits for the replies
+            ends.block_on(tokio::task::yield_now());
+        }
+    });
+}
+
 /// Runs one of the tests below in a process of its own, on this directory.
 fn in_a_process(test: &str, directory: &Path, limit_bytes: Option<u64>) -> Child {
     // a write past the limit is an error, as on a full disk, and no signal
@@ -452,7 +485,7 @@ async fn a_process_that_is_killed() {
             }
         })
     });
-    futures_util::future::join_all(tasks.collect::<Vec<_>>()).await;
+    join_all(tasks.collect::<Vec<_>>()).await;
 }
 
 /// On a full disk claims are refused and replays go on; a restart with room goes on with all.
