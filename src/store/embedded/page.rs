@@ -1,11 +1,10 @@
 //! Reads a part of a list.
 
 use super::group::Group;
-use super::tables::{TimeKey, failed};
+use super::tables::{TimeKey, failed, unless_unreadable};
 use super::writer::Writer;
 use crate::operation::state;
 use crate::store::{Error, ListPage, ListPosition, ListQuery};
-use crate::telemetry::chain;
 
 /// The most records that are read for one part. The writer makes no change while it reads them.
 pub(super) const PART: usize = 200;
@@ -28,16 +27,10 @@ impl Writer {
             }
             let TimeKey { at: created_at, id } = row.map_err(failed)?;
             next = Some(ListPosition { created_at, id });
-            match self.find(id, &nothing_changed) {
-                Ok(found) => {
-                    let current = state::lapse(found, now).operation;
-                    operations.extend(current.filter(|found| query.matches(found)));
-                }
-                // One damaged record must not hide all the others from an operator.
-                Err(error @ Error::Unreadable(..)) => {
-                    tracing::error!(operation.id = %id, error = %chain(&error), "a record is kept");
-                }
-                Err(error) => return Err(error),
+            // One damaged record must not hide all the others from an operator.
+            if let Some(found) = unless_unreadable(self.find(id, &nothing_changed))? {
+                let current = state::lapse(found, now).operation;
+                operations.extend(current.filter(|found| query.matches(found)));
             }
         }
         Ok(ListPage { operations, next: None })

@@ -7,11 +7,10 @@
 use std::collections::BTreeSet;
 
 use super::batch::Batch;
-use super::tables::{IndexEntries, Tables, failed};
+use super::tables::{IndexEntries, Tables, failed, unless_unreadable};
 use super::unsettled::{Unsettled, UnsettledRow};
 use crate::operation::{Operation, OperationId, State, Timestamp, state};
 use crate::store::{Error, probe};
-use crate::telemetry::chain;
 
 /// The most records that are written in one group.
 const BATCH_MAX: usize = 1024;
@@ -57,16 +56,11 @@ fn abandon(tables: &Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, 
     let mut uncertain = 0;
     let mut batch = Batch::new(tables);
     for &id in ids {
-        let found = match tables.read(id) {
-            Ok(found) => found,
+        let Some(found) = unless_unreadable(tables.read(id))? else {
             // Any claim of this operation will fail. That is no reason to refuse all other
             // operations. Its row stays, or takes the place of a shared one.
-            Err(error @ Error::Unreadable(..)) => {
-                tracing::error!(operation.id = %id, error = %chain(&error), "a record is kept");
-                batch.set_unsettled(id, Some(Unsettled::InFlight));
-                continue;
-            }
-            Err(error) => return Err(error),
+            batch.set_unsettled(id, Some(Unsettled::InFlight));
+            continue;
         };
         if let Some(operation @ Operation { state: State::InFlight(_), .. }) = found {
             let before = IndexEntries::of(Some(&operation));

@@ -7,10 +7,9 @@
 //! noted a second time, which a sweep finds done.
 
 use super::batch::Batch;
-use super::tables::{IndexEntries, Tables, failed};
+use super::tables::{IndexEntries, Tables, failed, unless_unreadable};
 use crate::operation::Timestamp;
 use crate::store::Error;
-use crate::telemetry::chain;
 
 /// The most records whose rows are written in one group.
 const BATCH_MAX: usize = 1024;
@@ -21,14 +20,7 @@ pub(super) fn reindex(tables: &Tables, now: Timestamp) -> Result<(), Error> {
     let mut batch = Batch::new(tables);
     let mut count = 0;
     for record in tables.records() {
-        let operation = match record {
-            Ok(operation) => operation,
-            Err(error @ Error::Unreadable(id, _)) => {
-                tracing::error!(operation.id = %id, error = %chain(&error), "a record is kept");
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
+        let Some(operation) = unless_unreadable(record)? else { continue };
         let entries = IndexEntries::of(Some(&operation));
         batch.index(operation.asked.id, IndexEntries::Absent, entries);
         count += 1;

@@ -2,20 +2,11 @@
 
 use super::group::Group;
 use super::reply::Reply;
-use super::tables::{IndexEntries, TimeKey, failed};
+use super::tables::{IndexEntries, TimeKey, failed, unless_unreadable};
 use super::writer::{BROKEN, Writer};
 use crate::operation::state::{Change, Expiry, Rule as _};
 use crate::operation::{OperationId, Timestamp};
 use crate::store::{Error, SweepReport};
-use crate::telemetry::chain;
-
-/// The effect of expiry on a record.
-struct ExpiryResult {
-    /// Whether the record existed and is now removed.
-    is_removed: bool,
-    /// The rows that the record has now.
-    after: IndexEntries,
-}
 
 impl Writer {
     /// Expires at most `limit` records that are due, in a group of its own.
@@ -46,7 +37,7 @@ impl Writer {
         let ran_out = self.in_flight.iter().filter(|(_, found)| found.state.changes_at() <= now);
         let ran_out: Vec<_> = ran_out.map(|(id, _)| *id).collect();
         for id in ran_out.iter().take(limit) {
-            removed += usize::from(self.expire(*id, now, group)?.is_removed);
+            removed += usize::from(self.expire(*id, now, group)?);
         }
         let mut left = limit.saturating_sub(ran_out.len());
         let mut more = ran_out.len() > limit;
@@ -62,7 +53,7 @@ impl Writer {
                     group.moved.push(TimeKey { at: row.at, id });
                 } else {
                     left -= 1;
-                    removed += usize::from(self.expire_named(id, now, group)?);
+                    removed += usize::from(self.expire(id, now, group)?);
                 }
             }
             // The row is removed even if a record stays. Such a record gets a new row.
@@ -71,53 +62,26 @@ impl Writer {
         Ok((removed, more))
     }
 
-    /// Expires a record that a row of `due` names. Returns whether that removed the record.
-    fn expire_named(
-        &self,
-        id: OperationId,
-        now: Timestamp,
-        group: &mut Group,
-    ) -> Result<bool, Error> {
-        let expired = match self.expire(id, now, group) {
-            Ok(expired) => expired,
-            Err(error @ Error::Unreadable(..)) => {
-                // The record is never removed, because nobody can say whether its operation was
-                // done.
-                tracing::error!(operation.id = %id, error = %chain(&error), "a record is kept");
-                return Ok(false);
-            }
-            Err(error) => return Err(error),
-        };
-        if let Some(at) = expired.after.due() {
-            group.moved.push(TimeKey { at, id });
-        }
-        Ok(expired.is_removed)
-    }
-
-    /// Applies to a record the changes that time alone makes.
-    fn expire(
-        &self,
-        id: OperationId,
-        now: Timestamp,
-        group: &mut Group,
-    ) -> Result<ExpiryResult, Error> {
-        let found = self.find(id, group)?;
+    /// Applies to a record the changes that time alone makes. Returns whether they removed it.
+    fn expire(&self, id: OperationId, now: Timestamp, group: &mut Group) -> Result<bool, Error> {
+        let Some(found) = unless_unreadable(self.find(id, group))? else { return Ok(false) };
         let before = Self::entries_on_disk(id, found.as_ref(), group);
         let seen = Expiry { operation: id }.apply(found, now);
         if seen.hold_ended {
             group.note_hold_ended(id);
         }
         let after = IndexEntries::of(seen.operation.as_ref());
-        match seen.change {
-            Change::None => {}
-            // Nobody sees a record past its end, so its removal need not survive a crash.
-            Change::Lazy | Change::Durable if after == IndexEntries::Absent => {
-                group.put(id, before, None, Change::Lazy);
-            }
-            change @ (Change::Lazy | Change::Durable) => {
-                group.put(id, before, seen.operation, change);
-            }
+        // The row of `due` that led here is removed with this group, so an end that is to come
+        // needs a new one. After a lease, which has no row, the change adds the same row.
+        if let Some(at) = after.due() {
+            group.moved.push(TimeKey { at, id });
         }
-        Ok(ExpiryResult { is_removed: seen.result, after })
+        // Nobody sees a record past its end, so its removal need not survive a crash.
+        let is_gone = after == IndexEntries::Absent;
+        let change = if is_gone { seen.change.min(Change::Lazy) } else { seen.change };
+        if change != Change::None {
+            group.put(id, before, seen.operation, change);
+        }
+        Ok(seen.result)
     }
 }

@@ -32,6 +32,7 @@ use super::unsettled::{ClaimRows, Unsettled, UnsettledRow};
 use crate::operation::{Operation, OperationId, Timestamp};
 use crate::store::list::KeyDigest;
 use crate::store::{Error, codec};
+use crate::telemetry::chain;
 
 /// The rows about a record in all tables except `operations`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -323,6 +324,20 @@ impl Tables {
 fn decoded(id: OperationId, kept: &[u8]) -> Result<Operation, Error> {
     let record = unstuff(kept).and_then(|record| codec::decode(&record));
     record.map_err(|corrupt| Error::Unreadable(id, corrupt))
+}
+
+/// Returns what was read. If a record is unreadable, logs that it is kept, and returns none. Such a
+/// record is never removed, because nobody can say whether its operation was done. But it is no
+/// reason to refuse all others.
+pub(super) fn unless_unreadable<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(error @ Error::Unreadable(id, _)) => {
+            tracing::error!(operation.id = %id, error = %chain(&error), "a record is kept");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Turns a failure of the database into a failure of the call.
