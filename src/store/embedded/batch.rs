@@ -71,7 +71,7 @@ impl<'a> Batch<'a> {
     pub(super) fn write(
         &mut self,
         id: OperationId,
-        before: IndexEntries,
+        before: Option<IndexEntries>,
         operation: Option<&Operation>,
     ) -> Result<(), Corrupt> {
         let table = &self.tables.operations;
@@ -81,32 +81,40 @@ impl<'a> Batch<'a> {
             None => self.remove(table, key),
         }
         self.changes = self.changes.saturating_add(1);
-        self.index(id, before, IndexEntries::of(operation));
+        self.index(id, before, operation.map(IndexEntries::of));
         Ok(())
     }
 
     /// Writes the rows of a record in the other tables. `before` are those that it has on disk.
-    pub(super) fn index(&mut self, id: OperationId, before: IndexEntries, after: IndexEntries) {
+    pub(super) fn index(
+        &mut self,
+        id: OperationId,
+        before: Option<IndexEntries>,
+        after: Option<IndexEntries>,
+    ) {
         let tables = self.tables;
-        if before.unsettled() != after.unsettled() {
-            match before.unsettled() {
+        let [unsettled_before, unsettled_after] = [before, after].map(|entries| entries?.unsettled);
+        if unsettled_before != unsettled_after {
+            match unsettled_before {
                 Some(Unsettled::InFlight) => self.ended.push(id),
                 Some(Unsettled::Uncertain) => self.set_unsettled(id, None),
                 None => {}
             }
-            match after.unsettled() {
+            match unsettled_after {
                 Some(Unsettled::InFlight) => self.claimed.push(id),
                 after @ Some(Unsettled::Uncertain) => self.set_unsettled(id, after),
                 None => {}
             }
         }
-        if before.found_by() != after.found_by() {
-            if let Some((at, key)) = before.found_by() {
+        let found_by = |entries: IndexEntries| (entries.created_at, entries.key);
+        let [found_before, found_after] = [before, after].map(|entries| entries.map(found_by));
+        if found_before != found_after {
+            if let Some((at, key)) = found_before {
                 let row = TimeKey { at, id };
                 self.remove(&tables.created, &row.to_bytes());
                 self.remove(&tables.keys, &row.keyed(key));
             }
-            if let Some((at, key)) = after.found_by() {
+            if let Some((at, key)) = found_after {
                 let row = TimeKey { at, id };
                 self.insert(&tables.created, &row.to_bytes(), "");
                 self.insert(&tables.keys, &row.keyed(key), "");
@@ -114,13 +122,9 @@ impl<'a> Batch<'a> {
         }
         // An end that moves to later needs no new row. The earlier row leads to the record, and the
         // record has its end.
-        let has_row = match (before.due(), after.due()) {
-            (Some(before), Some(after)) => before <= after,
-            (_, None) => true,
-            (None, Some(_)) => false,
-        };
-        if let Some(at) = after.due()
-            && !has_row
+        let [due_before, due_after] = [before, after].map(|entries| entries?.due);
+        if let Some(at) = due_after
+            && due_before.is_none_or(|before| before > at)
         {
             self.add_due(TimeKey { at, id });
         }

@@ -25,8 +25,8 @@ pub(super) struct Group {
 
 /// A record that the group changes.
 pub(super) struct PendingChange {
-    /// The rows that the record has on disk now.
-    pub(super) before: IndexEntries,
+    /// The rows that the record has on disk now; none if it is not there.
+    pub(super) before: Option<IndexEntries>,
     /// The record as it will be; none if it will be removed.
     pub(super) operation: Option<Operation>,
     /// How durable the change must be.
@@ -56,7 +56,7 @@ impl Group {
     pub(super) fn put(
         &mut self,
         id: OperationId,
-        before: IndexEntries,
+        before: Option<IndexEntries>,
         operation: Option<Operation>,
         change: Change,
     ) {

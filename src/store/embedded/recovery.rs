@@ -63,7 +63,7 @@ fn abandon(tables: &Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, 
             continue;
         };
         if let Some(operation @ Operation { state: State::InFlight(_), .. }) = found {
-            let before = IndexEntries::of(Some(&operation));
+            let before = Some(IndexEntries::of(&operation));
             // A probe sent nothing, so its operation is removed.
             let kept = !probe::is_throw_away(&operation);
             let abandoned = kept.then(|| state::abandon(operation, now));
@@ -75,7 +75,7 @@ fn abandon(tables: &Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, 
             }
         } else {
             // A row that claims share may name operations that have ended. The record decides.
-            batch.set_unsettled(id, IndexEntries::of(found.as_ref()).unsettled());
+            batch.set_unsettled(id, found.as_ref().and_then(Unsettled::of));
         }
     }
     batch.commit(now).map_err(failed)?;

@@ -70,14 +70,14 @@ impl Writer {
         if seen.hold_ended {
             group.note_hold_ended(id);
         }
-        let after = IndexEntries::of(seen.operation.as_ref());
+        let due = seen.operation.as_ref().and_then(|operation| IndexEntries::of(operation).due);
         // The row of `due` that led here is removed with this group, so an end that is to come
         // needs a new one. After a lease, which has no row, the change adds the same row.
-        if let Some(at) = after.due() {
+        if let Some(at) = due {
             group.moved.push(TimeKey { at, id });
         }
         // Nobody sees a record past its end, so its removal need not survive a crash.
-        let is_gone = after == IndexEntries::Absent;
+        let is_gone = seen.operation.is_none();
         let change = if is_gone { seen.change.min(Change::Lazy) } else { seen.change };
         if change != Change::None {
             group.put(id, before, seen.operation, change);

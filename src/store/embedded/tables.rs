@@ -35,56 +35,27 @@ use crate::store::{Error, codec};
 use crate::telemetry::chain;
 
 /// The rows about a record in all tables except `operations`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum IndexEntries {
-    /// There is no record, so it has no rows.
-    Absent,
-    Present {
-        /// The time of its row in `created`.
-        created_at: Timestamp,
-        /// The digest of its key, which together with `created_at` is its row in `keys`.
-        key: KeyDigest,
-        /// What `unsettled` says of it.
-        unsettled: Option<Unsettled>,
-        /// The time of its row in `due`. The table may have an earlier row instead.
-        due: Option<Timestamp>,
-    },
+#[derive(Debug, Clone, Copy)]
+pub(super) struct IndexEntries {
+    /// The time of its row in `created`.
+    pub(super) created_at: Timestamp,
+    /// The digest of its key, which together with `created_at` is its row in `keys`.
+    pub(super) key: KeyDigest,
+    /// What `unsettled` says of it.
+    pub(super) unsettled: Option<Unsettled>,
+    /// The time of its row in `due`. The table may have an earlier row instead.
+    pub(super) due: Option<Timestamp>,
 }
 
 impl IndexEntries {
-    pub(super) fn of(operation: Option<&Operation>) -> Self {
-        let Some(operation) = operation else {
-            return Self::Absent;
-        };
+    pub(super) fn of(operation: &Operation) -> Self {
         let unsettled = Unsettled::of(operation);
         // The writer keeps all operations in flight in memory, so no table needs to hold the ends
         // of their leases.
         let is_in_flight = unsettled == Some(Unsettled::InFlight);
         let due = (!is_in_flight).then(|| operation.state.changes_at());
         let key = KeyDigest::of(&operation.asked.key);
-        Self::Present { created_at: operation.created_at, key, unsettled, due }
-    }
-
-    pub(super) fn unsettled(self) -> Option<Unsettled> {
-        match self {
-            Self::Absent => None,
-            Self::Present { unsettled, .. } => unsettled,
-        }
-    }
-
-    pub(super) fn due(self) -> Option<Timestamp> {
-        match self {
-            Self::Absent => None,
-            Self::Present { due, .. } => due,
-        }
-    }
-
-    /// Returns its rows in `created` and `keys`.
-    pub(super) fn found_by(self) -> Option<(Timestamp, KeyDigest)> {
-        match self {
-            Self::Absent => None,
-            Self::Present { created_at, key, .. } => Some((created_at, key)),
-        }
+        Self { created_at: operation.created_at, key, unsettled, due }
     }
 }
 

@@ -167,7 +167,7 @@ impl Writer {
         reply: Reply<()>,
     ) {
         let changed = PendingChange {
-            before: IndexEntries::of(done.operation.as_ref()),
+            before: done.operation.as_ref().map(IndexEntries::of),
             operation: done.operation,
             change: done.change,
         };
@@ -214,8 +214,8 @@ impl Writer {
         id: OperationId,
         found: Option<&Operation>,
         group: &Group,
-    ) -> IndexEntries {
-        group.get(id).map_or_else(|| IndexEntries::of(found), |changed| changed.before)
+    ) -> Option<IndexEntries> {
+        group.get(id).map_or_else(|| found.map(IndexEntries::of), |changed| changed.before)
     }
 
     /// Caches a durable success for its next copy.
@@ -273,10 +273,10 @@ impl Writer {
     /// replies, so that nobody sees an older state after a reply.
     fn apply_written(&mut self, id: OperationId, changed: PendingChange) {
         let after = changed.operation.as_ref().and_then(Unsettled::of);
+        let before = changed.before.and_then(|entries| entries.unsettled);
         let uncertain =
             |unsettled: Option<Unsettled>| u64::from(unsettled == Some(Unsettled::Uncertain));
-        self.uncertain = (self.uncertain + uncertain(after))
-            .saturating_sub(uncertain(changed.before.unsettled()));
+        self.uncertain = (self.uncertain + uncertain(after)).saturating_sub(uncertain(before));
         match changed.operation {
             Some(operation) if after == Some(Unsettled::InFlight) => {
                 self.shared.successes.update(id, None);

@@ -9,7 +9,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 
 use super::super::batch::Batch;
 use super::super::directory::Directory;
-use super::super::tables::{IndexEntries, Tables};
+use super::super::tables::Tables;
 use super::examine::{Examined, LossKind, SECTOR, examine};
 use super::*;
 use crate::operation::state::{ClaimRequest, Ending, Rule as _, Settlement};
@@ -66,7 +66,7 @@ fn records_written(groups: &[Vec<Operation>], durability: Durability) -> Vec<Vec
     for records in groups {
         let mut batch = Batch::new(&tables);
         for record in records {
-            batch.write(record.asked.id, IndexEntries::Absent, Some(record)).unwrap();
+            batch.write(record.asked.id, None, Some(record)).unwrap();
         }
         batch.commit(Timestamp(1_800_000_001_000)).unwrap();
         images.push(content(&journal).unwrap());
