@@ -1,9 +1,8 @@
 //! A group of changes that are decided but not yet durable, and the answers that wait for them.
 
 use std::collections::HashMap;
-use std::mem;
 
-use super::reply::{self, DeferredReply, Written};
+use super::reply::DeferredReply;
 use super::tables::{DueRow, IndexEntries, TimeKey};
 use crate::operation::state::Change;
 use crate::operation::{Operation, OperationId, State};
@@ -14,9 +13,12 @@ const LAZY_MAX: usize = 256;
 /// The changes that are written and synced together.
 #[derive(Default)]
 pub(super) struct Group {
-    changed: HashMap<OperationId, PendingChange>,
-    replies: Vec<DeferredReply>,
-    holds_ended: Vec<OperationId>,
+    /// The records that the group changes.
+    pub(super) changed: HashMap<OperationId, PendingChange>,
+    /// The replies that are sent once the group is durable.
+    pub(super) replies: Vec<DeferredReply>,
+    /// The operations whose hold has ended.
+    pub(super) holds_ended: Vec<OperationId>,
     /// The rows of `due` that a sweep has dealt with.
     pub(super) swept: Vec<DueRow>,
     /// The ends that swept rows leave: of records that end later, and those that come next.
@@ -46,11 +48,6 @@ impl PendingChange {
 }
 
 impl Group {
-    /// Returns the change of a record, if the group changes the record.
-    pub(super) fn get(&self, id: OperationId) -> Option<&PendingChange> {
-        self.changed.get(&id)
-    }
-
     /// Replaces a record. `before` are the rows that the record has on disk. They count only if the
     /// group has not changed the record yet.
     pub(super) fn put(
@@ -77,20 +74,6 @@ impl Group {
         }
     }
 
-    /// Replies once the group is durable, whatever the group changes.
-    pub(super) fn reply_last(&mut self, reply: DeferredReply) {
-        self.replies.push(reply);
-    }
-
-    pub(super) fn note_hold_ended(&mut self, id: OperationId) {
-        self.holds_ended.push(id);
-    }
-
-    /// The records that the group changes.
-    pub(super) fn changed(&self) -> impl Iterator<Item = (OperationId, &PendingChange)> {
-        self.changed.iter().map(|(id, changed)| (*id, changed))
-    }
-
     /// Takes out the changes that need not be written.
     pub(super) fn take_in_memory_alone(&mut self) -> HashMap<OperationId, PendingChange> {
         self.changed.extract_if(|_, changed| changed.is_in_memory_alone()).collect()
@@ -106,20 +89,5 @@ impl Group {
             && self.swept.is_empty()
             && self.changed.len() < LAZY_MAX
             && self.changed.values().all(is_lazy)
-    }
-
-    /// Takes out the changes.
-    pub(super) fn take_changed(&mut self) -> HashMap<OperationId, PendingChange> {
-        mem::take(&mut self.changed)
-    }
-
-    /// Takes out the operations whose hold has ended.
-    pub(super) fn take_holds_ended(&mut self) -> Vec<OperationId> {
-        mem::take(&mut self.holds_ended)
-    }
-
-    /// Sends all replies.
-    pub(super) fn finish(self, written: &Written) {
-        reply::send_all(self.replies, written);
     }
 }

@@ -22,7 +22,7 @@ impl Writer {
                 let holds_ended = self.shared.holds_ended.clone();
                 // If nobody reads this report, the ended holds stay counted for the next report.
                 let report = move || SweepReport { removed, holds_ended: holds_ended.take(), more };
-                group.reply_last(reply.deferred(report));
+                group.replies.push(reply.deferred(report));
                 self.commit(group);
             }
             Err(error) => reply.send(Err(error)),
@@ -68,7 +68,7 @@ impl Writer {
         let before = Self::entries_on_disk(id, found.as_ref(), group);
         let seen = Expiry { operation: id }.apply(found, now);
         if seen.hold_ended {
-            group.note_hold_ended(id);
+            group.holds_ended.push(id);
         }
         let due = seen.operation.as_ref().and_then(|operation| IndexEntries::of(operation).due);
         // The row of `due` that led here is removed with this group, so an end that is to come

@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::batch::Batch;
 use super::group::{Group, PendingChange};
 use super::queue::Command;
-use super::reply::Reply;
+use super::reply::{self, Reply};
 use super::shared_state::SharedState;
 use super::tables::{IndexEntries, Tables};
 use super::unsettled::Unsettled;
@@ -150,7 +150,7 @@ impl Writer {
             return self.reply_unwritten(id, done, reply);
         }
         if done.hold_ended {
-            group.note_hold_ended(id);
+            group.holds_ended.push(id);
         }
         if done.change != Change::None {
             group.put(id, before, done.operation, done.change);
@@ -196,7 +196,7 @@ impl Writer {
     pub(super) fn find(&self, id: OperationId, group: &Group) -> Result<Option<Operation>, Error> {
         // The group has the latest state. After it comes the memory, which alone has renewed
         // leases.
-        if let Some(changed) = group.get(id) {
+        if let Some(changed) = group.changed.get(&id) {
             return Ok(changed.operation.clone());
         }
         if let Some(in_flight) = self.in_flight.get(&id) {
@@ -215,13 +215,14 @@ impl Writer {
         found: Option<&Operation>,
         group: &Group,
     ) -> Option<IndexEntries> {
-        group.get(id).map_or_else(|| found.map(IndexEntries::of), |changed| changed.before)
+        let changed = group.changed.get(&id);
+        changed.map_or_else(|| found.map(IndexEntries::of), |changed| changed.before)
     }
 
     /// Caches a durable success for its next copy.
     fn cache_success(&self, id: OperationId, found: Option<&Operation>, group: &Group) {
         let success = matches!(found, Some(Operation { state: State::Succeeded(_), .. }));
-        if success && group.get(id).is_none() {
+        if success && !group.changed.contains_key(&id) {
             self.shared.successes.update(id, found.cloned());
         }
     }
@@ -234,26 +235,25 @@ impl Writer {
     }
 
     /// Writes the changes of the group, and then replies.
-    pub(super) fn commit(&mut self, mut group: Group) {
-        match self.write(&group) {
-            Ok(()) => {
-                for (id, changed) in group.take_changed() {
-                    self.apply_written(id, changed);
-                }
-                for id in group.take_holds_ended() {
-                    self.shared.holds_ended.note(id);
-                }
-                group.finish(&Ok(()));
-            }
-            Err(error) => self.fail(group, error),
+    pub(super) fn commit(&mut self, group: Group) {
+        if let Err(error) = self.write(&group) {
+            return self.fail(group, error);
         }
+        let Group { changed, replies, holds_ended, .. } = group;
+        for (id, changed) in changed {
+            self.apply_written(id, changed);
+        }
+        for id in holds_ended {
+            self.shared.holds_ended.note(id);
+        }
+        reply::send_all(replies, &Ok(()));
     }
 
     fn write(&mut self, group: &Group) -> Result<(), WriteError> {
         let mut batch = Batch::new(&self.tables);
-        for (id, changed) in group.changed() {
+        for (id, changed) in &group.changed {
             if !changed.is_in_memory_alone() {
-                batch.write(id, changed.before, changed.operation.as_ref())?;
+                batch.write(*id, changed.before, changed.operation.as_ref())?;
             }
         }
         group.swept.iter().for_each(|row| batch.remove_due(row));
@@ -298,13 +298,11 @@ impl Writer {
     fn fail(&mut self, mut group: Group, error: WriteError) {
         self.broken = true;
         tracing::error!(error = %chain(&*error), "{BROKEN}");
-        for (id, changed) in group.take_changed() {
-            // The failure does not affect a change that need not be written.
-            if changed.is_in_memory_alone() {
-                self.apply_written(id, changed);
-            }
+        // The failure does not affect a change that need not be written.
+        for (id, changed) in group.take_in_memory_alone() {
+            self.apply_written(id, changed);
         }
-        group.finish(&Err(error.into()));
+        reply::send_all(group.replies, &Err(error.into()));
     }
 }
 
