@@ -10,10 +10,11 @@
 //! | `writer`, `queue`, `group`, `reply`, `cache` | the rules and the replies |
 //! | `page`, `sweep` | lists and expiry |
 //! | `recovery`, `loss`, `reindex` | what an earlier process left, and what damage left |
-//! | `batch`, `tables`, `unsettled`, `ids`, `database`, `stuffing` | the rows on disk |
+//! | `batch`, `tables`, `unsettled`, `ids`, `bytes`, `database`, `stuffing` | the rows on disk |
 //! | `directory`, `contents`, `journal/`, `synced` | opening a store, and checks for damage |
 
 mod batch;
+mod bytes;
 mod cache;
 mod contents;
 mod database;

@@ -26,6 +26,8 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::bytes::joined;
+
 const BYTES: usize = 16;
 
 /// The file, open for writing.
@@ -73,9 +75,5 @@ impl SyncedNote {
 
 fn to_bytes(sequence: u64) -> [u8; BYTES] {
     let sequence = sequence.to_be_bytes();
-    let mut bytes = [0; BYTES];
-    let (number, checksum) = bytes.split_at_mut(sequence.len());
-    number.copy_from_slice(&sequence);
-    checksum.copy_from_slice(&xxh3_64(&sequence).to_be_bytes());
-    bytes
+    joined(&[&sequence, &xxh3_64(&sequence).to_be_bytes()])
 }

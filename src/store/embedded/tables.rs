@@ -19,6 +19,7 @@ use std::cell::{Cell, RefCell};
 
 use fjall::{Database, Keyspace, PersistMode, Slice};
 
+use super::bytes::joined;
 use super::contents::Contents;
 use super::database;
 use super::directory::Directory;
@@ -68,20 +69,12 @@ pub(super) struct TimeKey {
 
 impl TimeKey {
     pub(super) fn to_bytes(self) -> [u8; 24] {
-        let mut bytes = [0; 24];
-        let (at, id) = bytes.split_at_mut(8);
-        at.copy_from_slice(&self.at.0.to_be_bytes());
-        id.copy_from_slice(self.id.as_bytes());
-        bytes
+        joined(&[&self.at.0.to_be_bytes(), self.id.as_bytes()])
     }
 
     /// Returns the row in `keys` that belongs to this row of `created`.
     pub(super) fn keyed(self, KeyDigest(digest): KeyDigest) -> [u8; 32] {
-        let mut bytes = [0; 32];
-        let (key, created) = bytes.split_at_mut(8);
-        key.copy_from_slice(&digest.to_be_bytes());
-        created.copy_from_slice(&self.to_bytes());
-        bytes
+        joined(&[&digest.to_be_bytes(), &self.to_bytes()])
     }
 
     fn from_keyed(bytes: &[u8]) -> Option<Self> {
@@ -105,11 +98,7 @@ pub(super) struct DueRow {
 impl DueRow {
     /// Returns the key of the row that a group has for a time. No other row has this key.
     pub(super) fn key(at: Timestamp, group: u64) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        let (time, number) = bytes.split_at_mut(8);
-        time.copy_from_slice(&at.0.to_be_bytes());
-        number.copy_from_slice(&group.to_be_bytes());
-        bytes
+        joined(&[&at.0.to_be_bytes(), &group.to_be_bytes()])
     }
 
     fn from_bytes(key: Slice, value: &[u8]) -> Option<Self> {

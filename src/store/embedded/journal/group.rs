@@ -16,6 +16,7 @@ use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::operation::OperationId;
+use crate::store::embedded::bytes::joined;
 
 /// The mark at the end of every group.
 pub(in crate::store::embedded) const END_MARK: &[u8] = b"FJL\x03";
@@ -56,16 +57,12 @@ pub(in crate::store::embedded) struct Label {
 
 impl Label {
     pub(in crate::store::embedded) fn to_bytes(self) -> [u8; 21] {
-        let mut bytes = [0; 21];
-        let fields = [
-            &self.time.to_be_bytes()[..],
+        joined(&[
+            &self.time.to_be_bytes(),
             &self.sequence_from.to_be_bytes(),
             &self.changes.to_be_bytes(),
             &[u8::from(self.is_synced)],
-        ];
-        let fields = fields.into_iter().flatten();
-        bytes.iter_mut().zip(fields).for_each(|(byte, field)| *byte = *field);
-        bytes
+        ])
     }
 
     /// Parses a label. The label of an older version is only the time, and gives none.

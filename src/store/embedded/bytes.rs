@@ -1,0 +1,15 @@
+//! Joins the parts of keys and labels.
+
+use std::mem;
+
+/// Joins parts whose lengths add up to `N`.
+pub(super) fn joined<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
+    let mut bytes = [0; N];
+    let mut rest = bytes.as_mut_slice();
+    for part in parts {
+        let (place, behind) = mem::take(&mut rest).split_at_mut(part.len());
+        place.copy_from_slice(part);
+        rest = behind;
+    }
+    bytes
+}
