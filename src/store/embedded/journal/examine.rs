@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::group::{Fault, Group, RecordRow, START, changes_at, ends_in, group_at, records_in};
+use super::group::{
+    Fault, JournalGroup, RecordRow, START, changes_at, ends_in, group_at, records_in,
+};
 use crate::operation::OperationId;
 use crate::store::embedded::settings::Durability;
 use crate::store::embedded::stuffing::{ZEROS_MAX, unstuff};
@@ -108,7 +110,7 @@ pub(super) fn examine(bytes: &[u8], newest: Option<Durability>, last: Option<u64
 
 /// Whether several groups may have been written without a sync. The label of the latest whole group
 /// decides, because the setting may have changed since. Without a label the setting decides.
-fn may_be_several(durability: Durability, latest: Option<Group>) -> bool {
+fn may_be_several(durability: Durability, latest: Option<JournalGroup>) -> bool {
     let label = latest.and_then(|group| group.label);
     label.map_or(durability == Durability::Os, |label| !label.is_synced)
 }

@@ -82,7 +82,7 @@ impl Label {
 
 /// A whole group.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Group {
+pub(super) struct JournalGroup {
     pub(super) end: usize,
     pub(super) sequence: u64,
     pub(super) label: Option<Label>,
@@ -100,7 +100,11 @@ pub(super) struct Fault {
 }
 
 /// Reads the group at `at`. `before` is the sequence number of the group before it.
-pub(super) fn group_at(bytes: &[u8], at: usize, before: Option<u64>) -> Result<Group, Fault> {
+pub(super) fn group_at(
+    bytes: &[u8],
+    at: usize,
+    before: Option<u64>,
+) -> Result<JournalGroup, Fault> {
     let mut reader = Reader { bytes, at };
     let head = reader.head()?;
     let rows_from = reader.at;
@@ -125,7 +129,7 @@ pub(super) fn group_at(bytes: &[u8], at: usize, before: Option<u64>) -> Result<G
     if !expected.contains(&sequence) {
         return Err(wrong(at));
     }
-    Ok(Group { end, sequence, label })
+    Ok(JournalGroup { end, sequence, label })
 }
 
 /// Returns the number of records that a group changes, by its label. The group need not be whole.
