@@ -42,7 +42,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use self::examine::{Examined, LossKind, LostPart, examine};
-use self::files::{content, numbers, path};
+use self::files::{content, path};
 use super::contents::{self, Contents, FIRST_JOURNAL};
 use super::filesystem::{keep_aside, sync_directory};
 use super::loss;
@@ -57,18 +57,12 @@ pub(super) struct Journals(Vec<CheckedJournal>);
 #[derive(Debug)]
 struct CheckedJournal {
     path: PathBuf,
+    /// Journals are numbered in the order in which they were begun.
     number: u64,
     /// The byte at which its last group ends.
     end: u64,
     /// The sequence number of the last group in it or before it.
     reaches: Option<u64>,
-}
-
-/// A journal, before it is read.
-struct Journal {
-    path: PathBuf,
-    /// Journals are numbered in the order in which they were begun.
-    number: u64,
 }
 
 impl Journals {
@@ -83,7 +77,7 @@ impl Journals {
     ) -> Result<Self, OpenError> {
         let io = |source| OpenError::Io { path: store.to_owned(), source };
         contents.map_or(Ok(()), |contents| contents.put_back(records)).map_err(io)?;
-        let journals = journals(records).map_err(io)?;
+        let journals = files::numbers(records).map_err(io)?;
         if let Some(missing) = missing(&journals, contents).map(|number| path(records, number)) {
             if if_damaged == IfDamaged::Refuse {
                 return Err(OpenError::Missing { store: store.to_owned(), missing });
@@ -95,9 +89,10 @@ impl Journals {
             );
         }
         let synced = synced_until(store, records, contents, if_damaged)?;
-        let newest = journals.last().map(|journal| journal.number);
+        let newest = journals.last().copied();
         let mut checked: Vec<CheckedJournal> = Vec::new();
-        for Journal { path, number } in journals {
+        for number in journals {
+            let path = path(records, number);
             let bytes = content(&path).map_err(io)?;
             let is_newest = newest == Some(number);
             let last = checked.last().and_then(|journal| journal.reaches);
@@ -182,19 +177,19 @@ fn synced_until(
 
 /// Returns the number of a missing journal. The database begins journals one after the other and
 /// removes the oldest ones. So their numbers have no gaps, and there is always a journal.
-fn missing(journals: &[Journal], contents: Option<&Contents>) -> Option<u64> {
-    let oldest = journals.first().map(|oldest| oldest.number);
+fn missing(journals: &[u64], contents: Option<&Contents>) -> Option<u64> {
+    let oldest = journals.first().copied();
     let mut expected = oldest.min(contents.and_then(Contents::oldest_full_journal).or(oldest));
-    for journal in journals {
-        if expected != Some(journal.number) {
+    for number in journals {
+        if expected != Some(*number) {
             return expected;
         }
-        expected = journal.number.checked_add(1);
+        expected = number.checked_add(1);
     }
     let newest = contents.map_or(FIRST_JOURNAL, Contents::newest_journal);
     match journals.last() {
         None => Some(newest),
-        Some(last) => expected.filter(|_| contents.is_some() && last.number < newest),
+        Some(last) => expected.filter(|_| contents.is_some() && *last < newest),
     }
 }
 
@@ -205,12 +200,6 @@ fn may_be_empty(number: u64, is_newest: bool, contents: Option<&Contents>) -> bo
         Some(contents) if number <= contents.newest_journal() => contents.is_empty(number),
         Some(_) | None => is_newest,
     }
-}
-
-/// Returns the journals of a database, oldest first.
-fn journals(records: &Path) -> io::Result<Vec<Journal>> {
-    let numbers = numbers(records)?.into_iter();
-    Ok(numbers.map(|number| Journal { path: path(records, number), number }).collect())
 }
 
 /// Leaves only whole groups in a journal. Returns the place at which the last group ends.
