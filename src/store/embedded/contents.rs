@@ -24,13 +24,13 @@
 //! opens it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::filesystem::sync_directory;
+use super::filesystem::{replace_file, sync_directory};
 use super::journal::files;
 
 const NAME: &str = "contents";
@@ -118,12 +118,8 @@ impl Contents {
 
     /// Writes the list durably.
     pub(super) fn write(&self, records: &Path) -> io::Result<()> {
-        let unfinished = records.join(format!("{NAME}.new"));
-        let mut file = File::create(&unfinished)?;
-        file.write_all(&serde_json::to_vec(self).map_err(io::Error::other)?)?;
-        file.sync_all()?;
-        fs::rename(&unfinished, records.join(NAME))?;
-        sync_directory(records)?;
+        let list = serde_json::to_vec(self).map_err(io::Error::other)?;
+        replace_file(&records.join(NAME), [list.as_slice()])?;
         // Second names that the list no longer needs are removed.
         second_names(records)?
             .into_iter()

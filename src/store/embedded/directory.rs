@@ -19,12 +19,12 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::contents::Contents;
 use super::database;
-use super::filesystem::{keep_aside, sync_directory};
+use super::filesystem::{keep_aside, replace_file, sync_directory};
 use super::loss;
 use super::open_error::OpenError;
 use super::settings::IfDamaged;
@@ -195,7 +195,8 @@ impl Directory {
     fn make_records(&self) -> Result<(), OpenError> {
         let io = |source| OpenError::Io { path: self.path.clone(), source };
         self.make_unfinished()?;
-        self.write_format().map_err(io)?;
+        // Without the file `format`, the records would be taken for the files of another program.
+        replace_file(&self.path.join("format"), [FORMAT.as_bytes()]).map_err(io)?;
         self.publish_records().map_err(io)?;
         // The directory itself may be new, so its name must be synced. If this process may not read
         // the parent, the directory was there before, and its name is durable already.
@@ -221,16 +222,6 @@ impl Directory {
 
     fn publish_records(&self) -> io::Result<()> {
         fs::rename(self.unfinished(), self.records())?;
-        sync_directory(&self.path)
-    }
-
-    fn write_format(&self) -> io::Result<()> {
-        let unfinished = self.path.join("format.new");
-        let mut file = File::create(&unfinished)?;
-        file.write_all(FORMAT.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&unfinished, self.path.join("format"))?;
-        // Without the file `format`, the records would be taken for the files of another program.
         sync_directory(&self.path)
     }
 }

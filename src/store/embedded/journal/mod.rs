@@ -37,14 +37,14 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use self::examine::{Examined, LossKind, LostPart, examine};
 use self::files::{content, path};
 use super::contents::{self, Contents, FIRST_JOURNAL};
-use super::filesystem::{keep_aside, sync_directory};
+use super::filesystem::{keep_aside, replace_file};
 use super::loss;
 use super::open_error::OpenError;
 use super::settings::{Durability, IfDamaged};
@@ -212,15 +212,7 @@ fn mend(store: &Path, path: &Path, bytes: &[u8], examined: &Examined) -> io::Res
             File::open(&kept)?.sync_all()?;
             tracing::warn!(journal = %kept.display(), "the damaged journal is kept as it was");
         }
-        // The old file keeps its name until the new file is complete, so a crash never loses the
-        // journal.
-        let unfinished = path.with_extension("jnl.new");
-        let mut file = File::create(&unfinished)?;
-        let whole = examined.whole.iter().filter_map(|range| bytes.get(range.clone()));
-        whole.into_iter().try_for_each(|groups| file.write_all(groups))?;
-        file.sync_all()?;
-        fs::rename(&unfinished, path)?;
-        path.parent().map_or(Ok(()), sync_directory)?;
+        replace_file(path, examined.whole.iter().filter_map(|range| bytes.get(range.clone())))?;
     } else if !examined.lost.is_empty() {
         let file = File::options().write(true).open(path)?;
         file.set_len(end)?;
