@@ -31,7 +31,6 @@ mod recovery;
 mod reindex;
 mod reply;
 mod settings;
-mod shared_state;
 mod stuffing;
 mod sweep;
 mod synced;
@@ -54,7 +53,6 @@ use self::directory::Directory;
 use self::journal::Journals;
 use self::queue::Command;
 use self::reply::Reply;
-use self::shared_state::SharedState;
 use self::tables::Tables;
 use self::writer::Writer;
 use super::list::SCANNED_MAX;
@@ -80,6 +78,15 @@ const QUEUE_MAX: usize = 8192;
 pub struct Embedded {
     commands: mpsc::Sender<Command>,
     shared: Arc<SharedState>,
+}
+
+/// The state that the writer and its callers share.
+#[derive(Debug)]
+struct SharedState {
+    clock: AnchoredClock,
+    successes: SuccessCache,
+    watchers: Watchers,
+    holds_ended: HoldsEnded,
 }
 
 /// Opens a store, or makes an empty one. Operations that an earlier process had in flight become

@@ -19,11 +19,11 @@ use std::thread;
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::SharedState;
 use super::batch::Batch;
 use super::group::{Group, PendingChange};
 use super::queue::Command;
 use super::reply::{self, Reply};
-use super::shared_state::SharedState;
 use super::tables::{IndexEntries, Tables};
 use super::unsettled::Unsettled;
 use crate::operation::state::{self, Change, Transition};
