@@ -211,10 +211,7 @@ impl Directory {
         if unfinished.try_exists().map_err(io)? {
             fs::remove_dir_all(&unfinished).map_err(io)?;
         }
-        database::create(&unfinished).map_err(|source| OpenError::Database {
-            path: self.path.clone(),
-            source: Box::new(source),
-        })?;
+        database::create(&unfinished).map_err(|source| OpenError::database(&self.path, source))?;
         SyncedNote::begin(&unfinished, 0).map_err(io)?;
         let contents = Contents::of(&unfinished, &BTreeMap::new());
         contents.and_then(|contents| contents.write(&unfinished)).map_err(io)

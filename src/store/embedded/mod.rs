@@ -97,11 +97,10 @@ struct SharedState {
 /// If another process has the store open, the directory belongs to another program, records are
 /// damaged, or the disk fails.
 pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
-    let directory = Directory::take(&settings.path, settings.if_damaged)?;
-    let failed =
-        |source| OpenError::Database { path: settings.path.clone(), source: Box::new(source) };
-    let io = |source| OpenError::Io { path: settings.path.clone(), source };
     let Settings { path, durability, if_damaged } = settings;
+    let io = |source| OpenError::Io { path: path.clone(), source };
+    let failed = |source| OpenError::database(path, source);
+    let directory = Directory::take(path, *if_damaged)?;
     let contents = directory.contents(*if_damaged)?;
     let contents = contents.as_ref();
     let records = directory.records();
@@ -111,11 +110,7 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     // The database panics on some bytes that it did not write. Such a panic is turned into an
     // error.
     let opened = catch_unwind(AssertUnwindSafe(|| Tables::open(directory, *durability, &journals)));
-    let tables = opened.map_err(|_| OpenError::Database {
-        path: settings.path.clone(),
-        source: Box::new(Unreadable),
-    })?;
-    let tables = tables.map_err(failed)?;
+    let tables = opened.map_err(|_| OpenError::database(path, Unreadable))?.map_err(failed)?;
     // The check above found every group whole, so a journal that is shorter now has lost groups.
     if let Some(journal) = journals.cut_off().map_err(io)? {
         return Err(tables.directory().mark_damaged(journal));
@@ -128,8 +123,7 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
         holds_ended: HoldsEnded::default(),
     });
     let now = shared.clock.now();
-    let refused =
-        |source| OpenError::Database { path: settings.path.clone(), source: Box::new(source) };
+    let refused = |source| OpenError::database(path, source);
     if loss::is_noted(path).map_err(io)? {
         reindex::reindex(&tables, now).map_err(refused)?;
         loss::clear(path).map_err(io)?;
@@ -142,7 +136,7 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     std::thread::Builder::new()
         .name("onceward-store".to_owned())
         .spawn(move || writer.run())
-        .map_err(|source| OpenError::Io { path: settings.path.clone(), source })?;
+        .map_err(io)?;
     Ok(Embedded { commands, shared })
 }
 

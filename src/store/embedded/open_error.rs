@@ -1,7 +1,8 @@
 //! Why a store cannot be opened.
 
+use std::error::Error;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +80,12 @@ pub enum OpenError {
         /// The store's directory.
         path: PathBuf,
         /// The database's error.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: Box<dyn Error + Send + Sync>,
     },
+}
+
+impl OpenError {
+    pub(super) fn database(path: &Path, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Database { path: path.to_owned(), source: source.into() }
+    }
 }
