@@ -111,26 +111,27 @@ impl LookupClient {
             Err(_) => return LookupResult::unknown("no answer"),
         };
         let status = response.status();
-        // RFC 9110, section 15.5.5: the receiver has no resource for the operation. Only 404 says
-        // so. Other statuses may come from an error, a missing permission or a wrong route of the
-        // receiver.
-        if status == StatusCode::NOT_FOUND {
-            let finding = Finding::NotDone;
-            let reason = "answered 404".to_owned();
-            return LookupResult { finding, reason, reference: None };
-        }
-        if !status.is_success() {
+        if status != StatusCode::NOT_FOUND && !status.is_success() {
             return LookupResult::unknown(&format!("answered {}", status.as_u16()));
         }
         let headers = response.headers().clone();
+        // An answer counts once it is complete, whatever its status: what breaks it off may be what
+        // has made the status.
         match read(response).await {
             Ok(body) => self.judge(status, &headers, &body),
             Err(why) => LookupResult::unknown(why),
         }
     }
 
-    /// Reads a complete 2xx answer.
+    /// Judges a complete answer with status 404 or 2xx.
     fn judge(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LookupResult {
+        // RFC 9110, section 15.5.5: the receiver has no resource for the operation. Only 404 says
+        // so. Other statuses may come from an error, a missing permission or a wrong route of the
+        // receiver.
+        if status == StatusCode::NOT_FOUND {
+            let reason = "answered 404".to_owned();
+            return LookupResult { finding: Finding::NotDone, reason, reference: None };
+        }
         let reference = self.settings.reference.as_ref();
         let reference = reference.and_then(|reference| reference.read(headers, Some(body)));
         let reason = format!("answered {}", status.as_u16());

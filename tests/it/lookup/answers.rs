@@ -35,12 +35,17 @@ async fn a_slow_answer_is_no_finding() {
     holds_after(|| Act::Hang, "unknown: no answer in time").await;
     let head = || Act::RawThenHang(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{".to_vec());
     holds_after(head, "unknown: no answer in time").await;
+    let none =
+        || Act::RawThenHang(b"HTTP/1.1 404 Not Found\r\ncontent-length: 9\r\n\r\n{".to_vec());
+    holds_after(none, "unknown: no answer in time").await;
 }
 
 #[tokio::test]
 async fn a_huge_answer_is_no_finding() {
     let huge = || Answer::new(200, format!(r#"{{"status":"done","x":"{}"}}"#, "x".repeat(70_000)));
     holds_after(move || huge().into(), "unknown: its answer is too long").await;
+    let none = || Answer::new(404, "x".repeat(70_000)).into();
+    holds_after(none, "unknown: its answer is too long").await;
 }
 
 #[tokio::test]
@@ -48,6 +53,8 @@ async fn an_answer_that_breaks_off_is_no_finding() {
     holds_after(|| Act::Close, "unknown: no answer").await;
     holds_after(|| Act::Raw(b"nonsense\r\n\r\n".to_vec()), "unknown: no answer").await;
     let part = b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"status\":\"done\"}";
+    holds_after(|| Act::Raw(part.to_vec()), "unknown: its answer broke off").await;
+    let part = b"HTTP/1.1 404 Not Found\r\ncontent-length: 99\r\n\r\nno such";
     holds_after(|| Act::Raw(part.to_vec()), "unknown: its answer broke off").await;
 }
 

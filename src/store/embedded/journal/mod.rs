@@ -8,8 +8,9 @@
 //!
 //! Only a group that was never synced may be dropped, because none of its calls was answered. Such
 //! a group is the last one of the newest journal, because a group is written only after the one
-//! before it was synced. With `durability = "os"` several groups may be unsynced. Two signs
-//! distinguish an unsynced group from damage:
+//! before it was synced. With `durability = "os"` several groups may be unsynced, and their calls
+//! were answered: a loss of power may undo them. Two signs distinguish an unsynced group from
+//! damage:
 //!
 //! * The file ends inside the group. The process was killed or the machine stopped while the group
 //!   was written.
@@ -249,7 +250,8 @@ fn log_loss(path: &Path, LostPart { range, kind, changes, operations }: &LostPar
         LossKind::Unfinished => tracing::info!(
             %journal, offset, bytes, changes,
             "an unfinished group of changes is dropped: the process or the machine stopped while \
-             the group was written, and none of its calls was answered"
+             the group was written; none of its calls was answered, unless durability is \"os\" and \
+             the machine stopped"
         ),
         LossKind::Unsynced => tracing::warn!(
             %journal, offset, bytes, changes,
