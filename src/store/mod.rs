@@ -37,7 +37,7 @@
 //! | [`memory`] | tests and trials | an entry of a map | `memory.rs`, under one lock |
 //! | [`embedded`] | one machine | a row of a database on disk | `embedded/writer.rs`, one thread |
 //! | [`redis`] | several machines | a hash on the server | `redis/swap.lua`, in one script |
-//! | [`postgres`] | several machines | a row of a table | `postgres/0002_swap.sql`, one function |
+//! | [`postgres`] | several machines | a row of a table | `postgres/*_swap*.sql`, in one function |
 //!
 //! Redis and PostgreSQL share `shared/`. `tests/it/store_contract/` holds all four to the contract.
 

@@ -3,8 +3,9 @@
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
+use super::database::{Parameters, get, one};
 use super::failure::of_statement;
-use super::records::{Parameters, Postgres, get, one};
+use super::records::Postgres;
 use crate::store::{Concern, Error};
 
 /// The query for the settings. It returns one row, with a column for each unsafe setting that says
@@ -92,8 +93,8 @@ impl Postgres {
         if !missing.is_empty() {
             return Ok(missing);
         }
-        let quoted = &self.tables.quoted;
-        let rows = self.query(false, SETUP, &[(quoted, Type::TEXT)]).await?;
+        let quoted = &self.database.tables.quoted;
+        let rows = self.database.query(false, SETUP, &[(quoted, Type::TEXT)]).await?;
         let row = one(&rows)?;
         let mut concerns = Vec::new();
         for (column, [code, text, hint]) in OF_SETUP.into_iter().enumerate() {
@@ -108,8 +109,8 @@ impl Postgres {
     /// Returns a concern for each missing privilege. It does not make the tables first, because the
     /// user may lack the privilege for that.
     async fn privileges_missing(&self) -> Result<Vec<Concern>, Error> {
-        let mut connection = self.connections.get(false).await?;
-        let parameters: &Parameters<'_> = &[(&self.tables.schema, Type::TEXT)];
+        let mut connection = self.database.connections.get(false).await?;
+        let parameters: &Parameters<'_> = &[(&self.database.tables.schema, Type::TEXT)];
         let rows = connection.query(PRIVILEGES, parameters).await.map_err(of_statement)?;
         rows.iter().map(privilege_missing).collect()
     }

@@ -3,7 +3,8 @@
 
 use tokio_postgres::types::Type;
 
-use super::records::{Postgres, get};
+use super::database::get;
+use super::records::Postgres;
 use crate::store::shared::{EpochMarker, EpochStatus};
 use crate::store::{Concern, Error};
 use crate::telemetry::chain;
@@ -21,7 +22,7 @@ const BEGIN_ANEW: &str = "INSERT INTO @schema@.epoch (standing) VALUES ($1) ON C
 impl Postgres {
     /// Reads the marker and compares it with the one seen before.
     pub(super) async fn epoch_changed(&self) -> Result<Option<Concern>, Error> {
-        let rows = self.query(false, READ, &[]).await?;
+        let rows = self.database.query(false, READ, &[]).await?;
         // The migration that makes the table also fills it. So if the table has no row, somebody
         // has emptied it.
         let mut marker = EpochMarker { value: String::new(), status: EpochStatus::Emptied };
@@ -52,7 +53,7 @@ impl Postgres {
         for (_, marker) in &lost {
             if marker.value.is_empty() {
                 let status = EpochStatus::Acknowledged.as_str();
-                self.query(false, BEGIN_ANEW, &[(&status as _, Type::TEXT)]).await?;
+                self.database.query(false, BEGIN_ANEW, &[(&status as _, Type::TEXT)]).await?;
             } else {
                 self.mark(marker, EpochStatus::Acknowledged).await?;
             }
@@ -70,6 +71,6 @@ impl Postgres {
 
     async fn mark(&self, marker: &EpochMarker, status: EpochStatus) -> Result<(), Error> {
         let parameters = [(&status.as_str() as _, Type::TEXT), (&marker.value as _, Type::TEXT)];
-        self.query(false, MARK, &parameters).await.map(drop)
+        self.database.query(false, MARK, &parameters).await.map(drop)
     }
 }

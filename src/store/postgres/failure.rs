@@ -3,7 +3,7 @@
 use std::io;
 
 use deadpool_postgres::PoolError;
-use tokio_postgres::error::{Severity, SqlState};
+use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use crate::store::Error;
 
@@ -63,13 +63,24 @@ pub(super) fn of_statement(failure: Failure) -> Error {
         Failure::GivenBack => return Error::Failed(Box::new(failure)),
     };
     let Some(db) = error.as_db_error() else { return Error::Failed(Box::new(error)) };
-    // An error of severity `ERROR` undoes its statement. A `FATAL` error ends the session, perhaps
-    // after the commit.
-    let is_undone = db.parsed_severity() == Some(Severity::Error);
     match of_code(db.code()) {
-        Some(text) if is_undone => Error::Unavailable(text),
+        Some(text) if undoes(db) => Error::Unavailable(text),
         Some(_) | None => Error::Failed(Box::new(error)),
     }
+}
+
+/// Whether the server reported an error and undid the statement.
+pub(super) fn is_undone(failure: &Failure) -> bool {
+    match failure {
+        Failure::Database(error) => error.as_db_error().is_some_and(undoes),
+        Failure::GivenBack => false,
+    }
+}
+
+/// Whether an error undoes its statement. One of severity `ERROR` does. A `FATAL` error ends the
+/// session, perhaps after the commit.
+fn undoes(error: &DbError) -> bool {
+    error.parsed_severity() == Some(Severity::Error)
 }
 
 /// Whether the server gave up the statement in favour of another transaction. The statement was
@@ -85,7 +96,7 @@ pub(super) fn is_contention(error: &Failure) -> bool {
 pub(super) fn is_lost(error: &Failure) -> bool {
     let Failure::Database(error) = error else { return false };
     match error.as_db_error() {
-        Some(db) => db.parsed_severity() != Some(Severity::Error),
+        Some(db) => !undoes(db),
         // The library has no kind of error for a broken connection. The cause of such an error is
         // an I/O error.
         None => {

@@ -4,22 +4,32 @@
 //! `0002_swap.sql`) compares and changes one row in one transaction. The primary key decides which
 //! of two claims is first. No call keeps its connection, so none is held while an upstream works.
 //!
+//! While calls wait for others, they form groups. The function `swap_all` (in `0005_swap_all.sql`)
+//! makes the steps of a group in one transaction. It leaves out what is rare, such as a step that
+//! must wait for another transaction, and `swap` makes such a step alone.
+//!
 //! `url` may lead to PgBouncer in transaction mode, because this store prepares no statements and
 //! leaves no settings in a session. One more connection receives notifications of ended attempts.
 //! It must lead to the server itself (`listen_url`). Without it, waiters ask again every second.
 //!
 //! | files | do |
 //! | --- | --- |
-//! | `records`, `swap`, `row`, `page`, `epoch`, `concerns` | the calls; most take one statement |
+//! | `records`, `page`, `epoch`, `concerns` | the calls; most take one statement |
+//! | `swap`, `groups`, `group` | the atomic step on a row, alone or with others |
+//! | `function`, `values`, `row` | its statements, and what they take and return |
 //! | `migrate`, `0001_operations.sql` and later | the tables |
-//! | `pool`, `dial`, `tls`, `failure` | connections, and the meaning of errors |
+//! | `database`, `pool`, `dial`, `tls`, `failure` | connections, and the meaning of errors |
 //! | `listen` | notifications of ended attempts |
 #![doc = include_str!("../../../docs/postgres.md")]
 
 mod concerns;
+mod database;
 mod dial;
 mod epoch;
 mod failure;
+mod function;
+mod group;
+mod groups;
 mod listen;
 mod migrate;
 mod page;
@@ -28,13 +38,16 @@ mod records;
 mod row;
 mod swap;
 mod tls;
+mod values;
 
 pub(super) use concerns::concern_codes;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::database::Database;
 use self::dial::Dialer;
+use self::groups::Groups;
 use self::listen::NotificationListener;
 use self::migrate::Tables;
 use self::pool::Connections;
@@ -81,10 +94,15 @@ impl Settings {
         let dialer = |url: &Secret| Dialer::new(url, self, tls.clone());
         let listener = dialer(self.listen_url.as_ref().unwrap_or(&self.url))?;
         let common = dialer(&self.url)?;
-        Ok(Postgres {
+        let database = Arc::new(Database {
             connections: Connections::new(common, self.connections_max, self.timeout)?,
             tables: Arc::new(Tables::new(&self.schema)?),
             listener: NotificationListener::new(listener, watchers.clone(), self.timeout),
+        });
+        Ok(Postgres {
+            reads: Groups::new(Arc::clone(&database), self.timeout),
+            writes: Groups::new(Arc::clone(&database), self.timeout),
+            database,
             epoch: EpochTracker::new(self.when_emptied),
             timeout: self.timeout,
         })

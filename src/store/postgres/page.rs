@@ -3,7 +3,8 @@
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::records::{Postgres, get, id_of};
+use super::database::{get, id_of};
+use super::records::Postgres;
 use super::row::{millis, text, timestamp};
 use crate::operation::{Key, KeyKind, StateName};
 use crate::store::Error;
@@ -31,7 +32,7 @@ impl Postgres {
         if let Some(key) = &key {
             parameters.push((key, Type::TEXT_ARRAY));
         }
-        let rows = self.query(false, &page_statement(query), &parameters).await?;
+        let rows = self.database.query(false, &page_statement(query), &parameters).await?;
         page(&rows, query.limit)
     }
 }

@@ -1,24 +1,16 @@
-//! Keeps the records in PostgreSQL, and runs statements.
+//! Keeps the records in PostgreSQL.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio_postgres::Row;
-use tokio_postgres::types::{FromSql, ToSql, Type};
+use tokio_postgres::types::Type;
 
-use super::failure::{Failure, is_contention, is_lost, of_statement, tables_are_gone};
-use super::listen::NotificationListener;
-use super::migrate::Tables;
-use super::pool::Connections;
-use crate::operation::OperationId;
+use super::database::{Database, get, id_of, one};
+use super::groups::Groups;
 use crate::store::list::ListQuery;
 use crate::store::shared::{EpochTracker, ExpiryPass, RecordPage, RecordServer, Swap, SwapResult};
 use crate::store::{Concern, Error};
-
-/// The most times that a statement is sent if the server gives it up in favour of another
-/// transaction.
-const TRIES: usize = 3;
 
 /// Removes settled rows that are due, and lists the other rows that are due.
 ///
@@ -46,105 +38,13 @@ const UNCERTAIN: &str = "SELECT
 /// Records in PostgreSQL.
 #[derive(Debug)]
 pub(super) struct Postgres {
-    pub(super) connections: Connections,
-    pub(super) tables: Arc<Tables>,
-    pub(super) listener: NotificationListener,
+    pub(super) database: Arc<Database>,
+    /// The reads that wait for others, and the writes. A read does not wait for the commit of a
+    /// write.
+    pub(super) reads: Groups,
+    pub(super) writes: Groups,
     pub(super) epoch: EpochTracker,
     pub(super) timeout: Duration,
-}
-
-/// The parameters of a statement, with their types. Because their types are given, no statement has
-/// to be prepared. A prepared statement would stay in the session, and behind a pooler another
-/// client may get that session next.
-pub(super) type Parameters<'a> = [(&'a (dyn ToSql + Sync), Type)];
-
-impl Postgres {
-    /// Runs one statement. Makes the tables first if they are missing.
-    ///
-    /// A connection may have ended long ago without a sign. So after a lost connection the
-    /// statement is sent once more, on a new connection. Every statement may be run twice. If the
-    /// second send fails as well, nobody knows whether the first took effect.
-    pub(super) async fn query(
-        &self,
-        is_urgent: bool,
-        statement: &str,
-        parameters: &Parameters<'_>,
-    ) -> Result<Vec<Row>, Error> {
-        let statement = self.tables.sql(statement);
-        match self.query_once(is_urgent, &statement, parameters).await {
-            Err(QueryError::ConnectionLost(first)) => {
-                // A server that ended one connection has ended the idle ones too.
-                self.connections.hang_up();
-                let again = self.query_once(is_urgent, &statement, parameters).await;
-                again.map_err(|_| Error::Failed(Box::new(first)))
-            }
-            Err(QueryError::Failed(error)) => Err(error),
-            Ok(rows) => Ok(rows),
-        }
-    }
-
-    async fn query_once(
-        &self,
-        is_urgent: bool,
-        statement: &str,
-        parameters: &Parameters<'_>,
-    ) -> Result<Vec<Row>, QueryError> {
-        let mut tries = 0;
-        loop {
-            self.listener.begin();
-            let connection = self.connections.get(is_urgent).await?;
-            let mut connection = self.tables.ready(connection).await?;
-            tries += 1;
-            match connection.query(statement, parameters).await {
-                Ok(rows) => return Ok(rows),
-                // Somebody dropped the schema while this process ran. The tables are made again,
-                // once.
-                Err(error) if tables_are_gone(&error) => {
-                    self.tables.doubt();
-                    if tries > 1 {
-                        return Err(of_statement(error).into());
-                    }
-                }
-                Err(error) if is_contention(&error) && tries < TRIES => {}
-                Err(error) if is_lost(&error) => return Err(QueryError::ConnectionLost(error)),
-                Err(error) => return Err(of_statement(error).into()),
-            }
-        }
-    }
-}
-
-/// The reason why a statement brought no rows.
-enum QueryError {
-    /// The connection was lost. The statement may have been run.
-    ConnectionLost(Failure),
-    /// Any other failure.
-    Failed(Error),
-}
-
-impl From<Error> for QueryError {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// Returns a column of a row.
-pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, Error> {
-    row.try_get(column).map_err(|error| Error::Failed(Box::new(error)))
-}
-
-/// A statement that always returns a row returned none.
-#[derive(Debug, thiserror::Error)]
-#[error("the database returned no row")]
-struct NoRow;
-
-/// Returns the first row.
-pub(super) fn one(rows: &[Row]) -> Result<&Row, Error> {
-    rows.first().ok_or_else(|| Error::Failed(Box::new(NoRow)))
-}
-
-/// Parses the operation id in a column.
-pub(super) fn id_of(text: &str) -> Result<OperationId, Error> {
-    text.parse().map_err(|error| Error::Failed(Box::new(error)))
 }
 
 #[async_trait]
@@ -155,7 +55,7 @@ impl RecordServer for Postgres {
 
     async fn expire(&self, limit: usize) -> Result<ExpiryPass, Error> {
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = self.query(false, EXPIRE, &[(&most, Type::INT8)]).await?;
+        let rows = self.database.query(false, EXPIRE, &[(&most, Type::INT8)]).await?;
         let mut expired = ExpiryPass { more: rows.len() >= limit, ..ExpiryPass::default() };
         for row in &rows {
             match get::<Option<&str>>(row, 0)? {
@@ -167,7 +67,7 @@ impl RecordServer for Postgres {
     }
 
     async fn uncertain(&self) -> Result<u64, Error> {
-        let rows = self.query(false, UNCERTAIN, &[]).await?;
+        let rows = self.database.query(false, UNCERTAIN, &[]).await?;
         let count: i64 = get(one(&rows)?, 0)?;
         Ok(count.try_into().unwrap_or(0))
     }
@@ -185,7 +85,7 @@ impl RecordServer for Postgres {
     }
 
     async fn close(&self) {
-        self.listener.end();
-        self.connections.close();
+        self.database.listener.end();
+        self.database.connections.close();
     }
 }

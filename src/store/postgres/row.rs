@@ -11,20 +11,20 @@ const LATEST: u64 = 253_402_300_799_999;
 
 /// The values of the columns. All are none if there is no record.
 #[derive(Debug, Default)]
-pub(super) struct Columns<'a> {
+pub(super) struct Columns {
     pub(super) route: Option<String>,
     pub(super) method: Option<String>,
     pub(super) path: Option<String>,
     pub(super) key: Option<String>,
-    pub(super) state: Option<&'a str>,
+    pub(super) state: Option<&'static str>,
     pub(super) attempt: Option<i32>,
     pub(super) holder: Option<String>,
     pub(super) created_at: Option<i64>,
     pub(super) changes_at: Option<i64>,
 }
 
-impl<'a> Columns<'a> {
-    pub(super) fn of(operation: &'a Operation) -> Self {
+impl Columns {
+    pub(super) fn of(operation: &Operation) -> Self {
         let asked = &operation.asked;
         let key = &operation.asked.key;
         let parts: Vec<_> = key.parts.iter().map(|part| text(part)).collect();

@@ -40,6 +40,11 @@ impl Assumption {
         Ok(Self { record, at: found.at, is_confirmed: true })
     }
 
+    /// Returns when time alone changes the record, if there is one.
+    pub(super) fn changes_at(&self) -> Option<Timestamp> {
+        self.record.as_ref().map(|known| known.operation.state.changes_at())
+    }
+
     /// Returns what the server must have before it makes a write that rests on this assumption.
     ///
     /// The server's clock must agree with the assumed state: `changes_at` must have passed if the

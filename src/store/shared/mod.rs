@@ -28,6 +28,8 @@ mod observed;
 mod server;
 mod snapshots;
 mod store;
+#[cfg(test)]
+mod tests;
 mod window;
 
 pub use certificates::{Certificates, SetupError};

@@ -15,8 +15,8 @@ use super::server::{
     Conditions, ExpiryPass, Found, Purpose, RecordServer, Swap, SwapResult, Write,
 };
 use super::snapshots::Snapshots;
-use super::window::earliest;
-use crate::clock::Clock;
+use super::window::{earliest, latest};
+use crate::clock::{Clock, Moment};
 use crate::operation::state::{self, Call, Change, Expiry, Transition};
 use crate::operation::{Operation, OperationId, State};
 use crate::store::call::TypedCall;
@@ -87,6 +87,7 @@ impl<R: RecordServer> SharedStore<R> {
     /// Applies a rule to a record, in one atomic step on the server.
     async fn step(&self, call: &dyn RuleCall) -> Result<(), Error> {
         let id = call.operation();
+        let asked = self.clocks.moment();
         let record = self.snapshots.get(id);
         let at = self.clocks.now(self.server.clock_of(id));
         let mut assumed = Assumption { record, at, is_confirmed: false };
@@ -99,7 +100,7 @@ impl<R: RecordServer> SharedStore<R> {
                 return Ok(());
             }
             let stands = done.result == IfUnwritten::Stands;
-            match self.write(call, &assumed, &done).await {
+            match self.write(call, &assumed, &done, asked).await {
                 Ok(None) => return Ok(()),
                 Ok(Some(found)) => {
                     assumed = Assumption::confirmed(id, found, &self.snapshots)?;
@@ -133,12 +134,14 @@ impl<R: RecordServer> SharedStore<R> {
     }
 
     /// Asks the server to make the change that a rule derived from the assumption. If the server
-    /// has something else, returns that.
+    /// has something else, returns that. The call was `asked` for at that moment, and its caller
+    /// gives up when its time is over, in whatever round it is then.
     async fn write(
         &self,
         call: &dyn RuleCall,
         assumed: &Assumption,
         done: &Transition<IfUnwritten>,
+        asked: Moment,
     ) -> Result<Option<Found>, Error> {
         let id = call.operation();
         let waits = call.waits();
@@ -151,9 +154,10 @@ impl<R: RecordServer> SharedStore<R> {
         }
         let durable = done.change == Change::Durable;
         let goes_on = matches!(&done.operation, Some(found) if is_in_flight(found));
+        let time_left = self.timeout.saturating_sub(asked.until(self.clocks.moment()));
         let conditions = Conditions {
             not_before: earliest(assumed, done),
-            not_after: assumed.at.plus(self.timeout),
+            not_after: latest(assumed, time_left),
             durable,
             ends: durable && !goes_on,
         };

@@ -1,4 +1,4 @@
-//! The earliest time at which a server may make a change.
+//! The time on the server's clock within which a server may make a change.
 
 use std::time::Duration;
 
@@ -10,12 +10,28 @@ use crate::operation::{RequestMode, State, Step, StepState, Timestamp};
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
 /// Returns the earliest time on the server's clock at which the server may make a change. A rule
-/// derived the change from the assumption.
+/// derived the change from the assumption. If it took the record for lapsed, the record must have
+/// lapsed.
+pub(super) fn earliest<T>(assumed: &Assumption, done: &Transition<T>) -> Timestamp {
+    let lapsed_at = assumed.changes_at().filter(|at| *at <= assumed.at);
+    end_of_attempts(assumed, done).max(lapsed_at.unwrap_or_default())
+}
+
+/// Returns the latest time on the server's clock at which the server may make a change. Whoever
+/// asked for it gives up when `time_left` has passed. If the rule did not take the record for
+/// lapsed, the record must not have lapsed.
+pub(super) fn latest(assumed: &Assumption, time_left: Duration) -> Timestamp {
+    let late = assumed.at.plus(time_left);
+    let lapses_at = assumed.changes_at().filter(|at| *at > assumed.at);
+    lapses_at.map_or(late, |at| late.min(at.minus(Duration::from_millis(1))))
+}
+
+/// Returns the earliest time at which no earlier attempt can run any more.
 ///
 /// The estimate may be ahead of the server's clock. A change that frees an uncertain operation must
 /// therefore wait for the server's own clock to reach `ends_at`. Until then the upstream may still
 /// be working on the earlier attempt, and a new attempt would run beside it.
-pub(super) fn earliest<T>(assumed: &Assumption, done: &Transition<T>) -> Timestamp {
+fn end_of_attempts<T>(assumed: &Assumption, done: &Transition<T>) -> Timestamp {
     let slack = assumed.at.minus(CLOCK_SLACK);
     let before = assumed.record.as_ref().map(|snapshot| &*snapshot.operation);
     let (Some(before), Some(after)) = (before, &done.operation) else { return slack };

@@ -2,6 +2,7 @@
 
 mod concerns;
 mod faults;
+mod groups;
 mod pooler;
 mod server_side;
 mod tables;

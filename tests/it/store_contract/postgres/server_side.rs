@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use onceward::operation::Outcome;
 use onceward::operation::state::{ClaimRequest, Claimed, IfInFlight, OperationState, Renewal};
 use onceward::store::{ListQuery, Store, StoreExt as _};
@@ -144,6 +145,11 @@ async fn lists_counts_and_expiry_use_indexes() {
     another.uncertain().await.unwrap();
     another.sweep(100).await.unwrap();
     copy_of(&*another, &order("new")).await;
+    // the last ones are made in a group
+    for _ in 0..2 {
+        let keys = ["a", "b", "c", "d"].map(order);
+        join_all(keys.iter().map(|key| copy_of(&*another, key))).await;
+    }
     // what is logged later shows that all of it is read
     served.server.execute("SELECT 'the end' FROM onceward.epoch").await;
     until("the log is read", async || served.server.logged("the end") > 0).await;

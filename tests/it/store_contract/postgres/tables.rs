@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use onceward::operation::state::Forgetting;
+use futures_util::future::join_all;
+use onceward::operation::state::{Claimed, Forgetting};
 use onceward::operation::{Key, KeyKind, OperationRequest, Outcome};
 use onceward::store::postgres::Settings;
 use onceward::store::{Error, ListQuery, StoreExt as _};
@@ -56,6 +57,43 @@ async fn tables_of_a_newer_version_are_refused() {
         refused.to_string(),
         "the store is unavailable: a newer version of this program made the store's tables"
     );
+}
+
+/// During a rolling upgrade an older process goes on, with the functions that it knows. Here it is
+/// a process whose calls come one after the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_of_an_older_version_are_changed_beside_a_process_that_uses_them() {
+    let served = Served::start().await;
+    let changed_back = "DELETE FROM onceward.migrations WHERE number > 4;
+        DROP FUNCTION onceward.swap_all;
+        ALTER FUNCTION onceward.searched STRICT";
+    served.server.execute(changed_back).await;
+    let orders: Vec<_> = (0..30).map(|number| order(&format!("{number}"))).collect();
+    let older = async |orders: &[Arc<OperationRequest>]| {
+        let mut told = Vec::new();
+        for order in orders {
+            told.push(copy_of(&*served.store, order).await);
+        }
+        told
+    };
+    let (done, others) = orders.split_at(10);
+    older(done).await;
+    let newer = served.another();
+    let claims = orders.iter().map(|order| copy_of(&*newer, order));
+    let (newer_told, older_told) = tokio::join!(join_all(claims), older(others));
+    let is_granted = |told: &Claimed| matches!(told, Claimed::Granted(_));
+    let (of_done, of_others) = newer_told.split_at(10);
+    assert!(!of_done.iter().any(is_granted));
+    for (one, other) in of_others.iter().zip(&older_told) {
+        assert!(is_granted(one) != is_granted(other), "{one:?} {other:?}");
+    }
+    let made = served.server.row("SELECT max(number)::bigint FROM onceward.migrations").await;
+    assert!(made.get::<_, i64>(0) > 4);
+    let listing =
+        ListQuery { route: None, state: None, key: Some("7".into()), after: None, limit: 9 };
+    for store in [&served.store, &newer] {
+        assert_eq!(store.list(&listing).await.unwrap().operations.len(), 1);
+    }
 }
 
 #[tokio::test]

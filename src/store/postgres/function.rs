@@ -1,0 +1,67 @@
+//! Calls the functions of the schema that make swaps.
+
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::database::{Database, QueryError};
+
+/// The statements that call a function.
+#[derive(Debug)]
+pub(super) struct FunctionCall {
+    plain: String,
+    in_epoch: String,
+}
+
+/// The conditions under which a function is called.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CallConditions<'a> {
+    /// Whether the call must not queue behind others.
+    pub(super) is_urgent: bool,
+    /// The epoch that the tables must have. If they have another one, the call returns no row and
+    /// does nothing.
+    pub(super) epoch: Option<&'a str>,
+}
+
+impl FunctionCall {
+    /// Makes the statements that call `function` and return these columns.
+    ///
+    /// The arguments are passed by name, so that none can take the place of another one of the same
+    /// type. A composite argument would need a type in the schema. This program would have to write
+    /// its text form, and the server would have to parse it.
+    ///
+    /// Where an epoch is a condition, the first argument refers to the table of the epoch. So the
+    /// server cannot call the function before it has checked the epoch.
+    pub(super) fn new(function: &str, names: &[&str], columns: &str) -> Self {
+        let call = |first: &str| {
+            let arguments = (1..).zip(names).map(|(number, name)| match number {
+                1 => format!("{name} => {first}"),
+                _ => format!("{name} => ${number}"),
+            });
+            format!("@schema@.{function}({})", arguments.collect::<Vec<_>>().join(", "))
+        };
+        Self {
+            plain: format!("SELECT {columns} FROM {}", call("$1")),
+            in_epoch: format!(
+                "SELECT {columns} FROM @schema@.epoch e CROSS JOIN LATERAL {} \
+                 WHERE e.epoch::text = ${} AND e.standing <> 'emptied'",
+                call("CASE WHEN e.one THEN $1 END"),
+                names.len() + 1
+            ),
+        }
+    }
+
+    /// Calls the function, in one round trip.
+    pub(super) async fn run(
+        &self,
+        database: &Database,
+        mut parameters: Vec<(&(dyn ToSql + Sync), Type)>,
+        conditions: CallConditions<'_>,
+    ) -> Result<Vec<Row>, QueryError> {
+        let CallConditions { is_urgent, epoch } = conditions;
+        let Some(epoch) = &epoch else {
+            return database.try_query(is_urgent, &self.plain, &parameters).await;
+        };
+        parameters.push((epoch, Type::TEXT));
+        database.try_query(is_urgent, &self.in_epoch, &parameters).await
+    }
+}

@@ -1,0 +1,97 @@
+//! What a shared store asks of its server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+
+use super::server::{ExpiryPass, Found, RecordPage, RecordServer, Swap, SwapResult};
+use super::store::SharedStore;
+use crate::clock::Clock;
+use crate::operation::state::{ClaimRequest, Claimed};
+use crate::operation::{
+    ClaimId, Durations, FingerprintDigest, Key, KeyKind, OperationId, OperationRequest,
+    RequestMode, Timestamp,
+};
+use crate::store::watch::Watchers;
+use crate::store::{Concern, Error, ListQuery, StoreExt as _};
+
+const ROUND: Duration = Duration::from_millis(300);
+const ROUNDS: usize = 4;
+const BEGUN_AT: Timestamp = Timestamp(1_000_000);
+
+/// A server that takes its time, and makes a write in the last of several rounds.
+#[derive(Debug)]
+struct SlowServer {
+    clock: Clock,
+    /// The latest time for the write, in each round.
+    not_after: Arc<Mutex<Vec<Timestamp>>>,
+}
+
+#[async_trait]
+impl RecordServer for SlowServer {
+    async fn swap(&self, swap: Swap<'_>) -> Result<SwapResult, Error> {
+        self.clock.advance(ROUND);
+        let mut not_after = self.not_after.lock();
+        not_after.extend(swap.write.conditions().map(|conditions| conditions.not_after));
+        let at = (0..not_after.len()).fold(BEGUN_AT, |at, _| at.plus(ROUND));
+        Ok(match not_after.len() {
+            ROUNDS => SwapResult::Done(at),
+            _ => SwapResult::Refused(Found { at, stored: None }),
+        })
+    }
+
+    async fn expire(&self, _limit: usize) -> Result<ExpiryPass, Error> {
+        Ok(ExpiryPass::default())
+    }
+
+    async fn uncertain(&self) -> Result<u64, Error> {
+        Ok(0)
+    }
+
+    async fn page(&self, _query: &ListQuery) -> Result<RecordPage, Error> {
+        Ok(RecordPage { at: BEGUN_AT, records: Vec::new(), next: None })
+    }
+
+    async fn concerns(&self) -> Result<Vec<Concern>, Error> {
+        Ok(Vec::new())
+    }
+
+    async fn acknowledge(&self) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    async fn close(&self) {}
+}
+
+fn claim() -> ClaimRequest {
+    let asked = OperationRequest {
+        id: OperationId::from_bytes([1; 16]),
+        route: "orders".into(),
+        method: "POST".to_owned(),
+        path: "/o".to_owned(),
+        key: Key { from: KeyKind::Header, parts: vec!["k".to_owned()] },
+        fingerprint: FingerprintDigest::under("body").finish(),
+        mode: RequestMode::Enforce,
+    };
+    let durations = Durations {
+        lease: Duration::from_secs(15),
+        attempt_timeout: Duration::from_mins(1),
+        retention: Duration::from_hours(24),
+        hold_for: Duration::from_hours(720),
+    };
+    ClaimRequest::new(asked.into(), ClaimId::from_random([2; 16]), "here".into(), durations)
+}
+
+#[tokio::test]
+async fn no_round_of_a_call_may_write_after_the_call_has_been_given_up() {
+    let clock = Clock::manual(BEGUN_AT);
+    let not_after = Arc::new(Mutex::new(Vec::new()));
+    let server = SlowServer { clock: clock.clone(), not_after: Arc::clone(&not_after) };
+    let timeout = Duration::from_secs(10);
+    let store = SharedStore::new(server, Watchers::default(), timeout, clock);
+    assert!(matches!(store.apply(claim()).await.unwrap(), Claimed::Granted(_)));
+    // In the first round the server's time is not known yet.
+    assert_eq!(not_after.lock()[1..], [BEGUN_AT.plus(timeout); ROUNDS - 1]);
+}
