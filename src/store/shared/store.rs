@@ -155,6 +155,10 @@ impl<R: RecordServer> SharedStore<R> {
         let durable = done.change == Change::Durable;
         let goes_on = matches!(&done.operation, Some(found) if is_in_flight(found));
         let time_left = self.timeout.saturating_sub(asked.until(self.clocks.moment()));
+        if time_left.is_zero() {
+            // The server would refuse the write, again and again.
+            return Err(Error::NoReply(self.timeout));
+        }
         let conditions = Conditions {
             not_before: earliest(assumed, done),
             not_after: latest(assumed, time_left),

@@ -84,14 +84,30 @@ fn claim() -> ClaimRequest {
     ClaimRequest::new(asked.into(), ClaimId::from_random([2; 16]), "here".into(), durations)
 }
 
-#[tokio::test]
-async fn no_round_of_a_call_may_write_after_the_call_has_been_given_up() {
+/// Claims on such a server. Returns what became of it, and the latest time for the write in each
+/// round.
+async fn claimed_within(timeout: Duration) -> (Result<Claimed, Error>, Vec<Timestamp>) {
     let clock = Clock::manual(BEGUN_AT);
     let not_after = Arc::new(Mutex::new(Vec::new()));
     let server = SlowServer { clock: clock.clone(), not_after: Arc::clone(&not_after) };
-    let timeout = Duration::from_secs(10);
     let store = SharedStore::new(server, Watchers::default(), timeout, clock);
-    assert!(matches!(store.apply(claim()).await.unwrap(), Claimed::Granted(_)));
+    let told = store.apply(claim()).await;
+    (told, not_after.lock().clone())
+}
+
+#[tokio::test]
+async fn no_round_of_a_call_may_write_after_the_call_has_been_given_up() {
+    let timeout = Duration::from_secs(10);
+    let (told, not_after) = claimed_within(timeout).await;
+    assert!(matches!(told, Ok(Claimed::Granted(_))), "{told:?}");
     // In the first round the server's time is not known yet.
-    assert_eq!(not_after.lock()[1..], [BEGUN_AT.plus(timeout); ROUNDS - 1]);
+    assert_eq!(not_after[1..], [BEGUN_AT.plus(timeout); ROUNDS - 1]);
+}
+
+/// The machine may have slept meanwhile, while the timer of the call did not run.
+#[tokio::test]
+async fn a_call_whose_time_is_over_asks_for_no_further_write() {
+    let (told, not_after) = claimed_within(ROUND * 2).await;
+    assert!(matches!(told, Err(Error::NoReply(_))), "{told:?}");
+    assert_eq!(not_after.len(), 2);
 }

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use onceward::operation::state::{ClaimRequest, Claimed, Grant, OperationState, Settled};
 use onceward::operation::{OperationRequest, Outcome};
 use onceward::store::postgres::Settings;
-use onceward::store::{Error, Store, StoreExt as _};
+use onceward::store::{Error, Store, StoreExt as _, WhenEmptied};
 use tokio::time::Instant;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
@@ -177,6 +177,23 @@ async fn of_a_group_whose_connection_breaks_each_call_may_have_taken_effect() {
     for order in &all[2..] {
         granted(&*served.store, order).await;
     }
+}
+
+/// A database with another epoch has lost its records.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_has_lost_its_records_grants_no_claim_of_a_group_where_it_shall_stop() {
+    let served = Served::start().await;
+    let when_emptied = WhenEmptied::Stop;
+    let store = open(&Settings { when_emptied, ..settings(&served.server.url()) });
+    assert!(claimed(&*store, &orders("before", 20)).await.iter().all(is_granted));
+    let emptied = "DELETE FROM onceward.operations; UPDATE onceward.epoch SET epoch = DEFAULT";
+    served.server.execute(emptied).await;
+    for (_, told) in claimed(&*store, &orders("after", 20)).await {
+        let error = told.unwrap_err();
+        assert!(matches!(error, Error::Emptied | Error::Unavailable(_)), "{error:?}");
+    }
+    let rows = "SELECT count(*) FROM onceward.operations";
+    assert_eq!(served.server.row(rows).await.get::<_, i64>(0), 0);
 }
 
 /// One statement for each, although they come one after the other without a pause.
