@@ -232,14 +232,10 @@ mod tests {
 
     fn is(handshake: &Handshake, query: Option<&str>, headers: &HeaderMap, body: &[u8]) -> bool {
         let target = query.map_or_else(|| "/".to_owned(), |query| format!("/?{query}"));
-        handshake.is(&received(&target, headers, body))
+        handshake.is(&view(&target, headers, body))
     }
 
-    fn received<'a>(
-        target: &'a str,
-        headers: &'a HeaderMap,
-        body: &'a [u8],
-    ) -> ReceivedRequest<'a> {
+    fn view<'a>(target: &'a str, headers: &'a HeaderMap, body: &'a [u8]) -> ReceivedRequest<'a> {
         let method = &Method::POST;
         ReceivedRequest { method, public_url: None, target, headers, body, now: Timestamp(0) }
     }
@@ -379,7 +375,7 @@ mod tests {
             assert!(!is(other), "{other:?}");
         }
         let headers = HeaderMap::from_iter([(name, HeaderValue::from_static("ping"))]);
-        let got = ReceivedRequest { method: &Method::GET, ..received("/", &headers, b"") };
+        let got = ReceivedRequest { method: &Method::GET, ..view("/", &headers, b"") };
         assert!(!ping.is(&got));
     }
 

@@ -57,6 +57,8 @@ mod claimed;
 mod conclude;
 mod decide;
 mod decisions;
+#[cfg(test)]
+mod example;
 mod grant;
 mod held;
 mod lapse;

@@ -88,39 +88,18 @@ fn parse<T: DeserializeOwned>(record: &[u8]) -> Result<T, postcard::Error> {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
 
     use super::*;
     use crate::operation::state::{
         ClaimRequest, Ending, Forgetting, LookupLease, Rule as _, Settlement, State,
     };
     use crate::operation::{
-        AnswerBody, Attempt, ClaimId, Durations, FingerprintDigest, HeldStep, Key, KeyKind,
-        OperationId, OperationRequest, Outcome, Reason, RequestMode, Step, StepState, StoredAnswer,
-        Timestamp,
+        AnswerBody, Attempt, ClaimId, HeldStep, Outcome, Reason, RequestMode, Step, StepState,
+        StoredAnswer, Timestamp,
     };
 
-    fn request() -> ClaimRequest {
-        let asked = OperationRequest {
-            id: OperationId::from_bytes([1; 16]),
-            route: "orders".into(),
-            method: "POST".to_owned(),
-            path: "/o".to_owned(),
-            key: Key { from: KeyKind::Header, parts: vec!["k".to_owned()] },
-            fingerprint: FingerprintDigest::under("body").finish(),
-            mode: RequestMode::Enforce,
-        };
-        let durations = Durations {
-            lease: Duration::from_secs(15),
-            attempt_timeout: Duration::from_mins(1),
-            retention: Duration::from_hours(24),
-            hold_for: Duration::from_hours(720),
-        };
-        ClaimRequest::new(asked.into(), ClaimId::from_random([2; 16]), "here".into(), durations)
-    }
-
     fn in_flight() -> Operation {
-        request().apply(None, Timestamp(1_000)).operation.unwrap()
+        ClaimRequest::example().apply(None, Timestamp(1_000)).operation.unwrap()
     }
 
     fn settled(outcome: Outcome) -> Operation {
@@ -136,7 +115,7 @@ mod tests {
             Outcome::Failed => Ending::Failed { status: answer.status, reference },
             Outcome::Uncertain => Ending::Uncertain { answer: answer.into(), reference },
         };
-        let ClaimRequest { asked, claim_id, holder, durations, .. } = request();
+        let ClaimRequest { asked, claim_id, holder, durations, .. } = ClaimRequest::example();
         let end = Settlement { asked, claim_id, attempt: 1, holder, durations, ending };
         end.apply(Some(in_flight()), Timestamp(2_000)).operation.unwrap()
     }

@@ -9,11 +9,8 @@ use parking_lot::Mutex;
 use super::server::{ExpiryPass, Found, RecordPage, RecordServer, Swap, SwapResult};
 use super::store::SharedStore;
 use crate::clock::Clock;
+use crate::operation::Timestamp;
 use crate::operation::state::{ClaimRequest, Claimed};
-use crate::operation::{
-    ClaimId, Durations, FingerprintDigest, Key, KeyKind, OperationId, OperationRequest,
-    RequestMode, Timestamp,
-};
 use crate::store::watch::Watchers;
 use crate::store::{Concern, Error, ListQuery, StoreExt as _};
 
@@ -65,25 +62,6 @@ impl RecordServer for SlowServer {
     async fn close(&self) {}
 }
 
-fn claim() -> ClaimRequest {
-    let asked = OperationRequest {
-        id: OperationId::from_bytes([1; 16]),
-        route: "orders".into(),
-        method: "POST".to_owned(),
-        path: "/o".to_owned(),
-        key: Key { from: KeyKind::Header, parts: vec!["k".to_owned()] },
-        fingerprint: FingerprintDigest::under("body").finish(),
-        mode: RequestMode::Enforce,
-    };
-    let durations = Durations {
-        lease: Duration::from_secs(15),
-        attempt_timeout: Duration::from_mins(1),
-        retention: Duration::from_hours(24),
-        hold_for: Duration::from_hours(720),
-    };
-    ClaimRequest::new(asked.into(), ClaimId::from_random([2; 16]), "here".into(), durations)
-}
-
 /// Claims on such a server. Returns what became of it, and the latest time for the write in each
 /// round.
 async fn claimed_within(timeout: Duration) -> (Result<Claimed, Error>, Vec<Timestamp>) {
@@ -91,7 +69,7 @@ async fn claimed_within(timeout: Duration) -> (Result<Claimed, Error>, Vec<Times
     let not_after = Arc::new(Mutex::new(Vec::new()));
     let server = SlowServer { clock: clock.clone(), not_after: Arc::clone(&not_after) };
     let store = SharedStore::new(server, Watchers::default(), timeout, clock);
-    let told = store.apply(claim()).await;
+    let told = store.apply(ClaimRequest::example()).await;
     (told, not_after.lock().clone())
 }
 

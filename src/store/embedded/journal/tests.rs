@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use proptest::prelude::RngExt as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
@@ -14,29 +13,15 @@ use super::examine::{Examined, LossKind, SECTOR, examine};
 use super::*;
 use crate::operation::state::{ClaimRequest, Ending, Rule as _, Settlement};
 use crate::operation::{
-    AnswerBody, ClaimId, Durations, FingerprintDigest, Key, KeyKind, Operation, OperationId,
-    OperationRequest, RequestMode, StoredAnswer, Timestamp,
+    AnswerBody, Operation, OperationId, OperationRequest, StoredAnswer, Timestamp,
 };
 
 /// An operation that was answered with this body.
 fn answered(number: u8, body: &[u8]) -> Operation {
-    let asked = Arc::new(OperationRequest {
-        id: OperationId::from_bytes([number; 16]),
-        route: "orders".into(),
-        method: "POST".to_owned(),
-        path: "/orders".to_owned(),
-        key: Key { from: KeyKind::Header, parts: vec![format!("evt_{number}")] },
-        fingerprint: FingerprintDigest::under("body").finish(),
-        mode: RequestMode::Enforce,
-    });
-    let durations = Durations {
-        lease: Duration::from_secs(15),
-        attempt_timeout: Duration::from_mins(1),
-        retention: Duration::from_hours(24),
-        hold_for: Duration::from_hours(720),
-    };
-    let claim_id = ClaimId::from_random([number; 16]);
-    let request = ClaimRequest::new(asked, claim_id, "here".into(), durations);
+    let example = ClaimRequest::example();
+    let id = OperationId::from_bytes([number; 16]);
+    let asked = Arc::new(OperationRequest { id, ..(*example.asked).clone() });
+    let request = ClaimRequest { asked, ..example };
     let claimed = request.apply(None, Timestamp(1_800_000_000_000)).operation;
     let mut answer = StoredAnswer::empty(http::StatusCode::OK);
     answer.body = AnswerBody::Kept(body.to_vec().into());
