@@ -81,9 +81,7 @@ impl Writer {
                 };
                 group = self.execute(next, group, &mut closing);
             }
-            for (id, changed) in group.take_in_memory_alone() {
-                self.apply_written(id, changed);
-            }
+            self.apply_in_memory_alone(&mut group);
             if !group.may_wait() {
                 self.commit(mem::take(&mut group));
             }
@@ -117,7 +115,11 @@ impl Writer {
                 self.commit(mem::take(&mut group));
                 reply.send(self.page(&query));
             }
-            Command::Uncertain { reply } => reply.send(Ok(self.count_uncertain())),
+            Command::Uncertain { reply } => {
+                // A renewal is answered before the end of its group, and the count must show it.
+                self.apply_in_memory_alone(&mut group);
+                reply.send(Ok(self.count_uncertain()));
+            }
             Command::Sweep { limit, reply } => {
                 // The sweep reads the tables, so all changes must be in them.
                 self.commit(mem::take(&mut group));
@@ -294,14 +296,19 @@ impl Writer {
         }
     }
 
+    /// Updates the memory with the changes of a group that need not be written.
+    fn apply_in_memory_alone(&mut self, group: &mut Group) {
+        for (id, changed) in group.take_in_memory_alone() {
+            self.apply_written(id, changed);
+        }
+    }
+
     /// Fails the calls of a group whose write failed. Nobody knows whether the group is on disk.
     fn fail(&mut self, mut group: Group, error: WriteError) {
         self.broken = true;
         tracing::error!(error = %chain(&*error), "{BROKEN}");
         // The failure does not affect a change that need not be written.
-        for (id, changed) in group.take_in_memory_alone() {
-            self.apply_written(id, changed);
-        }
+        self.apply_in_memory_alone(&mut group);
         reply::send_all(group.replies, &Err(error.into()));
     }
 }

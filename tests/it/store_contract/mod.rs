@@ -12,6 +12,7 @@
 mod claiming;
 mod deciding;
 mod embedded;
+mod grouped;
 mod journal;
 mod killed;
 mod lasting;
