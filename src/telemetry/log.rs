@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::str::FromStr;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -55,7 +55,7 @@ pub fn install(format: Format, filter: &str) -> Result<(), LogError> {
     // `deadpool` logs every connection that it loses. The store reports once that the database
     // cannot be reached, so the rest is noise, unless the operator asks for it.
     let quiet = if filter.contains("deadpool") { "" } else { ",deadpool=error" };
-    let parsed = EnvFilter::from_str(&format!("{filter}{quiet}"));
+    let parsed = Targets::from_str(&format!("{filter}{quiet}"));
     let parsed = parsed.map_err(|_| LogError::Filter)?;
     let registry = tracing_subscriber::registry().with(parsed);
     // Standard output is for the results of commands. Colours would be escape sequences in the
