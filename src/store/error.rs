@@ -33,8 +33,8 @@ pub enum Error {
     /// The server lost its records, and nobody has acknowledged the loss.
     #[error("the store came back empty: see `onceward store acknowledge`")]
     Emptied,
-    /// A claim saw an attempt in flight or uncertain, and failed afterwards.
-    #[error("the call failed after it had found an attempt at the operation")]
+    /// A claim failed, and its operation was seen in flight or uncertain.
+    #[error("the call failed, and an attempt at the operation is known to exist")]
     AttemptExists(#[source] Box<Self>),
 }
 

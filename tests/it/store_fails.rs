@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use tokio::join;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
-use crate::support::{Fault, Gate, Onceward, Receiver, Reply, event};
+use crate::support::{Answer, Builder, Event, Fault, Gate, Onceward, Receiver, Reply, event};
 
 const BROKEN: &str = "a write to its disk failed";
 /// The database says it too.
@@ -17,6 +17,7 @@ const ANSWERED_BEFORE: &str = "answered before the outcome could be recorded";
 const SWEEP: &str = "expired records could not be removed yet";
 const ABANDONED: &str = "operations of an earlier process are uncertain now";
 const UNSYNCED: &str = "the store was closed unsynced";
+const HELD: &str = "nobody knows whether";
 
 /// What an embedded store may log from the moment at which its disk fails.
 pub(super) const LOGS: [&str; 5] = [BROKEN, DATABASE, NO_CLAIM, SWEEP, UNSYNCED];
@@ -174,6 +175,126 @@ async fn a_copy_of_what_is_in_flight_is_not_forwarded_when_its_store_fails() {
     gate.opens();
     onceward.sends(event("evt_2")).await.is_passed(200);
     receiver.was_called(2);
+}
+
+/// A route that forwards without its store, and whose operations are uncertain from the first
+/// attempt on. It asks the receiver about them, or makes the next attempt a second later.
+async fn of_uncertain_operations(policy: &str) -> (Receiver, Builder) {
+    let receiver = Receiver::that(|seen, _| match &*seen.method {
+        "GET" => Answer::new(404, "not done").into(),
+        _ => Answer::new(504, "who knows").into(),
+    });
+    let receiver = receiver.await;
+    let settings = format!(
+        "when_store_fails = \"forward\"\nwhen_uncertain = \"{policy}\"\nattempt_timeout = \"1s\""
+    );
+    let mut builder = Onceward::in_front_of(&receiver).defaults(&settings).expects_log(HELD);
+    if policy == "lookup" {
+        let url = receiver.url();
+        builder = builder.routes(&format!("[routes.hooks.lookup]\nurl = \"{url}/{{key}}\""));
+    }
+    (receiver, builder)
+}
+
+fn events(receiver: &Receiver) -> usize {
+    receiver.seen().iter().filter(|seen| seen.method == "POST").count()
+}
+
+async fn is_turned_away(onceward: &Onceward, copy: Event) {
+    let reply = onceward.sends(copy).await;
+    assert!(["uncertain", "refused"].contains(&reply.disposition()), "{reply:?}");
+}
+
+/// The store has read that the operation is uncertain before it failed, whatever the copy would
+/// have been granted.
+#[tokio::test]
+async fn a_copy_of_what_is_uncertain_is_not_forwarded_when_its_store_fails() {
+    for policy in ["hold", "retry", "lookup"] {
+        let (receiver, builder) = of_uncertain_operations(policy).await;
+        let builder = builder.expects_log(BROKEN).expects_log(DATABASE).expects_log(NO_CLAIM);
+        let builder = builder.expects_log(UNPROTECTED).expects_log(SWEEP);
+        let onceward = builder.expects_log("could not be recorded").start().await;
+        let first = onceward.sends(event("evt_1")).await;
+        first.is_executed(504);
+        onceward.must_have_ended(&first.operation(), Duration::from_secs(1)).await;
+        let _fault = onceward.has_a_full_disk().await;
+        // Under `retry` the write that fails is that of this copy.
+        is_turned_away(&onceward, event("evt_1")).await;
+        onceward.sends(event("evt_2")).await.is_passed(504);
+        for _ in 0..2 {
+            is_turned_away(&onceward, event("evt_1")).await;
+        }
+        assert_eq!(events(&receiver), 2, "{policy}");
+        assert_eq!(onceward.metric("onceward_unprotected_total").await, 1.0);
+    }
+}
+
+/// Its claim was granted, and nobody waited until that was on the disk.
+#[tokio::test]
+async fn a_copy_of_what_is_uncertain_is_not_forwarded_when_its_store_is_slow() {
+    let (receiver, builder) = of_uncertain_operations("retry").await;
+    let onceward = builder.expects_log(NO_CLAIM).expects_log(SWEEP).start().await;
+    let first = onceward.sends(event("evt_1")).await;
+    onceward.must_have_ended(&first.operation(), Duration::from_secs(1)).await;
+    let fault = onceward.has_a_slow_disk(Duration::from_secs(3)).await;
+    is_turned_away(&onceward, event("evt_1")).await;
+    receiver.was_called(1);
+    fault.ends().await;
+}
+
+/// The store has not even looked at it, since another event takes it so long.
+#[tokio::test]
+async fn a_copy_of_what_is_in_flight_is_not_forwarded_when_its_store_is_slow() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let builder = Onceward::in_front_of(&receiver).defaults("when_store_fails = \"forward\"");
+    let builder = builder.expects_log(NO_CLAIM).expects_log(UNPROTECTED).expects_log(SWEEP);
+    let builder = builder.expects_log(NOT_RECORDED);
+    let onceward = builder.expects_log("a lease could not be renewed yet").start().await;
+    let mut first = onceward.connects().await;
+    first.writes(&event("evt_1").raw()).await;
+    receiver.has_counted(1).await;
+    let fault = onceward.has_a_slow_disk(Duration::from_secs(5)).await;
+    let mut other = onceward.connects().await;
+    other.writes(&event("evt_2").raw()).await;
+    sleep(Duration::from_millis(500)).await;
+    onceward.sends(event("evt_1")).await.is_refused(503, "store-unavailable");
+    let of_first = receiver.seen().iter().filter(|seen| seen.body == event("evt_1").body).count();
+    assert_eq!(of_first, 1);
+    gate.opens();
+    fault.ends().await;
+}
+
+/// The upstream has done it, and the store knew that for a moment.
+#[tokio::test]
+async fn a_copy_is_not_forwarded_when_the_success_that_it_found_cannot_be_written() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let settings = "when_store_fails = \"forward\"\nlease = \"4s\"";
+    let builder = Onceward::in_front_of(&receiver).defaults(settings);
+    let builder = builder.expects_log(BROKEN).expects_log(DATABASE).expects_log(NO_CLAIM);
+    let builder = builder.expects_log(NOT_RECORDED).expects_log(ANSWERED_BEFORE);
+    let onceward = builder.expects_log(SWEEP).start().await;
+    let first = onceward.sends(event("evt_1"));
+    let others = async {
+        receiver.has_counted(1).await;
+        let _fault = onceward.has_a_disk_that_becomes_full(Duration::from_millis(1500)).await;
+        let mut sender = onceward.connects().await;
+        // While this claim is written, the attempt ends and a copy comes.
+        sender.writes(&event("evt_2").raw()).await;
+        sleep(Duration::from_millis(500)).await;
+        gate.lets_one_pass();
+        sleep(Duration::from_millis(100)).await;
+        let copy = onceward.sends(event("evt_1")).await;
+        // The store may have been asked something else in between.
+        assert!(["refused", "in-flight"].contains(&copy.disposition()), "{copy:?}");
+        // What was claimed in time is forwarded.
+        receiver.was_called(2);
+        gate.opens();
+    };
+    let (first, ()) = join!(first, others);
+    first.is_executed(200);
+    assert_eq!(onceward.metric("onceward_unprotected_total").await, 0.0);
 }
 
 /// It was done, so its sender must not hear that it was not.

@@ -66,12 +66,16 @@ impl Group {
     /// Replies once the record, as it is now, is durable. That is at once, unless this group makes
     /// a durable change of it.
     pub(super) fn reply(&mut self, id: OperationId, reply: DeferredReply) {
-        match self.changed.get(&id) {
-            Some(PendingChange { change: Change::Durable, .. }) => self.replies.push(reply),
-            Some(PendingChange { change: Change::None | Change::Lazy, .. }) | None => {
-                reply.send(Ok(()));
-            }
+        if self.is_waited_for(id) {
+            self.replies.push(reply);
+        } else {
+            reply.send(Ok(()));
         }
+    }
+
+    /// Whether replies about this record wait until the group is durable.
+    pub(super) fn is_waited_for(&self, id: OperationId) -> bool {
+        self.changed.get(&id).is_some_and(|changed| changed.change == Change::Durable)
     }
 
     /// Takes out the changes that need not be written.

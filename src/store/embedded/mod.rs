@@ -7,7 +7,7 @@
 //!
 //! | files | for |
 //! | --- | --- |
-//! | `writer`, `queue`, `group`, `reply`, `cache` | the rules and the replies |
+//! | `writer`, `queue`, `group`, `reply`, `seen`, `cache` | the rules and the replies |
 //! | `page`, `sweep` | lists and expiry |
 //! | `recovery`, `loss`, `reindex` | what an earlier process left, and what damage left |
 //! | `batch`, `tables`, `unsettled`, `ids`, `bytes`, `database`, `stuffing` | the rows on disk |
@@ -30,6 +30,7 @@ mod queue;
 mod recovery;
 mod reindex;
 mod reply;
+mod seen;
 mod settings;
 mod stuffing;
 mod sweep;
@@ -53,6 +54,7 @@ use self::directory::Directory;
 use self::journal::Journals;
 use self::queue::Command;
 use self::reply::Reply;
+use self::seen::SeenAttempts;
 use self::tables::Tables;
 use self::writer::Writer;
 use super::list::SCANNED_MAX;
@@ -60,7 +62,7 @@ use super::sweep::HoldsEnded;
 use super::watch::Watchers;
 use super::{Error, ListPage, ListQuery, RuleCall, Store, SweepReport, Watch, probe};
 use crate::clock::{AnchoredClock, Clock};
-use crate::operation::state::{self, OperationState};
+use crate::operation::state::{self, Call, OperationState};
 use crate::operation::{Operation, OperationId, OperationRequest};
 
 /// The longest that a call waits for the writer.
@@ -87,6 +89,7 @@ struct SharedState {
     successes: SuccessCache,
     watchers: Watchers,
     holds_ended: HoldsEnded,
+    seen_attempts: SeenAttempts,
 }
 
 /// Opens a store, or makes an empty one. Operations that an earlier process had in flight become
@@ -121,6 +124,7 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
         successes: SuccessCache::new(),
         watchers: Watchers::default(),
         holds_ended: HoldsEnded::default(),
+        seen_attempts: SeenAttempts::default(),
     });
     let now = shared.clock.now();
     let refused = |source| OpenError::database(path, source);
@@ -178,7 +182,11 @@ impl Embedded {
 #[async_trait]
 impl Store for Embedded {
     async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error> {
-        self.ask(|reply| Command::Change { call, reply }).await
+        let is_claim = call.kind() == Call::Claim;
+        let id = call.operation();
+        self.ask(|reply| Command::Change { call, reply }).await.map_err(|error| {
+            if is_claim { self.shared.seen_attempts.explain(id, error) } else { error }
+        })
     }
 
     fn recall(&self, request: &OperationRequest) -> Option<OperationState> {

@@ -1,8 +1,7 @@
 //! The writer's replies.
 //!
-//! If another thread wakes a task, that costs a lock and a system call. If the task is woken on its
-//! own runtime, it costs neither. So the replies of a group are sent by tasks, one on each runtime
-//! whose callers wait for the group.
+//! To wake a task from another thread costs a lock and a system call. From its own runtime it costs
+//! neither. So the writer pays once for each runtime, and a task there sends the replies of a group.
 
 use std::collections::HashMap;
 use std::error::Error as StdError;
@@ -11,7 +10,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::store::Error;
+use crate::store::{Error, IfUnwritten};
 
 /// The channel for the reply to a call. It is closed once the caller has stopped waiting.
 pub(super) struct Reply<T> {
@@ -46,22 +45,31 @@ impl<T: Send + 'static> Reply<T> {
         let _unsent = self.sender.send(answer);
     }
 
-    /// Makes a reply for later. It gets its answer only if the group is written and the caller
-    /// still waits.
-    pub(super) fn deferred(self, answer: impl FnOnce() -> T + Send + 'static) -> DeferredReply {
+    /// Makes a reply for later. `answer` is called only if the caller still waits, and the group
+    /// was written or the answer stands all the same.
+    pub(super) fn deferred(
+        self,
+        if_unwritten: IfUnwritten,
+        answer: impl FnOnce() -> T + Send + 'static,
+    ) -> DeferredReply {
         let Self { sender, runtime } = self;
         let send = move |written: Written| {
-            if !sender.is_closed() {
-                let failed = |error| Error::Failed(Box::new(error));
-                let _unsent = sender.send(written.map(|()| answer()).map_err(failed));
+            if sender.is_closed() {
+                return;
             }
+            let _unsent = sender.send(match written {
+                Err(error) if if_unwritten == IfUnwritten::Fails => {
+                    Err(Error::Failed(Box::new(error)))
+                }
+                Ok(()) | Err(_) => Ok(answer()),
+            });
         };
         DeferredReply { send: Box::new(send), runtime }
     }
 }
 
 impl DeferredReply {
-    /// Sends the reply. An unwritten group fails its call.
+    /// Sends the reply. If the group was not written, the call fails, unless its answer stands.
     pub(super) fn send(self, written: Written) {
         (self.send)(written);
     }
@@ -89,5 +97,28 @@ pub(super) fn send_all(replies: Vec<DeferredReply>, written: &Written) {
 fn send_each(replies: Vec<DeferredReply>, written: &Written) {
     for reply in replies {
         reply.send(written.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A copy that is turned away learns why, even if the note about it cannot be written.
+    #[tokio::test]
+    async fn after_a_failed_write_a_caller_gets_only_an_answer_that_stands() {
+        for (if_unwritten, stands) in [(IfUnwritten::Stands, true), (IfUnwritten::Fails, false)] {
+            for failed in [false, true] {
+                let (reply, answer) = Reply::channel();
+                let replies = vec![reply.deferred(if_unwritten, || "turned away")];
+                let no_room = || Arc::new(std::io::Error::other("no room"));
+                let written: Written = if failed { Err(no_room()) } else { Ok(()) };
+                send_all(replies, &written);
+                assert_eq!(
+                    answer.await.unwrap().ok(),
+                    (stands || !failed).then_some("turned away")
+                );
+            }
+        }
     }
 }

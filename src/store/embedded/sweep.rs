@@ -6,7 +6,7 @@ use super::tables::{IndexEntries, TimeKey, failed, unless_unreadable};
 use super::writer::{BROKEN, Writer};
 use crate::operation::state::{Change, Expiry, Rule as _};
 use crate::operation::{OperationId, Timestamp};
-use crate::store::{Error, SweepReport};
+use crate::store::{Error, IfUnwritten, SweepReport};
 
 impl Writer {
     /// Expires at most `limit` records that are due, in a group of its own.
@@ -22,7 +22,7 @@ impl Writer {
                 let holds_ended = self.shared.holds_ended.clone();
                 // If nobody reads this report, the ended holds stay counted for the next report.
                 let report = move || SweepReport { removed, holds_ended: holds_ended.take(), more };
-                group.replies.push(reply.deferred(report));
+                group.replies.push(reply.deferred(IfUnwritten::Fails, report));
                 self.commit(group);
             }
             Err(error) => reply.send(Err(error)),

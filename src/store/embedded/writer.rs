@@ -73,13 +73,12 @@ impl Writer {
             // The callers that were just answered, and those that are about to call, go first: what
             // they ask now shares the next sync.
             thread::yield_now();
-            group = self.execute(first, group, &mut closing);
-            // The calls that came while the last group was synced share the next sync.
+            self.execute(first, &mut group, &mut closing);
             for _ in 1..GROUP_MAX {
                 let Ok(next) = self.commands.try_recv() else {
                     break;
                 };
-                group = self.execute(next, group, &mut closing);
+                self.execute(next, &mut group, &mut closing);
             }
             self.apply_in_memory_alone(&mut group);
             if !group.may_wait() {
@@ -104,25 +103,25 @@ impl Writer {
     fn execute(
         &mut self,
         command: Command,
-        mut group: Group,
+        group: &mut Group,
         closing: &mut Vec<oneshot::Sender<()>>,
-    ) -> Group {
+    ) {
         match command {
-            Command::Change { call, reply } => self.change(&*call, reply, &mut group),
-            Command::Get { id, reply } => self.get(id, reply, &mut group),
+            Command::Change { call, reply } => self.change(&*call, reply, group),
+            Command::Get { id, reply } => self.get(id, reply, group),
             Command::Page { query, reply } => {
                 // A list shows only what is durable.
-                self.commit(mem::take(&mut group));
+                self.commit(mem::take(group));
                 reply.send(self.page(&query));
             }
             Command::Uncertain { reply } => {
                 // A renewal is answered before the end of its group, and the count must show it.
-                self.apply_in_memory_alone(&mut group);
+                self.commit(mem::take(group));
                 reply.send(Ok(self.count_uncertain()));
             }
             Command::Sweep { limit, reply } => {
                 // The sweep reads the tables, so all changes must be in them.
-                self.commit(mem::take(&mut group));
+                self.commit(mem::take(group));
                 self.sweep(limit, reply);
             }
             Command::Close { reply } => {
@@ -130,11 +129,10 @@ impl Writer {
                 closing.push(reply);
             }
         }
-        group
     }
 
     fn change(&mut self, call: &dyn RuleCall, reply: Reply<()>, group: &mut Group) {
-        // The caller has given up, and may already have tried another way.
+        // The caller has given up, so nobody would learn of the change.
         if reply.is_closed() {
             return;
         }
@@ -144,6 +142,7 @@ impl Writer {
             Err(error) => return reply.send(Err(error)),
         };
         let before = Self::entries_on_disk(id, found.as_ref(), group);
+        self.shared.seen_attempts.note_found(id, found.as_ref().and_then(Unsettled::of));
         let done = call.apply(found, self.shared.clock.now());
         if done.change == Change::None {
             self.cache_success(id, done.operation.as_ref(), group);
@@ -154,10 +153,12 @@ impl Writer {
         if done.hold_ended {
             group.holds_ended.push(id);
         }
+        // An answer that rests on another change of this group does not outlive the group.
+        let if_unwritten = if group.is_waited_for(id) { IfUnwritten::Fails } else { done.result };
         if done.change != Change::None {
             group.put(id, before, done.operation, done.change);
         }
-        group.reply(id, reply.deferred(|| ()));
+        group.reply(id, reply.deferred(if_unwritten, || ()));
     }
 
     /// Replies to a call whose change cannot be written. A renewal is never written, so attempts in
@@ -188,7 +189,7 @@ impl Writer {
         match self.find(id, group) {
             Ok(found) => {
                 let seen = state::lapse(found, self.shared.clock.now()).operation;
-                group.reply(id, reply.deferred(|| seen));
+                group.reply(id, reply.deferred(IfUnwritten::Fails, || seen));
             }
             Err(error) => reply.send(Err(error)),
         }
@@ -275,6 +276,7 @@ impl Writer {
     /// replies, so that nobody sees an older state after a reply.
     fn apply_written(&mut self, id: OperationId, changed: PendingChange) {
         let after = changed.operation.as_ref().and_then(Unsettled::of);
+        self.shared.seen_attempts.note_written(id, after);
         let before = changed.before.and_then(|entries| entries.unsettled);
         let uncertain =
             |unsettled: Option<Unsettled>| u64::from(unsettled == Some(Unsettled::Uncertain));

@@ -38,13 +38,26 @@ impl Onceward {
 
     /// Every write to the store's journal fails: there is no room.
     pub async fn has_a_full_disk(&self) -> Fault {
+        self.breaks_journals(&["inject=write,pwrite64,writev:error=ENOSPC"]).await
+    }
+
+    /// There is room for one more write to the store's journal, and every sync of it takes this
+    /// long.
+    pub async fn has_a_disk_that_becomes_full(&self, sync_takes: Duration) -> Fault {
+        let micros = sync_takes.as_micros();
+        let slow = format!("inject=fdatasync,fsync:delay_enter={micros}");
+        let full = "inject=write,pwrite64,writev:error=ENOSPC:when=2+";
+        self.breaks_journals(&[&slow, full]).await
+    }
+
+    async fn breaks_journals(&self, faults: &[&str]) -> Fault {
         let journals = std::fs::read_dir(self.directory().join("store/records")).unwrap();
         let journals: Vec<PathBuf> = journals
             .map(|entry| entry.unwrap().path())
             .filter(|path| path.extension().is_some_and(|extension| extension == "jnl"))
             .collect();
         assert!(!journals.is_empty(), "the store has a journal");
-        let mut strace = self.strace("inject=write,pwrite64,writev:error=ENOSPC");
+        let mut strace = self.strace(faults);
         for journal in journals {
             strace.arg("-P").arg(journal);
         }
@@ -53,20 +66,23 @@ impl Onceward {
 
     /// Every sync of a file fails.
     pub async fn has_a_broken_disk(&self) -> Fault {
-        Fault::begins(self.strace("inject=fdatasync,fsync:error=EIO")).await
+        Fault::begins(self.strace(&["inject=fdatasync,fsync:error=EIO"])).await
     }
 
     /// Every sync of a file takes this long.
     pub async fn has_a_slow_disk(&self, sync_takes: Duration) -> Fault {
         let micros = sync_takes.as_micros();
         let fault = format!("inject=fdatasync,fsync:delay_enter={micros}");
-        Fault::begins(self.strace(&fault)).await
+        Fault::begins(self.strace(&[&fault])).await
     }
 
-    fn strace(&self, fault: &str) -> Command {
+    fn strace(&self, faults: &[&str]) -> Command {
         let mut strace = Command::new("strace");
         let pid = self.pid().as_raw_nonzero().to_string();
-        strace.args(["-f", "-p", &pid, "-e", fault, "-o", "/dev/null"]);
+        strace.args(["-f", "-p", &pid, "-o", "/dev/null"]);
+        for fault in faults {
+            strace.args(["-e", fault]);
+        }
         strace
     }
 }
