@@ -172,8 +172,9 @@ pub(super) async fn send(
 ) -> Result<UpstreamAnswer, NoAnswer> {
     loop {
         let sent = if let Some(handler) = request.handler.take() {
+            let handler = handler.ready().await.map_err(NoAnswer::NeverSent)?;
             bounds.may_send().await.map_err(NoAnswer::NeverSent)?;
-            handler.call(request, progress).await
+            handler.send(request, progress).await
         } else {
             let connection = upstream.connect().await.map_err(NoAnswer::NeverSent)?;
             bounds.may_send().await.map_err(NoAnswer::NeverSent)?;

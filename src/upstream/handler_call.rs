@@ -14,19 +14,31 @@ use super::progress::{Progress, SendResult};
 use super::request::Request;
 use crate::operation::Reason;
 
+/// A handler that is ready for a request, as a connection is that was made.
+#[derive(Debug)]
+pub struct ReadyHandler(HandlerCall);
+
 impl HandlerCall {
+    /// Waits until the handler is ready. A handler that sheds load or waits for its turn has not
+    /// been given the request.
+    ///
+    /// # Errors
+    /// The handler takes no request, or has panicked.
+    pub async fn ready(mut self) -> Result<ReadyHandler, Reason> {
+        match AssertUnwindSafe(self.handler.0.ready()).catch_unwind().await {
+            Ok(Ok(_)) => Ok(ReadyHandler(self)),
+            Ok(Err(_)) | Err(_) => Err(Reason::NothingWritten),
+        }
+    }
+}
+
+impl ReadyHandler {
     /// Calls the handler and waits for the head of its answer.
     ///
     /// A handler that panics, fails, or is dropped after it was given the request may have done its
-    /// work: the result is not [`SendResult::NeverSent`]. It is that only if the handler was never
-    /// ready.
-    pub async fn call(self, request: Request, progress: &Progress) -> SendResult {
-        let Self { handler: Handler(mut service), extensions } = self;
-        // A handler that sheds load or waits for its turn has not been given the request.
-        match AssertUnwindSafe(service.ready()).catch_unwind().await {
-            Ok(Ok(_)) => {}
-            Ok(Err(_)) | Err(_) => return SendResult::NeverSent(Reason::NothingWritten),
-        }
+    /// work: the result is never [`SendResult::NeverSent`].
+    pub async fn send(self, request: Request, progress: &Progress) -> SendResult {
+        let HandlerCall { handler: Handler(mut service), extensions } = self.0;
         let mut message = HttpRequest::new(Full::new(request.body));
         *message.method_mut() = request.method;
         *message.uri_mut() = request.target.into();

@@ -48,6 +48,7 @@ pub use answer::{AnswerStream, BodyRead, UpstreamAnswer};
 pub use body::{BodyError, Chunk, ResponseBody};
 pub use connection::Connection;
 pub use handler::{Handler, HandlerCall};
+pub use handler_call::ReadyHandler;
 pub use headers::{
     ForwardingContext, TrustedProxies, answer_headers, may_be_added, request_headers,
     stored_headers,

@@ -1,40 +1,62 @@
 //! The executor inside a process of our own: what no sender or upstream can bring about.
 
+use std::convert::Infallible;
+use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
+use http_body_util::Full;
 use onceward::budget::Budget;
 use onceward::clock::Clock;
 use onceward::idempotency::{
-    Disposition, Executor, IfInFlight, KeyedRequest, Policy, ReceiverPolicy, Remember,
+    Disposition, Executor, Forwarded, IfInFlight, KeyedRequest, Policy, ReceiverPolicy, Remember,
     RouteHandler, WhenStoreFails,
 };
 use onceward::operation::state::{Call, Decided, IfUncertain, OperationState, Resolution, Verdict};
 use onceward::operation::{
     AnswerBody, Durations, FingerprintDigest, Key, KeyKind, Operation, OperationId,
-    OperationRequest, Outcome, StoredAnswer, Timestamp,
+    OperationRequest, Outcome, Reason, StoredAnswer, Timestamp,
 };
 use onceward::store::{
     Error, ListPage, ListQuery, RuleCall, Store, StoreExt as _, SweepReport, Watch, memory::Memory,
 };
 use onceward::telemetry::Metrics;
 use onceward::upstream::{
-    AnswerHeadLimits, DialSettings, OutcomeRule, Request, Scheme, Settings, StatusRange,
-    SystemResolver, Target, TrustStore, Upstream,
+    AnswerHeadLimits, DialSettings, Handler, HandlerCall, OutcomeRule, Request, Scheme, Settings,
+    StatusRange, SystemResolver, Target, TrustStore, Upstream,
 };
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
+use tokio_util::sync::PollSemaphore;
+use tower::Service;
 
-use crate::support::{Answer, Gate, Receiver};
+use crate::support::{Answer, Gate, Receiver, until};
 
-/// A real store, beneath faults: a panic in the first settle, or no more than so many claims.
+/// A real store, beneath faults: a panic in the first settle, no more than so many claims, or
+/// settles that wait.
 #[derive(Debug)]
 struct Faulty {
     store: Memory,
     panicked: AtomicBool,
     claims: AtomicUsize,
+    settles: Option<Gate>,
+}
+
+impl Faulty {
+    /// A store without faults, on this clock.
+    fn on(clock: Clock) -> Self {
+        Self {
+            store: Memory::new(clock),
+            panicked: AtomicBool::new(true),
+            claims: AtomicUsize::new(usize::MAX),
+            settles: None,
+        }
+    }
 }
 
 #[async_trait]
@@ -48,6 +70,9 @@ impl Store for Faulty {
         }
         if call.kind() == Call::Settle {
             assert!(self.panicked.swap(true, Ordering::SeqCst), "the panic of this test");
+            if let Some(gate) = &self.settles {
+                gate.passes().await;
+            }
         }
         self.store.call(call).await
     }
@@ -184,9 +209,7 @@ fn replayed(copy: Disposition) -> Arc<StoredAnswer> {
 async fn a_panic_in_an_attempt_leaves_it_uncertain_and_ends_its_waiters() {
     let gate = Gate::default();
     let receiver = Receiver::behind(&gate, 200, "done\n").await;
-    let store = Memory::new(Clock::system());
-    let (panicked, claims) = (AtomicBool::new(false), AtomicUsize::new(usize::MAX));
-    let store = Faulty { store, panicked, claims };
+    let store = Faulty { panicked: AtomicBool::new(false), ..Faulty::on(Clock::system()) };
     // Nobody renews it after the panic: what waits, waits for its end.
     let mut policy = policy();
     policy.durations.lease = Duration::from_millis(500);
@@ -209,6 +232,62 @@ async fn a_panic_in_an_attempt_leaves_it_uncertain_and_ends_its_waiters() {
     let other = executor.execute(keyed(2, &budget), &handler).await;
     assert!(matches!(other, Disposition::Executed { attempt: 1, .. }), "{other:?}");
     receiver.was_called(2);
+}
+
+/// A service that waits for its turn, and counts.
+#[derive(Clone)]
+struct Queued {
+    turn: PollSemaphore,
+    waits: Arc<AtomicBool>,
+    calls: Arc<AtomicUsize>,
+}
+
+impl Service<http::Request<Full<Bytes>>> for Queued {
+    type Response = http::Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.waits.store(true, Ordering::SeqCst);
+        self.turn.poll_acquire(context).map(|_turn| Ok(()))
+    }
+
+    fn call(&mut self, _: http::Request<Full<Bytes>>) -> Self::Future {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        ready(Ok(http::Response::new(Full::default())))
+    }
+}
+
+/// It waits for its turn until after the lease; by then another process may have the operation.
+#[tokio::test]
+async fn a_handler_whose_turn_comes_after_the_lease_is_not_called() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let clock = Clock::manual(Timestamp(1_000_000));
+    let mut policy = policy();
+    policy.durations.lease = Duration::from_millis(300);
+    let store = Arc::new(Memory::new(clock.clone()));
+    let Parts { executor, handler, budget, .. } = parts(store, &receiver, policy);
+    let turn = Arc::new(Semaphore::new(0));
+    let queued = Queued {
+        turn: PollSemaphore::new(Arc::clone(&turn)),
+        waits: Arc::default(),
+        calls: Arc::default(),
+    };
+    let mut extensions = http::Extensions::new();
+    extensions.insert(Handler::new(queued.clone()));
+    let mut first = keyed(1, &budget);
+    first.request.handler = HandlerCall::take(&mut extensions);
+
+    let (first, ()) = tokio::join!(executor.execute(first, &handler), async {
+        until("the handler is asked", async || queued.waits.load(Ordering::SeqCst)).await;
+        clock.advance(Duration::from_mins(1));
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        turn.add_permits(1);
+    });
+    let Disposition::Executed { end: Forwarded::Unreachable { reason }, .. } = first else {
+        panic!("{first:?}")
+    };
+    assert_eq!((reason, queued.calls.load(Ordering::SeqCst)), (Reason::LeaseLost, 0));
 }
 
 /// The lease runs out on the store's clock while the receiver works, and a person decides. Whatever
@@ -284,8 +363,7 @@ async fn an_outcome_whose_record_is_lost_is_written_anew() {
 async fn no_more_is_forwarded_unprotected_than_a_route_may_forward_at_a_time() {
     let gate = Gate::default();
     let receiver = Receiver::behind(&gate, 200, "done").await;
-    let store = Memory::new(Clock::system());
-    let store = Faulty { store, panicked: AtomicBool::new(true), claims: AtomicUsize::new(0) };
+    let store = Faulty { claims: AtomicUsize::new(0), ..Faulty::on(Clock::system()) };
     let policy = Policy { when_store_fails: WhenStoreFails::Forward, ..policy() };
     let Parts { executor, handler, budget, metrics } = parts(Arc::new(store), &receiver, policy);
 
@@ -307,8 +385,7 @@ async fn no_more_is_forwarded_unprotected_than_a_route_may_forward_at_a_time() {
 async fn a_copy_for_which_there_is_no_place_to_wait_is_not_forwarded_when_the_store_fails() {
     let gate = Gate::default();
     let receiver = Receiver::behind(&gate, 200, "done").await;
-    let store = Memory::new(Clock::system());
-    let store = Faulty { store, panicked: AtomicBool::new(true), claims: AtomicUsize::new(2) };
+    let store = Faulty { claims: AtomicUsize::new(2), ..Faulty::on(Clock::system()) };
     let policy = Policy {
         when_store_fails: WhenStoreFails::Forward,
         waiters_max: 0,
