@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::event::{Holder, add_missing, begin, steps_of, update_state};
+use super::event::{Holder, add_missing, begin, make_uncertain, steps_of, update_state};
 use super::next_steps::{Lookups, NextSteps, next_steps};
 use crate::operation::state::decisions::{add, by_setting};
 use crate::operation::state::lapse::lapse;
@@ -221,8 +221,8 @@ fn answer(operation: &Operation, end: &StepSettlement, copy_refused: bool) -> Ad
 }
 
 /// A new record with this outcome, for an event whose record the store has lost. Steps before this
-/// one were done, because otherwise this one would not have begun. Steps that run beside it are
-/// uncertain until their own ends are reported.
+/// one were done, because otherwise this one would not have begun. Steps that began beside it have
+/// lost their lease with the record, and are uncertain until their own ends are reported.
 fn new_record(end: &StepSettlement, now: Timestamp) -> Operation {
     let StepSettlement { settlement, plan, .. } = end;
     let Settlement { asked, claim_id, attempt, holder, durations, .. } = settlement;
@@ -232,13 +232,8 @@ fn new_record(end: &StepSettlement, now: Timestamp) -> Operation {
         let is_it = planned.name == end.step;
         is_before &= !is_it;
         let state = if plan.at_once || is_it {
-            StepState::Uncertain(HeldStep {
-                claim_id: *claim_id,
-                reason: Reason::LeaseLost,
-                since: now,
-                ends_at: now.plus(planned.attempt_timeout),
-                answer: None,
-            })
+            let ends_at = now.plus(planned.attempt_timeout);
+            StepState::InFlight { claim_id: *claim_id, ends_at }
         } else if is_before {
             StepState::Succeeded { claim_id: None, answer: StoredAnswer::for_copies(None) }
         } else {
@@ -249,6 +244,11 @@ fn new_record(end: &StepSettlement, now: Timestamp) -> Operation {
     let line = Attempt::begun(*attempt, *claim_id, holder, now);
     operation.attempts.push(Attempt { step: Some(Arc::clone(&end.step)), ..line });
     settle(&mut operation, end, now);
+    if operation.steps.iter().any(|step| step.state.is_in_flight(*claim_id)) {
+        make_uncertain(&mut operation, Reason::LeaseExpired, now);
+        let hold = by_setting(DecisionKind::Hold, None, Reason::LeaseExpired, now);
+        add(&mut operation.decisions, hold);
+    }
     let holder = Holder { claim_id: *claim_id, name: holder, durations, copy_refused: false };
     update_state(&mut operation, Some(plan), &holder, now);
     operation

@@ -1,6 +1,7 @@
 //! The effects of a lease, a crash, a lost reply and a lost record on steps.
 
 use super::*;
+use crate::operation::{Step, StepState};
 
 #[test]
 fn a_lease_that_ran_out_leaves_uncertain_what_had_begun_and_waiting_what_had_not() {
@@ -112,4 +113,28 @@ fn a_step_that_ran_does_not_begin_once_more() {
     let again = advance(other.operation.clone(), &charge, later);
     assert_eq!(again.result, open("account"));
     assert_eq!(again.operation, other.operation);
+}
+
+/// Nobody knows of the steps that ran beside it: they have most likely been sent.
+#[test]
+fn steps_beside_one_whose_record_was_lost_may_have_been_sent() {
+    let plan = at_once();
+    for outcome in [Outcome::Succeeded, Outcome::Uncertain] {
+        let done = advance(None, &end(1, &plan, "account", outcome), at(1));
+        assert_eq!(done.result, Advanced::RecordLost);
+        let operation = done.operation.unwrap();
+        let reason = |step: &Step| {
+            let StepState::Uncertain(held) = &step.state else { return None };
+            Some(held.reason)
+        };
+        let reasons: Vec<_> = operation.steps.iter().map(reason).collect();
+        let own = (outcome == Outcome::Uncertain).then_some(Reason::TimedOut);
+        assert_eq!(reasons, [Some(Reason::LeaseExpired), own, Some(Reason::LeaseExpired)]);
+        let State::Uncertain(held) = &operation.state else { panic!("{:?}", operation.state) };
+        assert_eq!(held.reason, Reason::LeaseExpired);
+        let held: Vec<_> = operation.decisions.iter().map(|decision| &*decision.reason).collect();
+        let of_own = (outcome == Outcome::Uncertain).then_some("account: timed-out");
+        let expected: Vec<_> = of_own.into_iter().chain(["lease-expired"]).collect();
+        assert_eq!(held, expected);
+    }
 }
