@@ -12,7 +12,7 @@ use super::sweep::HoldsEnded;
 use super::watch::Watchers;
 use super::{Error, ListPage, ListPosition, ListQuery, Store, SweepReport, Watch, probe};
 use crate::clock::{AnchoredClock, Clock};
-use crate::operation::state::{self, Change, Expiry};
+use crate::operation::state::{self, Expiry};
 use crate::operation::{Operation, OperationId, State, Timestamp};
 
 /// A store that ends with the process.
@@ -57,10 +57,7 @@ impl Memory {
         // Otherwise a holder could renew its lease after a claim had seen the lease run out.
         let now = self.clock.now();
         let done = call.apply(records.take(id), now);
-        let state = done.operation.as_ref().map(|found| &found.state);
-        // If no attempt is in flight after a durable change, the change has ended an attempt or a
-        // look-up.
-        let ended = done.change == Change::Durable && !matches!(state, Some(State::InFlight(_)));
+        let ended = done.change.ends_attempt(done.operation.as_ref());
         records.put(id, done.operation);
         // The lock is released first, because waiters ask the store as soon as they wake.
         drop(records);

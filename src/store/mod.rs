@@ -7,7 +7,8 @@
 //!   call sees or changes the record in between, whichever process makes it.
 //! * **On the store's clock.** Machines whose clocks differ agree on the end of a lease.
 //! * **As durable as the rule's `Change` says** (`transition.rs`). `Durable`: it returns once the
-//!   record would survive what the store promises to survive. `Lazy`: it may return before.
+//!   record would survive what the store promises to survive. `Lazy`, `Volatile`: it may return
+//!   before, and a volatile change may be lost with the process that has the operation in flight.
 //!   `None`: nothing is written, and the answer rests only on records that are durable.
 //! * **Repeatable.** A call may be repeated. With one claim id its rule takes effect once.
 //! * **Bounded.** A call ends within a time limit. An attempt in flight is an answer, not an error.

@@ -4,22 +4,19 @@ use std::sync::Arc;
 
 use super::decisions::{add, by_setting};
 use super::grant::grant;
-use super::held::note_refused;
 use super::lapse::lapse;
 use super::next::{Next, next};
 use super::{
-    Call, Change, ClaimRequest, Claimed, Grant, Held, IfInFlight, Lease, LookupLease,
-    OperationState, Remember, Rule, State, Success, Transition,
+    Call, Change, ClaimRequest, Claimed, Grant, Held, IfInFlight, LookupLease, OperationState,
+    Remember, Rule, State, Success, Transition,
 };
 use crate::operation::{
     ClaimId, DecisionKind, KeyKind, Operation, OperationId, OperationRequest, RequestMode, Step,
     Timestamp,
 };
 
-/// A request with another fingerprint is mismatched while an attempt is in flight, while the
-/// operation is uncertain, and when it would get a replay. The request then learns nothing of the
-/// operation and makes no attempt at it. In all other states a new attempt brings its own
-/// fingerprint.
+/// A request with another fingerprint is mismatched where the record binds the fingerprint. The
+/// request then learns nothing of the operation and makes no attempt at it.
 impl Rule for ClaimRequest {
     type Answer = Claimed;
     const CALL: Call = Call::Claim;
@@ -68,49 +65,29 @@ fn claim(mut operation: Operation, request: &ClaimRequest, now: Timestamp) -> Tr
     let attempt = operation.attempts.latest_number();
     let matches = operation.asked.fingerprint.matches(&request.asked.fingerprint);
     let is_used_up = operation.attempts.knows(request.claim_id);
-    let next = next(&operation, request, now);
     let (change, answer) = match &mut operation.state {
         // The store repeats a call whose reply was lost. The first call granted the attempt, but
         // its change may not be durable yet. So the record is written again.
         State::InFlight(lease) if lease.claim_id == request.claim_id => {
             (Change::Durable, granted_before(&operation.steps, attempt, request.claim_id))
         }
-        // Another event under the same id is refused like a copy, and is lost if the attempt fails,
-        // so the refusal is noted. Another request under the same header key is the sender's own
-        // mistake.
-        State::InFlight(Lease { copy_refused, .. })
-        | State::Uncertain(Held { copy_refused, .. })
-            if !matches =>
-        {
+        // An event with another fingerprint is refused like a copy, and its sender may not send it
+        // again, so the refusal is noted. Another request under the same header key is the sender's
+        // own mistake.
+        state @ (State::InFlight(_) | State::Uncertain(_)) if !matches => {
             let is_event = request.asked.key.from == KeyKind::Event;
-            let change = note_refused(copy_refused, is_event);
+            let change = if is_event { state.mark_refused() } else { Change::None };
             (change, OperationState::Mismatched { attempt }.into())
         }
         State::InFlight(lease) => {
-            let change = note_refused(&mut lease.copy_refused, !request.waits());
             let lease_left = now.until(lease.expires_at);
+            let change = if request.waits() { Change::None } else { lease.mark_refused() };
             (change, OperationState::InFlight { attempt, lease_left }.into())
         }
-        State::Uncertain(held) => match next {
-            Next::Attempt => {
-                // Each step has its own decision, which is added when the step begins again.
-                if request.plan.is_none() {
-                    let decision = by_setting(DecisionKind::Retried, None, held.reason, now);
-                    add(&mut operation.decisions, decision);
-                }
-                return grant(Some(operation), request, now);
-            }
-            Next::Held => (Change::Lazy, held.refuse(attempt, now)),
-            Next::Lookup { step, lease } => {
-                let lease = LookupLease { id: request.claim_id, until: now.plus(lease), step };
-                (Change::Lazy, held.grant_look_up(attempt, lease, now))
-            }
-            // A look-up is like an attempt in flight: a copy can wait for its end.
-            Next::AwaitLookup { lease_left } => {
-                let change = note_refused(&mut held.copy_refused, !request.waits());
-                (change, OperationState::InFlight { attempt, lease_left }.into())
-            }
-        },
+        State::Uncertain(held) => {
+            let held = held.clone();
+            return claim_uncertain(operation, held, request, now);
+        }
         State::Succeeded(success) if gets_answer(request, attempt) => {
             (Change::None, state_of_success(success, attempt, matches).into())
         }
@@ -123,6 +100,37 @@ fn claim(mut operation: Operation, request: &ClaimRequest, now: Timestamp) -> Tr
             return grant(Some(operation), request, now);
         }
     };
+    Transition::to(operation, change, answer)
+}
+/// Claims an uncertain operation, as the policy of the route says. `held` is its state.
+fn claim_uncertain(
+    mut operation: Operation,
+    mut held: Held,
+    request: &ClaimRequest,
+    now: Timestamp,
+) -> Transition<Claimed> {
+    let attempt = operation.attempts.latest_number();
+    let (change, answer) = match next(&operation, &held, request, now) {
+        Next::Attempt => {
+            // Each step has its own decision, which is added when the step begins again.
+            if request.plan.is_none() {
+                let decision = by_setting(DecisionKind::Retried, None, held.reason, now);
+                add(&mut operation.decisions, decision);
+            }
+            return grant(Some(operation), request, now);
+        }
+        Next::Held => (Change::Lazy, held.refuse(attempt, now)),
+        Next::Lookup { step, lease } => {
+            let lease = LookupLease { id: request.claim_id, until: now.plus(lease), step };
+            (Change::Lazy, held.grant_look_up(attempt, lease, now))
+        }
+        // A look-up is like an attempt in flight: a copy can wait for its end.
+        Next::AwaitLookup { lease_left } => {
+            let change = if request.waits() { Change::None } else { held.mark_refused() };
+            (change, OperationState::InFlight { attempt, lease_left }.into())
+        }
+    };
+    operation.state = State::Uncertain(held);
     Transition::to(operation, change, answer)
 }
 

@@ -1,6 +1,8 @@
-//! The changes that copies make in the record of an uncertain operation.
+//! The changes that copies make in the record of an operation that is in flight or uncertain.
 
-use super::{Change, Claimed, Held, LookupGrant, LookupLease, OperationState};
+use std::mem;
+
+use super::{Change, Claimed, Held, Lease, LookupGrant, LookupLease, OperationState, State};
 use crate::operation::Timestamp;
 
 impl Held {
@@ -24,15 +26,32 @@ impl Held {
         Claimed::Lookup(LookupGrant { attempt, step })
     }
 
+    /// Notes that a copy was refused. Only the first note changes the record.
+    pub(super) const fn mark_refused(&mut self) -> Change {
+        let was_marked = mem::replace(&mut self.copy_refused, true);
+        if was_marked { Change::None } else { Change::Lazy }
+    }
+
     fn hold_longer(&mut self, now: Timestamp) {
         self.hold_until = self.hold_until.max(now.plus(self.hold_for));
     }
 }
 
-/// Notes in the record that a copy was refused, if that is the case. Only the first note changes
-/// the record.
-pub(super) const fn note_refused(copy_refused: &mut bool, is_refused: bool) -> Change {
-    let is_first = is_refused && !*copy_refused;
-    *copy_refused |= is_first;
-    if is_first { Change::Lazy } else { Change::None }
+impl Lease {
+    /// Notes that a copy was refused. Only the first note changes the record.
+    pub(super) const fn mark_refused(&mut self) -> Change {
+        let was_marked = mem::replace(&mut self.copy_refused, true);
+        if was_marked { Change::None } else { Change::Volatile }
+    }
+}
+
+impl State {
+    /// Notes that a copy was refused, if the operation is in flight or uncertain.
+    pub(super) const fn mark_refused(&mut self) -> Change {
+        match self {
+            Self::InFlight(lease) => lease.mark_refused(),
+            Self::Uncertain(held) => held.mark_refused(),
+            Self::Succeeded(_) | Self::Failed(_) | Self::Forgotten { .. } => Change::None,
+        }
+    }
 }

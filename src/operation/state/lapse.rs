@@ -23,10 +23,11 @@ pub fn lapse(found: Option<Operation>, now: Timestamp) -> Transition<()> {
             !matches!(operation.state, State::InFlight(_)) && operation.state.changes_at() <= now;
         // An attempt in flight is never given up: its lease must run out first.
         if gone {
+            // Nobody sees a record past its end, so its removal need not survive a crash.
+            change = Change::Lazy;
             // A hold of zero belongs to a probe of the store: nobody misses that operation.
             hold_ended =
                 matches!(&operation.state, State::Uncertain(held) if !held.hold_for.is_zero());
-            change = Change::Durable;
         }
         (!gone).then_some(operation)
     });

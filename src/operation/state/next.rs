@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::steps::{Lookups, NextSteps, next_steps};
-use super::{ClaimRequest, Held, IfUncertain, State};
+use super::{ClaimRequest, Held, IfUncertain};
 use crate::operation::{AttemptLog, Operation, Plan, Timestamp};
 
 /// The decision about a copy of an uncertain operation: hold, attempt, look up or wait.
@@ -27,9 +27,13 @@ pub(super) enum Next {
     },
 }
 
-/// Decides about a copy of an uncertain operation. In other states the result says nothing.
-pub(super) fn next(operation: &Operation, request: &ClaimRequest, now: Timestamp) -> Next {
-    let State::Uncertain(held) = &operation.state else { return Next::Held };
+/// Decides about a copy of an uncertain operation. `held` is its state.
+pub(super) fn next(
+    operation: &Operation,
+    held: &Held,
+    request: &ClaimRequest,
+    now: Timestamp,
+) -> Next {
     let attempts = &operation.attempts;
     // Only one look-up runs at a time, so that many copies do not overrun a receiver in trouble.
     // The request that has the look-up may claim again, because its own call may be repeated.

@@ -43,7 +43,7 @@ impl Rule for Renewal {
             lease.expires_at = lease.expires_at.max(now.plus(self.lease));
             // A renewal need not be durable. If a renewal is lost, the operation becomes uncertain
             // too early. That never leads to a second attempt.
-            return lapsed.answered(Change::Lazy, Renewed::Renewed);
+            return lapsed.answered(Change::Volatile, Renewed::Renewed);
         }
         lapsed.answered(Change::None, Renewed::Superseded)
     }

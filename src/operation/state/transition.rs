@@ -1,6 +1,6 @@
 //! The result of a rule: the record to keep, and the answer to the caller.
 
-use crate::operation::Operation;
+use crate::operation::{Operation, State};
 
 /// The result of a rule.
 #[derive(Debug)]
@@ -21,10 +21,23 @@ pub struct Transition<T> {
 pub enum Change {
     /// The record is as it was found.
     None,
+    /// The operation is in flight, and the change counts only as long as its process lives: after
+    /// that the operation is uncertain, whatever the change was. So a store of one process may keep
+    /// the change in memory. For all others it is `Lazy`.
+    Volatile,
     /// The record should be written. If the machine fails before that, no promise is broken.
     Lazy,
     /// The record must be durable before the caller gets its answer or anybody reads the record.
     Durable,
+}
+
+impl Change {
+    /// Whether the change has ended an attempt or a look-up, so that those who wait for the end
+    /// must be woken. `operation` is the record after the change.
+    pub fn ends_attempt(self, operation: Option<&Operation>) -> bool {
+        let goes_on = matches!(operation, Some(Operation { state: State::InFlight(_), .. }));
+        self == Self::Durable && !goes_on
+    }
 }
 
 impl<T> Transition<T> {

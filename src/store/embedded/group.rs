@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::reply::DeferredReply;
 use super::tables::{DueRow, IndexEntries, TimeKey};
 use crate::operation::state::Change;
-use crate::operation::{Operation, OperationId, State};
+use crate::operation::{Operation, OperationId};
 
 /// The most changed records that may wait in memory for the next group.
 const LAZY_MAX: usize = 256;
@@ -33,18 +33,6 @@ pub(super) struct PendingChange {
     pub(super) operation: Option<Operation>,
     /// How durable the change must be.
     pub(super) change: Change,
-}
-
-impl PendingChange {
-    /// Whether the change need not be written. It is then a renewal, or a note that a copy was
-    /// refused. A restart makes every operation in flight uncertain, whatever its lease was.
-    pub(super) fn is_in_memory_alone(&self) -> bool {
-        let in_flight = matches!(
-            self.operation.as_ref().map(|operation| &operation.state),
-            Some(State::InFlight(_))
-        );
-        in_flight && self.change < Change::Durable
-    }
 }
 
 impl Group {
@@ -78,9 +66,9 @@ impl Group {
         self.changed.get(&id).is_some_and(|changed| changed.change == Change::Durable)
     }
 
-    /// Takes out the changes that need not be written.
-    pub(super) fn take_in_memory_alone(&mut self) -> HashMap<OperationId, PendingChange> {
-        self.changed.extract_if(|_, changed| changed.is_in_memory_alone()).collect()
+    /// Takes out the changes that are kept in memory alone.
+    pub(super) fn take_volatile(&mut self) -> HashMap<OperationId, PendingChange> {
+        self.changed.extract_if(|_, changed| changed.change == Change::Volatile).collect()
     }
 
     /// Whether the group may wait and be written with the next one. It may if nobody waits for it

@@ -76,11 +76,8 @@ impl Writer {
         if let Some(at) = due {
             group.moved.push(TimeKey { at, id });
         }
-        // Nobody sees a record past its end, so its removal need not survive a crash.
-        let is_gone = seen.operation.is_none();
-        let change = if is_gone { seen.change.min(Change::Lazy) } else { seen.change };
-        if change != Change::None {
-            group.put(id, before, seen.operation, change);
+        if seen.change != Change::None {
+            group.put(id, before, seen.operation, seen.change);
         }
         Ok(seen.result)
     }

@@ -80,7 +80,7 @@ impl Writer {
                 };
                 self.execute(next, &mut group, &mut closing);
             }
-            self.apply_in_memory_alone(&mut group);
+            self.apply_volatile(&mut group);
             if !group.may_wait() {
                 self.commit(mem::take(&mut group));
             }
@@ -169,16 +169,12 @@ impl Writer {
         done: Transition<IfUnwritten>,
         reply: Reply<()>,
     ) {
-        let changed = PendingChange {
-            before: done.operation.as_ref().map(IndexEntries::of),
-            operation: done.operation,
-            change: done.change,
+        let is_allowed = match done.change {
+            Change::None | Change::Volatile => true,
+            Change::Lazy | Change::Durable => done.result == IfUnwritten::Stands,
         };
-        let is_allowed = done.result == IfUnwritten::Stands
-            || changed.change == Change::None
-            || changed.is_in_memory_alone();
-        if changed.is_in_memory_alone()
-            && let Some(operation) = changed.operation
+        if done.change == Change::Volatile
+            && let Some(operation) = done.operation
         {
             self.in_flight.insert(id, operation);
         }
@@ -255,7 +251,7 @@ impl Writer {
     fn write(&mut self, group: &Group) -> Result<(), WriteError> {
         let mut batch = Batch::new(&self.tables);
         for (id, changed) in &group.changed {
-            if !changed.is_in_memory_alone() {
+            if changed.change != Change::Volatile {
                 batch.write(*id, changed.before, changed.operation.as_ref())?;
             }
         }
@@ -281,6 +277,7 @@ impl Writer {
         let uncertain =
             |unsettled: Option<Unsettled>| u64::from(unsettled == Some(Unsettled::Uncertain));
         self.uncertain = (self.uncertain + uncertain(after)).saturating_sub(uncertain(before));
+        let ended = changed.change.ends_attempt(changed.operation.as_ref());
         match changed.operation {
             Some(operation) if after == Some(Unsettled::InFlight) => {
                 self.shared.successes.update(id, None);
@@ -289,18 +286,16 @@ impl Writer {
             ended @ (Some(_) | None) => {
                 self.shared.successes.update(id, ended);
                 self.in_flight.remove(&id);
-                // A lazy change ends no attempt. It notes that a copy was refused, or removes an
-                // expired record.
-                if changed.change == Change::Durable {
-                    self.shared.watchers.announce(id);
-                }
             }
+        }
+        if ended {
+            self.shared.watchers.announce(id);
         }
     }
 
-    /// Updates the memory with the changes of a group that need not be written.
-    fn apply_in_memory_alone(&mut self, group: &mut Group) {
-        for (id, changed) in group.take_in_memory_alone() {
+    /// Makes the changes of a group that are kept in memory alone.
+    fn apply_volatile(&mut self, group: &mut Group) {
+        for (id, changed) in group.take_volatile() {
             self.apply_written(id, changed);
         }
     }
@@ -309,8 +304,8 @@ impl Writer {
     fn fail(&mut self, mut group: Group, error: WriteError) {
         self.broken = true;
         tracing::error!(error = %chain(&*error), "{BROKEN}");
-        // The failure does not affect a change that need not be written.
-        self.apply_in_memory_alone(&mut group);
+        // The failure does not affect a change that is not written.
+        self.apply_volatile(&mut group);
         reply::send_all(group.replies, &Err(error.into()));
     }
 }

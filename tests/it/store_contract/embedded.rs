@@ -11,7 +11,7 @@ use std::time::Duration;
 use fjall::KeyspaceCreateOptions;
 use futures_util::future::join_all;
 use onceward::clock::Clock;
-use onceward::operation::state::{Claimed, Forgetting, OperationState, Settled};
+use onceward::operation::state::{Claimed, Forgetting, OperationState, Settled, Verdict};
 use onceward::operation::{OperationId, OperationRequest, Outcome, Reason, State, Timestamp};
 use onceward::store::embedded::{self, Durability, Embedded, IfDamaged, OpenError, Settings};
 use onceward::store::{Error, Store, StoreExt as _};
@@ -21,7 +21,7 @@ use tokio::runtime::Builder;
 use super::Harness;
 use super::support::{
     ATTEMPT_TIMEOUT, LEASE, MILLISECOND, RETENTION, answer, attempted, claim_on, copy_of, end_of,
-    forgets, granted, granted_as, look_at, order, renews, sweep_all,
+    forgets, granted, granted_as, look_at, order, renews, resolves, sweep_all, withdraws,
 };
 
 pub(super) const START: Timestamp = Timestamp(1_800_000_000_000);
@@ -601,6 +601,31 @@ pub(super) fn after_a_crash_of(directory: &Path, damage: impl FnOnce(&Path)) -> 
     copy_directory(directory, copy.path());
     damage(copy.path());
     copy
+}
+
+/// An operator needs it who has freed the operation meanwhile.
+#[tokio::test]
+async fn what_an_old_holder_says_of_its_attempt_is_there_after_a_crash_in_the_next_attempt() {
+    let one = OnDisk::start().await;
+    for (key, is_sent) in [("sent", true), ("unsent", false)] {
+        let order = order(key);
+        let (old, attempt) = granted(&*one.store, &order).await;
+        one.pass(LEASE).await;
+        resolves(&*one.store, order.id, Verdict::Failed).await;
+        granted(&*one.store, &order).await;
+        if is_sent {
+            let late = end_of(&old, attempt, Outcome::Succeeded);
+            assert_eq!(one.store.apply(late).await.unwrap(), Settled::Superseded);
+        } else {
+            withdraws(&*one.store, order.id, old.claim_id).await;
+        }
+        sweep_all(&*one.store, 10).await;
+        let crashed = after_a_crash(&one);
+        let found = crashed.store.get(order.id).await.unwrap().unwrap();
+        let outcomes: Vec<_> = found.attempts.kept().map(|attempt| attempt.outcome).collect();
+        let first = if is_sent { Outcome::Succeeded } else { Outcome::Failed };
+        assert_eq!(outcomes, [Some(first), Some(Outcome::Uncertain)]);
+    }
 }
 
 /// A process that dies in the middle of a readiness check leaves nothing for people to resolve.

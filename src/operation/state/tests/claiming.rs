@@ -172,7 +172,7 @@ fn the_first_refused_copy_is_noted_and_a_waiting_one_is_not() {
     let waiting = claim(in_flight(), &waits, at(1));
     assert_eq!(waiting.change, Change::None);
     let first = claim(waiting.operation, &request(2), at(1));
-    assert_eq!(first.change, Change::Lazy);
+    assert_eq!(first.change, Change::Volatile);
     let second = claim(first.operation, &request(3), at(1));
     assert_eq!(second.change, Change::None);
     let end = settle(second.operation, &settlement(1, Outcome::Failed), at(2));

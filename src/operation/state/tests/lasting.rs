@@ -49,8 +49,7 @@ fn a_hold_ends_on_its_millisecond_and_is_told() {
             (gone, gone),
             "at {now}"
         );
-        let written = if gone { Change::Durable } else { Change::Lazy };
-        assert_eq!(done.change, written, "at {now}");
+        assert_eq!(done.change, Change::Lazy, "at {now}");
     }
 }
 
@@ -91,7 +90,7 @@ fn the_end_of_its_holder_leaves_it_uncertain() {
 #[test]
 fn a_renewal_never_shortens_a_lease() {
     let done = renew(in_flight(), 1, Duration::from_millis(500), at(1));
-    assert_eq!((done.result, done.change), (Renewed::Renewed, Change::Lazy));
+    assert_eq!((done.result, done.change), (Renewed::Renewed, Change::Volatile));
     assert_eq!(state_of(lapse(done.operation, at(LEASE - 1)).operation.as_ref()), "in_flight");
     let longer = renew(in_flight(), 1, Duration::from_millis(LEASE), at(1)).operation;
     assert_eq!(state_of(lapse(longer, at(LEASE)).operation.as_ref()), "in_flight");
