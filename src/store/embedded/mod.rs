@@ -164,18 +164,20 @@ impl Embedded {
         &self,
         command: impl FnOnce(Reply<T>) -> Command,
     ) -> Result<T, Error> {
-        let (reply, answer) = Reply::channel();
+        let (reply, mut answer) = Reply::channel();
         // A full queue turns the call away at once. If calls waited for room, requests would pile
         // up behind a slow disk, and their senders would give up one by one.
         self.commands.try_send(command(reply)).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => Error::Unavailable("its queue is full"),
             mpsc::error::TrySendError::Closed(_) => Error::Unavailable("it is closed"),
         })?;
-        match tokio::time::timeout(DEADLINE, answer).await {
-            Ok(Ok(answered)) => answered,
-            Ok(Err(_)) => Err(Error::Failed(Box::new(WriterEnded))),
-            Err(_) => Err(Error::NoReply(DEADLINE)),
+        if let Ok(answered) = tokio::time::timeout(DEADLINE, &mut answer).await {
+            return answered.unwrap_or_else(|_| Err(Error::Failed(Box::new(WriterEnded))));
         }
+        // After a stall of the process the deadline may be noticed before a reply that came in
+        // time, because a task of this runtime sends the reply. That task may run first now.
+        tokio::task::yield_now().await;
+        answer.try_recv().unwrap_or(Err(Error::NoReply(DEADLINE)))
     }
 }
 
