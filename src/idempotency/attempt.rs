@@ -7,7 +7,7 @@ use super::classify::{AnswerRules, AttemptEnd};
 use super::disposition::Disposition;
 use super::executor::Context;
 use super::forward::{Bounds, Exchange, exchange, name_attempt};
-use super::long::LongAnswer;
+use super::long::LongAttempt;
 use super::receiver::{Receiver, Receivers};
 use super::record::Recording;
 use super::request::KeyedRequest;
@@ -67,10 +67,10 @@ impl Attempt<'_> {
         let end = match sent {
             Ok(Exchange::Complete(answer)) => rules.complete(answer),
             Ok(Exchange::TooLong(answer)) => {
-                return LongAnswer { recording, rules, bounds }.run(answer).await;
+                return LongAttempt { recording, rules, bounds }.run(answer).await;
             }
             Err(no_answer) => AttemptEnd::of(no_answer, bounds.left()),
         };
-        recording.run(end.ending, Some(end.forwarded)).await;
+        recording.run(end.ending, end.forwarded).await;
     }
 }

@@ -69,18 +69,18 @@ impl Claim {
     }
 
     /// Records the end of the attempt. The call is repeated until the store has answered, and
-    /// `give_up` is called if the lease ends before that, as [`insist`] says.
+    /// `answer_early` is called if the lease ends before that, as [`insist`] says.
     ///
     /// # Errors
     /// The record cannot be read, and the lease has run out.
     pub(super) async fn settle(
         self,
         ending: Ending,
-        give_up: impl FnOnce(),
+        answer_early: impl FnOnce(),
     ) -> Result<Settled, store::Error> {
         let settlement = self.settlement(ending);
         let settle = || self.lease.store.apply(settlement.clone());
-        let settled = insist(&self.lease, settle, give_up).await;
+        let settled = insist(&self.lease, settle, answer_early).await;
         self.note_recorded();
         settled
     }
@@ -92,7 +92,7 @@ impl Claim {
         plan: &Arc<Plan>,
         step: &Arc<str>,
         ending: Ending,
-        give_up: impl FnOnce(),
+        answer_early: impl FnOnce(),
     ) -> Result<StepRecorded, store::Error> {
         let end = StepSettlement {
             settlement: self.settlement(ending),
@@ -104,7 +104,7 @@ impl Claim {
             asked_at = self.lease.clock.moment();
             self.lease.store.apply(end.clone())
         };
-        let advanced = insist(&self.lease, advance, give_up).await;
+        let advanced = insist(&self.lease, advance, answer_early).await;
         match advanced {
             // The count stays the same: this outcome is recorded, and that of the next step is not
             // yet.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, StatusCode};
 
 use super::disposition::Forwarded;
-use super::forward::{Complete, NoAnswer};
+use super::forward::{CompleteAnswer, NoAnswer};
 use super::policy::Policy;
 use super::receiver::Receiver;
 use super::reference::Reference;
@@ -55,8 +55,8 @@ impl<'a> AnswerRules<'a> {
     }
 
     /// The end of an attempt whose answer is short enough to be kept.
-    pub(super) fn complete(&self, answer: Complete) -> AttemptEnd {
-        let Complete { status, headers, body, memory } = answer;
+    pub(super) fn complete(&self, answer: CompleteAnswer) -> AttemptEnd {
+        let CompleteAnswer { status, headers, body, memory } = answer;
         let head = AnswerHead { status, headers: &headers };
         let ending = self.answered(head, AnswerBody::Kept(body.clone()));
         let body = ResponseBody::accounted(body, memory);

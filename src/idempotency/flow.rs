@@ -6,14 +6,14 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use crate::budget::{Budget, Reserved};
+use crate::budget::Budget;
 use crate::upstream::{AnswerStream, BodyError, Chunk};
 
 /// A body on its way to the sender. The body is read to its end even if the sender hangs up,
 /// because the end may decide the outcome.
 pub(super) struct Flow {
-    /// The bytes that were read before the body turned out to be too long, and their memory.
-    pub(super) begun: Option<(Bytes, Reserved)>,
+    /// The piece that was read before the body turned out to be too long.
+    pub(super) begun: Option<Chunk>,
     pub(super) rest: AnswerStream,
     /// The way to the sender; none once the sender has hung up, or has kept the upstream waiting
     /// for too long.
@@ -27,8 +27,8 @@ pub(super) struct Flow {
 impl Flow {
     /// Reads the body to its end, and hands it on as long as the sender takes it.
     pub(super) async fn run(mut self) -> Result<(), BodyError> {
-        if let Some((begun, memory)) = self.begun.take() {
-            self.hand_on(Chunk::Data(begun, memory)).await;
+        if let Some(begun) = self.begun.take() {
+            self.hand_on(begun).await;
         }
         while let Some(bytes) = self.rest.chunk().await? {
             let piece = self.piece(bytes);
@@ -40,15 +40,15 @@ impl Flow {
 
     /// Like [`Flow::run`], but keeps the last piece. A sender that has the last piece has the whole
     /// answer and may send a copy, so the outcome must be recorded first.
-    pub(super) async fn run_but_last(mut self) -> Result<Last, BodyError> {
-        let mut last = self.begun.take().map(|(begun, memory)| Chunk::Data(begun, memory));
+    pub(super) async fn run_but_last(mut self) -> Result<LastPiece, BodyError> {
+        let mut last = self.begun.take();
         while let Some(bytes) = self.rest.chunk().await? {
             let next = self.piece(bytes);
             if let Some(piece) = last.replace(next) {
                 self.hand_on(piece).await;
             }
         }
-        Ok(Last { piece: last, flow: self })
+        Ok(LastPiece { piece: last, flow: self })
     }
 
     fn piece(&self, bytes: Bytes) -> Chunk {
@@ -70,12 +70,12 @@ impl Flow {
 }
 
 /// The last piece of a body, and the way to the sender.
-pub(super) struct Last {
+pub(super) struct LastPiece {
     piece: Option<Chunk>,
     flow: Flow,
 }
 
-impl Last {
+impl LastPiece {
     /// Hands on the last piece and the end of the body.
     pub(super) async fn hand_on(mut self) {
         for piece in self.piece.take().into_iter().chain([Chunk::End]) {

@@ -25,14 +25,14 @@ const ATTEMPT: HeaderName = HeaderName::from_static("onceward-attempt");
 #[derive(Debug)]
 pub(super) enum Exchange {
     /// The answer is complete.
-    Complete(Complete),
+    Complete(CompleteAnswer),
     /// The answer is too long to keep, and the rest of it is still to come.
-    TooLong(TooLong),
+    TooLong(LongAnswer),
 }
 
 /// A complete answer.
 #[derive(Debug)]
-pub(super) struct Complete {
+pub(super) struct CompleteAnswer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
@@ -41,7 +41,7 @@ pub(super) struct Complete {
 
 /// The beginning of an answer that is too long to keep, and the stream of the rest.
 #[derive(Debug)]
-pub(super) struct TooLong {
+pub(super) struct LongAnswer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) begun: Bytes,
@@ -147,13 +147,18 @@ pub(super) async fn exchange(
         match rest.read(body_bytes_max, memory).await {
             Ok(BodyRead::Whole(body, memory)) => {
                 let headers = answer_headers(answer.headers, head_only);
-                Ok(Exchange::Complete(Complete { status: answer.status, headers, body, memory }))
+                Ok(Exchange::Complete(CompleteAnswer {
+                    status: answer.status,
+                    headers,
+                    body,
+                    memory,
+                }))
             }
             Ok(BodyRead::TooLong(begun, memory)) => {
                 let headers = answer_headers(answer.headers, true);
                 let status = answer.status;
                 executor.metrics.limit_reached(Limit::ReplayBodyBytes);
-                Ok(Exchange::TooLong(TooLong { status, headers, begun, rest, memory }))
+                Ok(Exchange::TooLong(LongAnswer { status, headers, begun, rest, memory }))
             }
             Err(broke) => Err(NoAnswer::Unanswered { reason: broke.reason(), status }),
         }

@@ -17,20 +17,20 @@ const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_LAST: Duration = Duration::from_secs(5);
 
 /// Records an outcome with a call that is repeated until the store has answered. If the lease ends
-/// first and the store has failed, `give_up` is called once, so that the sender gets its answer.
-/// The call is repeated after that too.
+/// first and the store has failed, `answer_early` is called once, so that the sender gets its
+/// answer. The call is repeated after that too.
 ///
 /// # Errors
 /// The record cannot be read, and the lease has run out.
 pub(super) async fn insist<T, F: Future<Output = Result<T, store::Error>>>(
     lease: &HeldLease,
     call: impl FnMut() -> F,
-    give_up: impl FnOnce(),
+    answer_early: impl FnOnce(),
 ) -> Result<T, store::Error> {
     let failed = Notify::new();
     let mut recording = pin!(repeat(lease, &failed, call));
     let out_of_time = async {
-        lease.give_up_at_its_end().await;
+        lease.stop_renewing_at_its_end().await;
         // The store may still answer a call under way, so the sender waits until a call has failed.
         failed.notified().await;
     };
@@ -38,7 +38,7 @@ pub(super) async fn insist<T, F: Future<Output = Result<T, store::Error>>>(
         biased;
         recorded = &mut recording => recorded,
         () = out_of_time => {
-            give_up();
+            answer_early();
             recording.await
         }
     }

@@ -29,7 +29,7 @@ pub(super) struct HeldLease {
     /// The request to which the lease was granted.
     pub(super) request: ClaimRequest,
     until: Mutex<Moment>,
-    given_up: AtomicBool,
+    stopped: AtomicBool,
 }
 
 impl HeldLease {
@@ -41,7 +41,7 @@ impl HeldLease {
         asked_at: Moment,
     ) -> Self {
         let until = Mutex::new(asked_at.plus(request.durations.lease));
-        Self { store, clock, request, until, given_up: AtomicBool::new(false) }
+        Self { store, clock, request, until, stopped: AtomicBool::new(false) }
     }
 
     /// Does some work, and renews the lease until the work has ended. The work is not moved here,
@@ -55,8 +55,8 @@ impl HeldLease {
     }
 
     /// Renews the lease each time a third of it has passed, for as long as this future is polled.
-    /// If the store fails, the call is repeated until the lease ends or is given up. The future
-    /// never ends.
+    /// If the store fails, the call is repeated until the lease ends or the heartbeat is stopped.
+    /// The future never ends.
     async fn heartbeat(&self) -> Infallible {
         let third = self.request.durations.lease / 3;
         let mut pause = third;
@@ -64,7 +64,7 @@ impl HeldLease {
             sleep(pause).await;
             // A process that wakes up after the end of its lease has lost the lease: the store has
             // made the operation uncertain, or has granted it anew.
-            if self.left().is_zero() || self.given_up.load(Ordering::Relaxed) {
+            if self.left().is_zero() || self.stopped.load(Ordering::Relaxed) {
                 break;
             }
             pause = match self.renew().await {
@@ -88,7 +88,7 @@ impl HeldLease {
     /// `asked_at`.
     pub(super) fn starts_anew(&self, asked_at: Moment) {
         *self.until.lock() = asked_at.plus(self.request.durations.lease);
-        self.given_up.store(false, Ordering::Relaxed);
+        self.stopped.store(false, Ordering::Relaxed);
     }
 
     /// Whether half of the lease is left to send the request. If less is left, the lease is renewed
@@ -100,7 +100,7 @@ impl HeldLease {
 
     /// Waits until the current end of the lease, even if the lease is renewed meanwhile. Then stops
     /// the heartbeat, because copies must not wait forever for an outcome that cannot be recorded.
-    pub(super) async fn give_up_at_its_end(&self) {
+    pub(super) async fn stop_renewing_at_its_end(&self) {
         let until = *self.until.lock();
         // The timer stops while the machine is suspended, so the clock is read again.
         loop {
@@ -110,7 +110,7 @@ impl HeldLease {
             }
             sleep(left).await;
         }
-        self.given_up.store(true, Ordering::Relaxed);
+        self.stopped.store(true, Ordering::Relaxed);
     }
 
     async fn renew(&self) -> Result<Renewed, store::Error> {

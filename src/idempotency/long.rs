@@ -1,16 +1,17 @@
 //! Answers that are too long to keep: they are streamed to the sender, and stored without a body.
 
-use std::pin::pin;
 use std::time::Duration;
+
+use tokio::sync::oneshot;
 
 use super::classify::{AnswerHead, AnswerRules};
 use super::disposition::{Disposition, Forwarded};
 use super::flow::Flow;
-use super::forward::{Bounds, TooLong};
+use super::forward::{Bounds, LongAnswer};
 use super::record::Recording;
 use crate::operation::state::Ending;
 use crate::operation::{AnswerBody, Outcome};
-use crate::upstream::ResponseBody;
+use crate::upstream::{Chunk, ResponseBody};
 
 /// The total time for which a sender may keep the upstream waiting, if the end of the answer
 /// decides the outcome. A sender that takes longer is given up, because it must not keep a failure
@@ -18,33 +19,33 @@ use crate::upstream::ResponseBody;
 const SENDER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// An attempt whose answer is longer than `replay.body_bytes_max`.
-pub(super) struct LongAnswer<'a> {
+pub(super) struct LongAttempt<'a> {
     pub(super) recording: Recording<'a>,
     pub(super) rules: AnswerRules<'a>,
     pub(super) bounds: Bounds<'a>,
 }
 
-impl LongAnswer<'_> {
+impl LongAttempt<'_> {
     /// Streams the answer. A success is recorded before the answer is streamed: the upstream has
     /// said that the operation was done, whatever becomes of the rest of the body. Any other answer
     /// is recorded at the end of its body, because an answer that breaks off leaves the outcome
     /// unknown.
-    pub(super) async fn run(self, answer: TooLong) {
-        let TooLong { status, headers, begun, rest, memory } = answer;
+    pub(super) async fn run(self, answer: LongAnswer) {
+        let LongAnswer { status, headers, begun, rest, memory } = answer;
         let ending =
             self.rules.answered(AnswerHead { status, headers: &headers }, AnswerBody::Omitted);
         let is_success = ending.outcome() == Outcome::Succeeded;
         let (pieces, body) = ResponseBody::streaming();
         let forwarded = Forwarded::Answered { status, headers, body };
         let flow = Flow {
-            begun: Some((begun, memory)),
+            begun: Some(Chunk::Data(begun, memory)),
             rest,
             pieces: Some(pieces),
             budget: self.recording.context.executor.budget.clone(),
             patience: if is_success { Duration::MAX } else { SENDER_PATIENCE },
         };
         if is_success {
-            self.recording.run(ending, Some(forwarded)).await;
+            self.recording.run(ending, forwarded).await;
             let _broke_off = self.bounds.hold(flow.run()).await;
             return;
         }
@@ -56,11 +57,10 @@ impl LongAnswer<'_> {
     }
 
     /// Records the outcome before the last piece is handed on, because a sender that has the whole
-    /// answer may send a copy. If the store cannot record the outcome, the sender waits for the
-    /// last piece until the lease ends.
+    /// answer may send a copy. If the store cannot record the outcome, the sender gets the last
+    /// piece at the end of the lease.
     async fn record_at_its_end(self, ending: Ending, flow: Flow) {
         let Self { recording, bounds, .. } = self;
-        let lease = recording.claim.lease();
         let status = ending.status();
         let mut last = None;
         let ending = match bounds.hold(flow.run_but_last()).await {
@@ -71,17 +71,18 @@ impl LongAnswer<'_> {
             Ok(Err(broke)) => Ending::Unanswered { reason: broke.reason(), status },
             Err(reason) => Ending::Unanswered { reason, status },
         };
-        let mut recording = pin!(recording.run(ending, None));
-        let is_recorded = tokio::select! {
-            biased;
-            () = &mut recording => true,
-            () = lease.give_up_at_its_end() => false,
+        let (answer_early, is_early) = oneshot::channel();
+        let record = recording.record(ending, move || {
+            let _gone = answer_early.send(());
+        });
+        let hand_on = async {
+            // This ends when the outcome is recorded, too: the other end of the channel is gone
+            // then.
+            let _early_or_recorded = is_early.await;
+            if let Some(last) = last {
+                let _slow = bounds.hold(last.hand_on()).await;
+            }
         };
-        if let Some(last) = last {
-            let _slow = bounds.hold(last.hand_on()).await;
-        }
-        if !is_recorded {
-            recording.await;
-        }
+        let (_recorded, ()) = tokio::join!(record, hand_on);
     }
 }

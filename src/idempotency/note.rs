@@ -117,8 +117,8 @@ impl Context<'_> {
     }
 }
 
-/// Notes that a sender got its answer although the store could not record the outcome yet.
-pub(super) fn note_given_up(asked: &OperationRequest, attempt: u32, step: Option<&str>) {
+/// Logs that a sender got its answer although the store could not record the outcome yet.
+pub(super) fn log_early_answer(asked: &OperationRequest, attempt: u32, step: Option<&str>) {
     tracing::error!(
         operation.id = %asked.id,
         attempt.number = attempt,

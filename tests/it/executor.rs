@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
@@ -10,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use onceward::budget::Budget;
 use onceward::clock::Clock;
 use onceward::idempotency::{
@@ -35,7 +36,7 @@ use tokio::time::Instant;
 use tokio_util::sync::PollSemaphore;
 use tower::Service;
 
-use crate::support::{Answer, Gate, Receiver, until};
+use crate::support::{Answer, Gate, Receiver, Seen, until};
 
 /// A real store, beneath faults: a panic in the first settle, no more than so many claims, or
 /// settles that wait.
@@ -288,6 +289,35 @@ async fn a_handler_whose_turn_comes_after_the_lease_is_not_called() {
         panic!("{first:?}")
     };
     assert_eq!((reason, queued.calls.load(Ordering::SeqCst)), (Reason::LeaseLost, 0));
+}
+
+/// A sender that has the whole answer may send a copy, and the copy must find the outcome.
+#[tokio::test]
+async fn a_long_failure_is_recorded_before_its_end_is_handed_on_even_after_the_lease() {
+    let (answered, recorded) = (Gate::default(), Gate::default());
+    let gate = answered.clone();
+    let long = move |_: &Seen, _| Answer::new(500, vec![b'x'; 4096]).when(&gate);
+    let receiver = Receiver::that(long).await;
+    let clock = Clock::manual(Timestamp(1_000_000));
+    let mut policy = policy();
+    policy.durations.lease = Duration::from_millis(300);
+    let store = Faulty { settles: Some(recorded.clone()), ..Faulty::on(clock.clone()) };
+    let Parts { executor, handler, budget, .. } = parts(Arc::new(store), &receiver, policy);
+
+    let (first, ()) = tokio::join!(executor.execute(keyed(1, &budget), &handler), async {
+        receiver.has_counted(1).await;
+        clock.advance(Duration::from_mins(1));
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        answered.opens();
+    });
+    let Disposition::Executed { end: Forwarded::Answered { body, .. }, .. } = first else {
+        panic!("{first:?}")
+    };
+    let mut whole = pin!(body.collect());
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut whole).await;
+    assert!(early.is_err(), "it has the answer, and the outcome is not recorded");
+    recorded.opens();
+    assert_eq!(whole.await.unwrap().to_bytes().len(), 4096);
 }
 
 /// The lease runs out on the store's clock while the receiver works, and a person decides. Whatever

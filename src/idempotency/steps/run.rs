@@ -10,8 +10,8 @@ use crate::clock::Moment;
 use crate::idempotency::classify::{AnswerHead, AnswerRules, AttemptEnd};
 use crate::idempotency::disposition::{Disposition, Forwarded};
 use crate::idempotency::executor::Context;
-use crate::idempotency::forward::{Bounds, Exchange, NoAnswer, TooLong, exchange, name_attempt};
-use crate::idempotency::note::{EndNote, note_given_up};
+use crate::idempotency::forward::{Bounds, Exchange, LongAnswer, NoAnswer, exchange, name_attempt};
+use crate::idempotency::note::{EndNote, log_early_answer};
 use crate::idempotency::receiver::StepReceiver;
 use crate::idempotency::request::KeyedRequest;
 use crate::operation::state::Advanced;
@@ -36,19 +36,18 @@ pub(super) struct StepResult {
 
 impl StepsAttempt<'_> {
     /// Runs a step that has begun, and records its outcome. The call that began the step was sent
-    /// at `began_at`. The result is none if the route has lost the step since the event was
-    /// claimed.
+    /// at `began_at`. The result is none if the step has no receiver.
     pub(super) async fn run_step(&self, step: Arc<str>, began_at: Moment) -> Option<StepResult> {
         let Self { context: Context { executor, handler, reply }, claim, .. } = self;
         let AttemptEnd { ending, forwarded } = self.forward(&step, began_at).await?;
         let end = EndNote::of(&ending);
         let asked = &self.keyed.asked;
         let attempt = claim.attempt;
-        let give_up = || {
-            note_given_up(asked, attempt, Some(&step));
+        let answer_early = || {
+            log_early_answer(asked, attempt, Some(&step));
             reply.send(Disposition::still_in_flight(asked.id, attempt));
         };
-        let recorded = claim.advance(&self.steps.plan, &step, ending, give_up).await;
+        let recorded = claim.advance(&self.steps.plan, &step, ending, answer_early).await;
         let now = executor.clock.moment();
         handler.metrics.attempt(end.outcome, began_at.until(now));
         end.note(asked, attempt, Some(&step));
@@ -91,8 +90,12 @@ fn step_request(keyed: &KeyedRequest, index: usize, step: &str, attempt: u32) ->
 /// The end of a step whose answer is too long to keep. The sender gets the answer without its body,
 /// as in a replay. The body cannot be streamed, because the sender is answered only after all steps
 /// have run.
-async fn without_body(answer: TooLong, rules: AnswerRules<'_>, bounds: &Bounds<'_>) -> AttemptEnd {
-    let TooLong { status, headers, begun, mut rest, memory } = answer;
+async fn without_body(
+    answer: LongAnswer,
+    rules: AnswerRules<'_>,
+    bounds: &Bounds<'_>,
+) -> AttemptEnd {
+    let LongAnswer { status, headers, begun, mut rest, memory } = answer;
     drop((begun, memory));
     let to_its_end = async {
         while rest.chunk().await?.is_some() {}
