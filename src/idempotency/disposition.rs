@@ -41,7 +41,7 @@ pub enum Disposition {
         /// How long the sender should wait before it comes back.
         retry_after: Duration,
     },
-    /// The work on the request was lost, as by a panic: nobody knows how far it got.
+    /// The work on the request was lost, for example by a panic: nobody knows how far it got.
     Lost(OperationId),
     /// The request was forwarded and not deduplicated.
     Passed(Forwarded),
@@ -79,11 +79,25 @@ pub enum Forwarded {
     TimedOut,
 }
 
+impl Forwarded {
+    /// The work on the request has panicked, so nobody knows whether the request was sent.
+    pub(super) const LOST: Self =
+        Self::Broken { reason: Reason::HolderEnded, ends_in: Duration::ZERO };
+}
+
 impl Disposition {
-    /// The disposition of the same request on a route that only observes. There the sender learns
-    /// nothing of operations.
+    /// The disposition of the same request on a route that only observes. There the sender gets
+    /// what a plain proxy would give it, and learns nothing of operations.
     pub(super) fn passed(self) -> Self {
-        if let Self::Executed { end, .. } = self { Self::Passed(end) } else { self }
+        match self {
+            Self::Executed { end, .. } => Self::Passed(end),
+            Self::StillInFlight { .. } => Self::Passed(Forwarded::TimedOut),
+            Self::Lost(_) => Self::Passed(Forwarded::LOST),
+            Self::NotGranted { .. }
+            | Self::Passed(_)
+            | Self::Overloaded
+            | Self::StoreUnavailable => self,
+        }
     }
 
     /// The disposition after an attempt. It names no step, because the route has no steps or all of

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::attempt::Attempt;
 use super::claim_call::{ClaimOptions, ClaimResult};
-use super::disposition::Disposition;
+use super::disposition::{Disposition, Forwarded};
 use super::executor::{Context, Executor};
 use super::pending_reply::PendingReply;
 use super::request::KeyedRequest;
@@ -23,7 +23,6 @@ impl Executor {
         keyed: KeyedRequest,
         handler: &Arc<RouteHandler>,
     ) -> Disposition {
-        let operation = keyed.asked.id;
         let (reply, answer) = PendingReply::passing(handler.deadline(keyed.arrived));
         let executor = Arc::clone(self);
         let handler = Arc::clone(handler);
@@ -31,7 +30,7 @@ impl Executor {
             let context = Context { executor: &executor, handler: &handler, reply: &reply };
             context.observe(keyed).await;
         };
-        self.work(work, answer).await.unwrap_or(Disposition::Lost(operation))
+        self.work(work, answer).await.unwrap_or(Disposition::Passed(Forwarded::LOST))
     }
 }
 

@@ -13,7 +13,6 @@ use super::forward::{Bounds, NoAnswer, send};
 use super::pending_reply::PendingReply;
 use super::route_handler::RouteHandler;
 use crate::budget::Reserved;
-use crate::operation::Reason;
 use crate::upstream::{Progress, Request, ResponseBody, answer_headers};
 
 impl Executor {
@@ -39,9 +38,7 @@ impl Executor {
             context.pass_on(request).await;
             drop((place, memory));
         };
-        // After a panic nobody knows whether the request was sent.
-        let lost = Forwarded::Broken { reason: Reason::HolderEnded, ends_in: Duration::ZERO };
-        self.work(work, answer).await.unwrap_or(Disposition::Passed(lost))
+        self.work(work, answer).await.unwrap_or(Disposition::Passed(Forwarded::LOST))
     }
 }
 

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
-use super::disposition::{Disposition, Forwarded};
+use super::disposition::Disposition;
 
 /// The way back to the sender of one request. It is used once.
 #[derive(Debug)]
@@ -47,16 +47,17 @@ impl PendingReply {
     /// Answers the sender, unless it has an answer or has hung up.
     pub(super) fn send(&self, disposition: Disposition) {
         if let Some(sender) = self.take() {
-            let disposition = if self.passing { disposition.passed() } else { disposition };
             // If the sender has hung up, nobody gets the answer. The outcome is recorded all the
             // same.
-            let _gone = sender.send(disposition);
+            let _gone = sender.send(self.as_told(disposition));
         }
     }
 
     /// Does some work. If the sender's deadline passes before the work has ended, the sender is
-    /// told to come back, unless it has an answer already. The work goes on. It is not moved here,
-    /// because a future that takes another one has room for it twice.
+    /// told to come back, unless it has an answer already. The work goes on. It is borrowed for
+    /// the reason given at [`HeldLease::renew_during`].
+    ///
+    /// [`HeldLease::renew_during`]: super::lease::HeldLease::renew_during
     pub(super) async fn remind_during<T>(
         &self,
         work: Pin<&mut impl Future<Output = T>>,
@@ -76,9 +77,7 @@ impl PendingReply {
         self.overdue().await;
         if let Some(sender) = self.take() {
             self.told_to_come_back.store(true, Ordering::Release);
-            let disposition =
-                if self.passing { Disposition::Passed(Forwarded::TimedOut) } else { in_flight() };
-            let _gone = sender.send(disposition);
+            let _gone = sender.send(self.as_told(in_flight()));
         }
         pending().await
     }
@@ -94,6 +93,11 @@ impl PendingReply {
     /// Whether the sender was told to come back before there was an outcome.
     pub(super) fn told_to_come_back(&self) -> bool {
         self.told_to_come_back.load(Ordering::Acquire)
+    }
+
+    /// The disposition as this sender learns it.
+    fn as_told(&self, disposition: Disposition) -> Disposition {
+        if self.passing { disposition.passed() } else { disposition }
     }
 
     fn take(&self) -> Option<oneshot::Sender<Disposition>> {

@@ -235,6 +235,17 @@ async fn a_panic_in_an_attempt_leaves_it_uncertain_and_ends_its_waiters() {
     receiver.was_called(2);
 }
 
+/// Its sender meets a plain proxy, which says nothing of operations.
+#[tokio::test]
+async fn a_panic_in_an_attempt_of_a_route_that_observes_is_an_answer_that_broke_off() {
+    let receiver = Receiver::that_answers(200, "done\n").await;
+    let store = Faulty { panicked: AtomicBool::new(false), ..Faulty::on(Clock::system()) };
+    let Parts { executor, handler, budget, .. } = parts(Arc::new(store), &receiver, policy());
+    let lost = executor.observe(keyed(1, &budget), &handler).await;
+    assert!(matches!(lost, Disposition::Passed(Forwarded::Broken { .. })), "{lost:?}");
+    receiver.was_called(1);
+}
+
 /// A service that waits for its turn, and counts.
 #[derive(Clone)]
 struct Queued {
