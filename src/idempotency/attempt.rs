@@ -29,11 +29,7 @@ impl Attempt<'_> {
         let _counted = executor.metrics.in_flight_guard();
         let lease = self.claim.lease();
         let attempt = self.claim.attempt;
-        let in_flight = || Disposition::StillInFlight {
-            operation: lease.operation(),
-            attempt,
-            retry_after: lease.left(),
-        };
+        let in_flight = || Disposition::still_in_flight(lease.operation(), attempt, lease.left());
         let work = async {
             match &handler.receivers {
                 Receivers::One(receiver) => self.run_at(receiver).await,

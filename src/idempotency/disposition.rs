@@ -107,7 +107,11 @@ impl Disposition {
     }
 
     /// The disposition of a sender that does not wait any longer for its own attempt.
-    pub(super) const fn still_in_flight(operation: OperationId, attempt: u32) -> Self {
-        Self::StillInFlight { operation, attempt, retry_after: Duration::ZERO }
+    pub(super) const fn still_in_flight(
+        operation: OperationId,
+        attempt: u32,
+        retry_after: Duration,
+    ) -> Self {
+        Self::StillInFlight { operation, attempt, retry_after }
     }
 }

@@ -10,7 +10,7 @@ use super::pending_reply::PendingReply;
 use super::policy::WhenStoreFails;
 use super::request::KeyedRequest;
 use super::route_handler::RouteHandler;
-use super::wait::Wait;
+use super::wait::{AttemptInFlight, Wait};
 use crate::operation::state::{IfInFlight, OperationState};
 use crate::store;
 use crate::telemetry::chain;
@@ -46,10 +46,11 @@ impl Context<'_> {
         let options = ClaimOptions::new(handler.place(), if_in_flight);
         let mut claimed = self.claim(&keyed, options).await;
         if if_in_flight == IfInFlight::Waits
-            && let Ok(ClaimResult::NotGranted(OperationState::InFlight { attempt, .. })) = claimed
+            && let Ok(ClaimResult::NotGranted(OperationState::InFlight { attempt, lease_left })) =
+                claimed
         {
             let wait = Wait { context: self, keyed: &keyed };
-            claimed = Box::pin(wait.run(attempt)).await;
+            claimed = Box::pin(wait.run(AttemptInFlight::new(attempt, lease_left))).await;
         }
         match claimed {
             // Most copies never run these futures. They are in boxes, because otherwise the work of

@@ -27,13 +27,32 @@ pub(super) struct Wait<'a> {
     pub(super) keyed: &'a KeyedRequest,
 }
 
+/// The attempt in flight, as the store has reported it last.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AttemptInFlight {
+    number: u32,
+    lease_ends: Instant,
+}
+
+impl AttemptInFlight {
+    pub(super) fn new(number: u32, lease_left: Duration) -> Self {
+        Self { number, lease_ends: Instant::now() + lease_left }
+    }
+
+    /// The result of a copy that learns no newer state.
+    fn result(self) -> ClaimResult {
+        let lease_left = self.lease_ends.saturating_duration_since(Instant::now());
+        ClaimResult::NotGranted(OperationState::InFlight { attempt: self.number, lease_left })
+    }
+}
+
 impl Wait<'_> {
     /// Waits until no other attempt is in flight, or the sender has waited for `answer_within`.
     ///
-    /// The store has reported that the attempt with this number is in flight, so the operation may
-    /// have been done by now. If the store fails from now on, the waiter asks it again. The copy is
-    /// never forwarded unprotected.
-    pub(super) async fn run(self, attempt: u32) -> Result<ClaimResult, store::Error> {
+    /// The store has reported that this attempt is in flight, so the operation may have been done by
+    /// now. If the store fails from now on, the waiter asks it again. The copy is never forwarded
+    /// unprotected.
+    pub(super) async fn run(self, attempt: AttemptInFlight) -> Result<ClaimResult, store::Error> {
         let Context { executor, handler, reply } = self.context;
         let id = self.keyed.asked.id;
         let Some(_place) = executor.waiters.join(id, handler.policy.waiters_max) else {
@@ -42,17 +61,15 @@ impl Wait<'_> {
         // The watch begins before the next claim. Otherwise nobody would notice an attempt that
         // ends between the claim and the watch until the lease runs out.
         let Ok(mut watch) = executor.store.watch(id).await else {
-            return Ok(in_flight(attempt));
+            return Ok(attempt.result());
         };
-        let mut waited_for = attempt;
-        let mut lease_ends = Instant::now() + handler.policy.durations.lease;
+        let mut latest = attempt;
         let mut place = handler.place();
         loop {
-            let claimed = self.claim(place.take(), IfInFlight::Waits, waited_for).await;
+            let claimed = self.claim(place.take(), IfInFlight::Waits, latest.number).await;
             let pause = match claimed {
                 Ok(ClaimResult::NotGranted(OperationState::InFlight { attempt, lease_left })) => {
-                    waited_for = attempt;
-                    lease_ends = Instant::now() + lease_left;
+                    latest = AttemptInFlight::new(attempt, lease_left);
                     Some(lease_left)
                 }
                 Ok(ClaimResult::NoPlace) => None,
@@ -60,8 +77,8 @@ impl Wait<'_> {
                 | Err(store::Error::Unreadable(..)) => return claimed,
                 // While the lease lasts, the attempt may end at any moment, so the store is asked
                 // again. After the lease the state is not known, and the sender must come back.
-                Err(_) if Instant::now() < lease_ends => Some(ASK_AGAIN),
-                Err(_) => return Ok(in_flight(waited_for)),
+                Err(_) if Instant::now() < latest.lease_ends => Some(ASK_AGAIN),
+                Err(_) => return Ok(latest.result()),
             };
             tokio::select! {
                 biased;
@@ -73,8 +90,8 @@ impl Wait<'_> {
                 // The attempt has failed, and attempts at other operations have all places of the
                 // route. This waiter takes the next free place.
                 next = handler.next_place(), if pause.is_none() => place = next,
-                () = executor.stop.cancelled() => return Ok(in_flight(waited_for)),
-                () = reply.overdue() => return Ok(self.last_word(waited_for).await),
+                () = executor.stop.cancelled() => return Ok(latest.result()),
+                () = reply.overdue() => return Ok(self.last_word(latest).await),
             }
         }
     }
@@ -100,12 +117,12 @@ impl Wait<'_> {
     /// Refuses a copy beyond `waiters_max`, if the attempt is still in flight. This second claim
     /// notes in the record that the copy was refused. The first claim did not, because the copy was
     /// going to wait.
-    async fn refuse(&self, attempt: u32) -> Result<ClaimResult, store::Error> {
+    async fn refuse(&self, attempt: AttemptInFlight) -> Result<ClaimResult, store::Error> {
         let Context { executor, handler, .. } = self.context;
         executor.metrics.limit_reached(Limit::Waiters);
         let options = ClaimOptions::new(handler.place(), IfInFlight::Refused);
         match self.context.claim(self.keyed, options).await {
-            Err(error) if !matches!(error, store::Error::Unreadable(..)) => Ok(in_flight(attempt)),
+            Err(error) if !matches!(error, store::Error::Unreadable(..)) => Ok(attempt.result()),
             claimed => claimed,
         }
     }
@@ -113,18 +130,13 @@ impl Wait<'_> {
     /// Asks the store once more for a sender whose `answer_within` is over. The claim has no place,
     /// so nothing is granted to it. The call may be dropped, and a grant to a dropped call would
     /// leave the operation in flight.
-    async fn last_word(&self, waited_for: u32) -> ClaimResult {
-        let look = self.claim(None, IfInFlight::Refused, waited_for);
+    async fn last_word(&self, latest: AttemptInFlight) -> ClaimResult {
+        let look = self.claim(None, IfInFlight::Refused, latest.number);
         match timeout(LAST_WORD, look).await {
             Ok(Ok(state @ ClaimResult::NotGranted(_))) => state,
             Ok(Ok(ClaimResult::Granted(_) | ClaimResult::NoPlace) | Err(_)) | Err(_) => {
-                in_flight(waited_for)
+                latest.result()
             }
         }
     }
-}
-
-/// The last state that the store has reported, for a copy that learns no newer state.
-const fn in_flight(attempt: u32) -> ClaimResult {
-    ClaimResult::NotGranted(OperationState::InFlight { attempt, lease_left: Duration::ZERO })
 }

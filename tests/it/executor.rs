@@ -441,9 +441,11 @@ async fn a_copy_for_which_there_is_no_place_to_wait_is_not_forwarded_when_the_st
         gate.opens();
         copy
     });
-    let Disposition::NotGranted { state: OperationState::InFlight { .. }, .. } = copy else {
+    let Disposition::NotGranted { state: OperationState::InFlight { lease_left, .. }, .. } = copy
+    else {
         panic!("{copy:?}")
     };
+    assert!(lease_left > Duration::from_secs(5), "the rest of the lease: {lease_left:?}");
     assert!(matches!(first, Disposition::Executed { .. }), "{first:?}");
     receiver.was_called(1);
     assert_eq!(metrics.unprotected.get(), 0);

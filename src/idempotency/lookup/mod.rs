@@ -9,6 +9,7 @@ pub(super) use client::{LookupClient, LookupResult};
 pub use template::{UrlTemplate, UrlTemplateError};
 
 use std::pin::pin;
+use std::time::Duration;
 
 use super::disposition::Disposition;
 use super::executor::Context;
@@ -27,7 +28,7 @@ impl Context<'_> {
         attempt: u32,
     ) -> LookupResult {
         let operation = keyed.asked.id;
-        let in_flight = || Disposition::still_in_flight(operation, attempt);
+        let in_flight = || Disposition::still_in_flight(operation, attempt, Duration::ZERO);
         let asking = pin!(self.ask_receiver(keyed, step));
         let result = self.reply.remind_during(asking, in_flight).await;
         self.handler.metrics.lookup(result.finding);

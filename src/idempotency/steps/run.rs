@@ -45,7 +45,8 @@ impl StepsAttempt<'_> {
         let attempt = claim.attempt;
         let answer_early = || {
             log_early_answer(asked, attempt, Some(&step));
-            reply.send(Disposition::still_in_flight(asked.id, attempt));
+            let retry_after = claim.lease().left();
+            reply.send(Disposition::still_in_flight(asked.id, attempt, retry_after));
         };
         let recorded = claim.advance(&self.steps.plan, &step, ending, answer_early).await;
         let now = executor.clock.moment();
