@@ -36,7 +36,7 @@
 //! | --- | --- |
 //! | sender | a system that sends webhooks, such as a payment gateway |
 //! | provider, preset | a kind of sender: how it names and signs its events; a built-in one |
-//! | signing method | a scheme by which a sender signs, such as `hmac`, and what goes with it |
+//! | signing method | how a sender signs: the scheme, where the signature stands, what it covers |
 //! | handshake | a request by which a sender tries an address, and which is no event |
 //! | route | a public entry (host, path, methods) with its upstream and settings |
 //! | upstream | the HTTP server behind a route, or behind one of its steps |
@@ -57,6 +57,7 @@
 //! | look-up, decision | asking the upstream: was it done?; what that, a person or a policy said |
 //! | record, revision | what a store keeps of an operation; the number of one version of it |
 //! | rule, settle | a change of a record, such as a claim; to write how an attempt ended |
+//! | lapse, sweep | what time alone changes in a record; one pass over the records that are due |
 //! | answer, replay | the response of the upstream; a stored answer that is given to a copy |
 //! | disposition | what happened to a request, such as `executed`, `replayed` or `refused` |
 //! | refusal, problem | why a request got no operation; the document that tells the sender so |

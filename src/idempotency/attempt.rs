@@ -55,8 +55,8 @@ impl Attempt<'_> {
         let lease = claim.lease();
         let bounds = Bounds::of_attempt(context.executor, receiver, &lease, claim.asked_at);
         let sent = exchange(context, receiver, request, &bounds).await;
-        // The request is sent, so its memory is free for other bodies while the outcome is
-        // recorded.
+        // The exchange is over, so the memory of the request is free for other bodies while the
+        // outcome is recorded.
         drop(memory);
         let rules = AnswerRules::of(receiver, &context.handler.policy);
         let recording = Recording { context, claim };

@@ -1,5 +1,4 @@
-//! A claim that the store has granted. Its outcome must be recorded. A claim that is dropped before
-//! that logs an error.
+//! A claim that the store has granted, and the calls that record its outcomes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

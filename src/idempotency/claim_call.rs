@@ -22,7 +22,7 @@ use crate::telemetry::chain;
 /// How a request claims its operation.
 #[derive(Debug)]
 pub(super) struct ClaimOptions {
-    /// The route's place for an attempt. A request without a place only reads the state.
+    /// The route's place for an attempt. A request without a place is granted nothing.
     pub(super) place: Option<OwnedSemaphorePermit>,
     /// What the request does if another attempt is in flight.
     pub(super) if_in_flight: IfInFlight,

@@ -69,7 +69,7 @@ impl<'a> AnswerRules<'a> {
             AnswerBody::Kept(body) => Some(&**body),
             AnswerBody::Omitted => None,
         };
-        let reference = self.reference.and_then(|place| place.read(head.headers, kept));
+        let reference = self.reference.and_then(|location| location.read(head.headers, kept));
         match self.outcome(head.status) {
             Outcome::Succeeded => {
                 Ending::Succeeded { answer: Arc::new(self.stored(head, body)), reference }

@@ -71,9 +71,8 @@ impl Context<'_> {
     async fn without_claim(self, error: &store::Error, keyed: KeyedRequest) {
         let Self { executor, handler, reply } = self;
         let id = keyed.asked.id;
-        // The operation may have been done if the store has met an attempt at it or an unreadable
-        // record, or if the store came back empty. Such a request is refused even on a route that
-        // forwards without a store.
+        // After any other error the operation may have been done. Such a request is refused even on
+        // a route that forwards without a store.
         let may_pass = error.leaves_state_unknown();
         let error = chain(error);
         match handler.policy.when_store_fails {

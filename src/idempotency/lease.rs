@@ -44,8 +44,8 @@ impl HeldLease {
         Self { store, clock, request, until, stopped: AtomicBool::new(false) }
     }
 
-    /// Does some work, and renews the lease until the work has ended. The work is not moved here,
-    /// because a future that takes another one has room for it twice.
+    /// Does some work, and renews the lease until the work has ended. The work is borrowed,
+    /// because a future that owns another one reserves space for it twice.
     pub(super) async fn renew_during<T>(&self, work: Pin<&mut impl Future<Output = T>>) -> T {
         tokio::select! {
             biased;

@@ -1,9 +1,9 @@
 //! What "once" means: an operation is claimed, attempted and recorded, and copies get its answer.
 //!
-//! [`Executor::execute`] takes a [`KeyedRequest`] and gives a [`Disposition`]. `execute.rs` goes
-//! this way between the two; each step names its values and its file. A `KeyedRequest` holds the
-//! request for the upstream. Recall does not need that, so the proxy calls it before it makes one.
-//! Waiters call it again:
+//! [`Executor::execute`] takes a [`KeyedRequest`] and gives a [`Disposition`]. `execute.rs` takes
+//! these steps between the two. A line names a step, its values and its file. Recall needs no
+//! request for the upstream, so the proxy calls it before it makes a `KeyedRequest`. A copy that
+//! waits calls it again:
 //!
 //! ```text
 //! recall   OperationRequest -> Disposition   a success that is in memory        executor.rs

@@ -51,7 +51,7 @@ impl EndNote {
                     reason,
                     status,
                     next = format!("onceward operations show {operation}"),
-                    "nobody knows whether it was done"
+                    "nobody knows whether the operation was done"
                 );
             }
         }
@@ -97,7 +97,7 @@ impl Executor {
 
     pub(super) fn note_superseded(&self, operation: OperationId, attempt: u32) {
         self.metrics.superseded.inc();
-        tracing::error!(operation.id = %operation, attempt.number = attempt, "superseded: its outcome changed nothing");
+        tracing::error!(operation.id = %operation, attempt.number = attempt, "the claim was superseded: the outcome of the attempt changed nothing");
     }
 }
 

@@ -164,7 +164,8 @@ impl Steps {
         Self { plan: Arc::new(plan), receivers, passes_to }
     }
 
-    /// The receiver of a step; none if the route has lost the step since the event was claimed.
+    /// The receiver of a step; none if the plan has no step with this name. The store begins steps
+    /// of the plan alone, so a step that has begun has a receiver.
     pub(super) fn find(&self, step: &str) -> Option<StepReceiver<'_>> {
         let index = self.plan.steps.iter().position(|planned| *planned.name == *step)?;
         Some(StepReceiver { index, receiver: self.receivers.get(index)? })

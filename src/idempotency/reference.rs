@@ -8,7 +8,7 @@ use crate::json::{self, Found, Pointer};
 /// The longest reference, in bytes. A longer one is ignored.
 const BYTES_MAX: usize = 255;
 
-/// The place of the receiver's reference in an answer.
+/// Where the receiver's reference stands in an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
     /// In a header.

@@ -1,15 +1,7 @@
 //! Operations: plain values, and the rules by which they change.
 //!
 //! Nothing here does I/O, waits, or reads a clock; the time is always an argument. Every change of
-//! an operation is one of the rules in [`state`].
-//!
-//! ```text
-//! (none) ----claim----> in_flight ----succeeded----> succeeded      replayed until the retention has passed
-//!                        ^  |  \-----failed--------> failed         the next copy claims attempt n+1
-//!                        |  \--uncertain / lease ran out--> uncertain
-//!                        |                                   |  held until resolved, or looked up
-//!                        +------ forgotten <-----------------+
-//! ```
+//! an operation is one of the rules in [`state`], which has a table of them.
 
 mod answer;
 mod attempt;
@@ -115,6 +107,25 @@ impl Operation {
             attempts: AttemptLog::default(),
             decisions: Vec::new(),
             steps: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An enum names its words once for what is shown, and once for what is serialized.
+    #[test]
+    fn a_word_is_serialized_as_it_is_shown() {
+        for outcome in Outcome::ALL {
+            assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.as_str());
+        }
+        for kind in DecisionKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        }
+        for from in KeyKind::ALL {
+            assert_eq!(serde_json::to_value(from).unwrap(), from.as_str());
         }
     }
 }

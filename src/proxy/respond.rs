@@ -191,7 +191,7 @@ fn not_granted(
             (in_flight(route.in_flight_status, lease_left), Some(attempt))
         }
         // The operation is free, but this claim makes no attempt: it was settled or withdrawn
-        // before, or it only read the state. Its sender may come back and claim anew.
+        // before, or nothing could be granted to it. Its sender may come back and claim anew.
         OperationState::Free => (in_flight(route.in_flight_status, Duration::ZERO), None),
         OperationState::Uncertain { attempt, ends_in } => {
             (uncertain(route, ends_in), Some(attempt))

@@ -59,8 +59,8 @@ impl Watchers {
 }
 
 impl Watch {
-    /// Returns once an attempt has ended. It counts every end since the last call, or since the
-    /// watch began if there was none.
+    /// Returns once an attempt has ended. Returns at once if one has ended since the last call, or
+    /// since the watch began.
     ///
     /// Cancel safe: no end is lost if the future is dropped.
     pub async fn ended(&mut self) {

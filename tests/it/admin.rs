@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::{Act, Answer, Event, Gate, Onceward, Receiver, Reply, event};
 
 /// What the log says of an operation that became uncertain.
-const HELD: &str = "nobody knows whether it was done";
+const HELD: &str = "nobody knows whether the operation was done";
 
 /// A receiver that does what the type of the event says.
 async fn obedient(gate: &Gate) -> Receiver {

@@ -437,7 +437,7 @@ async fn an_uncertain_outcome_is_told_to_every_waiter() {
         Receiver::that(move |_, _| Act::When(closed.clone(), Box::new(Act::Close))).await;
     let settings = format!("{WAIT}\nuncertain_status = 425");
     let builder = Onceward::in_front_of(&receiver).defaults(&settings);
-    let onceward = builder.expects_log("nobody knows whether it was done").start().await;
+    let onceward = builder.expects_log("nobody knows whether the operation was done").start().await;
     let copy = event("evt_1");
     let (replies, ()) = join!(onceward.sends_copies(&copy, 6), async {
         onceward.comes_to_count("onceward_connections", 7.0).await;
@@ -549,7 +549,7 @@ async fn a_success_after_its_sender_was_told_to_come_back_is_logged() {
 #[tokio::test]
 async fn the_warning_about_an_uncertain_operation_says_what_it_is_and_what_to_type_next() {
     let receiver = Receiver::that(|_, _| Act::Close).await;
-    let held = "nobody knows whether it was done";
+    let held = "nobody knows whether the operation was done";
     let onceward = Onceward::in_front_of(&receiver).expects_log(held).start().await;
     let first = onceward.sends(Event::bytes("{}").keyed("order-7")).await;
     first.is_executed_as("upstream-broken", 502);

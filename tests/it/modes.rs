@@ -136,7 +136,7 @@ async fn a_route_that_observes_forwards_a_copy_of_what_is_uncertain() {
     });
     let receiver = receiver.await;
     let builder = Onceward::in_front_of(&receiver).routes("mode = \"observe\"\n");
-    let onceward = builder.expects_log("nobody knows whether it was done").start().await;
+    let onceward = builder.expects_log("nobody knows whether the operation was done").start().await;
     let broken = onceward.sends(event("evt_1")).await;
     assert_eq!((broken.status, broken.disposition()), (502, "passed"), "{broken:?}");
     passes(&onceward.sends(event("evt_1")).await, &receiver, 2);
@@ -172,7 +172,7 @@ async fn a_route_that_is_enforced_later_knows_what_it_has_seen_succeed() {
     })
     .await;
     let builder = Onceward::in_front_of(&receiver).variable("THE_SECRET", SECRET);
-    let builder = builder.expects_log("nobody knows whether it was done");
+    let builder = builder.expects_log("nobody knows whether the operation was done");
     let mut onceward = builder.routes(OBSERVES).start().await;
     passes(&onceward.sends(signed(event("done"))).await, &receiver, 1);
     let observed_id = receiver.seen()[0].header("onceward-operation").unwrap().to_owned();

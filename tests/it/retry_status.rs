@@ -10,7 +10,7 @@ use crate::store_fails;
 use crate::support::{Act, Answer, Event, Gate, Onceward, Receiver, event, free_port};
 
 /// The text of the warning that an uncertain outcome leaves in the log.
-const HELD: &str = "nobody knows whether it was done";
+const HELD: &str = "nobody knows whether the operation was done";
 const UPSTREAM_STATUS: &str = "onceward-upstream-status";
 
 /// Answers with the status that the event's id names.

@@ -181,7 +181,7 @@ async fn what_is_left_at_the_end_of_the_time_is_recorded_as_uncertain_before_exi
         .server("shutdown_timeout = \"500ms\"")
         .defaults("when_in_flight = \"wait\"")
         .expects_log("the time is over")
-        .expects_log("nobody knows whether it was done")
+        .expects_log("nobody knows whether the operation was done")
         .start()
         .await;
     let (first, copy, ()) = join!(
@@ -222,7 +222,7 @@ async fn a_request_that_is_whole_only_after_the_end_of_the_time_is_not_sent() {
     let mut onceward = Onceward::in_front_of(&receiver)
         .server("shutdown_timeout = \"500ms\"")
         .expects_log("the time is over")
-        .expects_log("nobody knows whether it was done")
+        .expects_log("nobody knows whether the operation was done")
         .start()
         .await;
     let raw = event("evt_late").raw();

@@ -1,8 +1,8 @@
 //! The client of a receiver that can be asked whether it has done an uncertain operation.
 //!
-//! It asks the receiver once. A 404 means that the operation was not done. A 2xx answer that
-//! meets all conditions means that it was done. Anything else leaves the operation held, such as a
-//! redirect, or an answer that is late, too long or unreadable.
+//! It asks the receiver once. A complete 404 means that the operation was not done. A complete 2xx
+//! answer that meets all conditions means that it was done. Anything else leaves the operation
+//! held, such as a redirect, or an answer that is late, too long or unreadable.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub struct LookupSettings {
 /// The value that a member of a JSON answer must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// The place of the member in the answer.
+    /// Where the member stands in the answer.
     pub member: Pointer,
     /// The value that it must have.
     pub value: Scalar,
@@ -115,8 +115,8 @@ impl LookupClient {
             return LookupResult::unknown(&format!("answered {}", status.as_u16()));
         }
         let headers = response.headers().clone();
-        // An answer counts once it is complete, whatever its status: what breaks it off may be what
-        // has made the status.
+        // The failure that cuts an answer off may also have made its status, so only a complete
+        // answer counts.
         match read(response).await {
             Ok(body) => self.judge(status, &headers, &body),
             Err(why) => LookupResult::unknown(why),

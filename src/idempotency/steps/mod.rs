@@ -34,7 +34,7 @@ impl StepsAttempt<'_> {
         let results =
             if self.steps.plan.at_once { self.at_once().await } else { self.in_order().await };
         let disposition = if results.is_empty() {
-            // The route has lost the step since the event was claimed, so the step was not run.
+            // No step has a receiver, so nothing was run.
             Disposition::Lost(self.keyed.asked.id)
         } else {
             self.answer(results).await

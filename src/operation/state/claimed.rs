@@ -39,7 +39,7 @@ pub struct LookupGrant {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperationState {
     /// No attempt is in flight and no success is remembered, but this request may not make an
-    /// attempt. The request only reads the state, or its claim was settled or withdrawn before.
+    /// attempt: nothing may be granted to it, or its claim was settled or withdrawn before.
     Free,
     /// The operation was done by an earlier attempt.
     Succeeded {

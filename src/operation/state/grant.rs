@@ -7,7 +7,7 @@ use super::{
 };
 use crate::operation::{Attempt, Operation, Timestamp};
 
-/// (none), failed, forgotten, uncertain -> in flight, unless the caller only reads the state. Also
+/// (none), failed, forgotten, uncertain -> in flight, unless nothing may be granted. Also
 /// succeeded -> in flight, on a route that shares successes only with waiters.
 pub(super) fn grant(
     free: Option<Operation>,

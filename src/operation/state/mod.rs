@@ -18,7 +18,8 @@
 //! `-`: the state stays as it is, and the answer says which one it is. Renew changes no state.
 //!
 //! * Settle and withdraw change the state for the current claim only: that of the attempt in
-//!   flight, or of the last attempt of an uncertain operation. So a process that was paused, and
+//!   flight, or of the last attempt of an uncertain operation (of a step: the claim under which the
+//!   step began). So a process that was paused, and
 //!   wakes up after another one has claimed its operation, changes nothing but the attempt log. A
 //!   settle that finds no record writes a new one, because the store has lost the record.
 //! * A claim of an uncertain operation is refused, unless the route's policy lets a copy make the
@@ -35,7 +36,8 @@
 //! * A record that a route made under `mode = "observe"` does not bind a claim under `enforce`: the
 //!   claim is granted, even while the record is in flight. Only a success with a valid signature
 //!   binds it.
-//! * A claim that has no place for an attempt only reads the state.
+//! * A claim that has no place for an attempt is granted nothing. If it is refused, the record says
+//!   so all the same.
 //! * Whoever opens the embedded store makes what an earlier process had in flight uncertain, and
 //!   does not wait for the leases to run out ([`abandon`]).
 //!

@@ -17,7 +17,8 @@ pub struct ClaimRequest {
     pub holder: Arc<str>,
     /// The durations that bind the operation.
     pub durations: Durations,
-    /// Whether something may be granted. If `false`, the request only reads the state.
+    /// Whether something may be granted. If `false`, the request learns the state, and a refusal is
+    /// noted in the record all the same.
     pub may_grant: bool,
     /// What the caller does if an attempt is in flight.
     pub if_in_flight: IfInFlight,

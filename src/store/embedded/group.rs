@@ -1,4 +1,4 @@
-//! A group of changes that are decided but not yet durable, and the answers that wait for them.
+//! A group of changes that are decided but not yet durable, and the replies that wait for them.
 
 use std::collections::HashMap;
 

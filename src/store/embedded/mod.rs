@@ -1,9 +1,9 @@
 //! A store on disk, for one machine. It survives kill -9 and a loss of power.
 //!
 //! One thread of the operating system, the writer, owns the database and makes every change. Calls
-//! queue for the writer. It decides, writes and syncs together all calls that came during the last
-//! sync, and then answers them. So many calls share the cost of one sync. A copy of a success is
-//! answered from memory, without the writer.
+//! queue for the writer. It decides the calls that came during the last sync, and writes and syncs
+//! their changes together. So many calls share the cost of one sync. A copy of a success is answered
+//! from memory, without the writer.
 //!
 //! | files | for |
 //! | --- | --- |

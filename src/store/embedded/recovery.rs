@@ -36,7 +36,8 @@ pub(super) fn abandon_all(tables: &Tables, now: Timestamp) -> Result<u64, Error>
     for ids in in_flight.chunks(BATCH_MAX) {
         abandoned += abandon(tables, ids, now)?;
     }
-    // The rows go last, so a start that is interrupted is made once more.
+    // The shared rows are removed last, so the start after an interrupted one does all of this
+    // again.
     if !shared.is_empty() {
         let mut batch = Batch::new(tables);
         for number in shared {

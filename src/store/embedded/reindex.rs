@@ -3,8 +3,8 @@
 //! Not every change of a record writes all rows about it: those in `created` and `keys` come with
 //! the first claim alone. If the group of that claim is lost and a later one is whole, the store
 //! has the record, but no list shows it. So all rows are written anew when a loss was accepted. Rows
-//! of `created` and `keys` that are there already stay as they are. An end that `due` has already is
-//! noted a second time, which a sweep finds done.
+//! of `created` and `keys` that are there already stay as they are. An end that `due` has already
+//! gets a second row. The sweep that reaches it finds nothing left to do.
 
 use super::batch::Batch;
 use super::tables::{IndexEntries, Tables, failed, unless_unreadable};

@@ -1,8 +1,8 @@
 //! The thread that owns the database and makes every change.
 //!
-//! The writer applies rules to records in memory, collects the changes in a group, writes and syncs
-//! the group, and only then replies. If the current group changes a record, every call about that
-//! record gets its reply with the group, so that nobody acts on a state that is not durable. A
+//! The writer applies rules to records in memory and collects the changes in a group. It writes and
+//! syncs the group, and then replies to the calls about a record of which the group makes a durable
+//! change. So nobody acts on a state that is not durable. All other calls are answered at once. A
 //! group of changes that may be lost waits for the next group, or for the next pass of expiry,
 //! which comes every second.
 //!
@@ -70,8 +70,8 @@ impl Writer {
         let mut closing = Vec::new();
         let mut group = Group::default();
         while let Some(first) = self.commands.blocking_recv() {
-            // The callers that were just answered, and those that are about to call, go first: what
-            // they ask now shares the next sync.
+            // Lets callers that were just answered call again. What they change shares the next
+            // sync.
             thread::yield_now();
             self.execute(first, &mut group, &mut closing);
             for _ in 1..GROUP_MAX {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::{Act, Onceward, Receiver, Reply, Seen};
 
 /// The text of the warning that an uncertain outcome leaves in the log.
-const HELD: &str = "nobody knows whether it was done";
+const HELD: &str = "nobody knows whether the operation was done";
 
 /// A receiver of events that also answers look-ups, which are its GETs. Each script gets the
 /// request and how many of its kind came before.

@@ -16,7 +16,7 @@ use crate::support::{Act, Answer, Builder, Event, Onceward, Receiver, Reply, See
 const WHY: &str = "seen in the ledger";
 const SECRET: &str = "of these tests";
 const ABANDONED: &str = "operations of an earlier process are uncertain now";
-const HELD: &str = "nobody knows whether it was done";
+const HELD: &str = "nobody knows whether the operation was done";
 
 /// The upstreams of the routes.
 struct Upstreams {

@@ -259,7 +259,7 @@ async fn a_superseded_holder_changes_nothing_and_its_sender_gets_what_was_decide
     .await;
     let onceward = Onceward::in_front_of(&receiver)
         .defaults("lease = \"300ms\"")
-        .expects_log("superseded: its outcome changed nothing")
+        .expects_log("superseded: the outcome of the attempt changed nothing")
         .expects_log(HELD)
         .start()
         .await;

@@ -16,7 +16,7 @@ use tokio::process::Command;
 use crate::support::{Act, Answer, Event, Onceward, Receiver, Reply, a_later_millisecond, event};
 
 /// What the log says of an operation that became uncertain.
-const HELD: &str = "nobody knows whether it was done";
+const HELD: &str = "nobody knows whether the operation was done";
 
 /// A receiver that hangs up on the first copy of an event, and does every later one. An event that
 /// says it is fine is done at once.

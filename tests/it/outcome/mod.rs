@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::support::{Event, Onceward, Reply};
 
 /// The text of the warning that an uncertain outcome leaves in the log.
-const HELD: &str = "nobody knows whether it was done";
+const HELD: &str = "nobody knows whether the operation was done";
 
 /// For attempts that end with their time. It is long beside what a busy machine needs to send one.
 const SHORT: &str = "attempt_timeout = \"1s\"";

@@ -36,8 +36,8 @@ use on_every_server;
 
 /// What a store's trouble, and an attempt that is cut off by it, may leave in the log.
 const EXPECTED: [&str; 11] = [
-    "nobody knows whether it was done",
-    "superseded: its outcome changed nothing",
+    "nobody knows whether the operation was done",
+    "superseded: the outcome of the attempt changed nothing",
     "a lease could not be renewed yet",
     "an outcome is not recorded yet",
     "no claim, so nothing is forwarded",

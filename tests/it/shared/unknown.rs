@@ -15,7 +15,7 @@ on_every_server! {
     the_steps_that_have_succeeded_are_not_run_again_by_another_process
 }
 
-const HELD: &str = "nobody knows whether it was done";
+const HELD: &str = "nobody knows whether the operation was done";
 
 /// What asks the receiver itself about its events.
 fn asking(receiver: &Receiver) -> String {

@@ -208,7 +208,7 @@ async fn a_sender_without_ids_has_an_uncertain_change_held_until_it_must_have_en
     };
     let routes = route("long", "2m") + &route("short", "3s");
     let builder = Onceward::in_front_of(&receiver).routes(&routes);
-    let onceward = builder.expects_log("nobody knows whether it was done").start().await;
+    let onceward = builder.expects_log("nobody knows whether the operation was done").start().await;
     let change = |path: &str, id: &str| {
         let text = format!("Content-Type: application/x-www-form-urlencoded\n\nid={id}");
         Event::written(&text).to(path)

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::{Act, Answer, Builder, Onceward, Receiver, Seen};
 
 /// The text of the warning that an uncertain outcome leaves in the log.
-const HELD: &str = "nobody knows whether it was done";
+const HELD: &str = "nobody knows whether the operation was done";
 const ABANDONED: &str = "operations of an earlier process are uncertain now";
 const NAMES: [&str; 3] = ["charge", "account", "mail"];
 

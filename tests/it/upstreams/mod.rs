@@ -13,7 +13,7 @@ use rustls::ServerConfig;
 use crate::support::{Authority, Builder, ClientCertificate, Onceward, event};
 
 /// The text of the warning that an uncertain outcome leaves in the log.
-const HELD: &str = "nobody knows whether it was done";
+const HELD: &str = "nobody knows whether the operation was done";
 
 /// The store is not what is tested.
 fn in_front_of(url: &str) -> Builder {

@@ -6,11 +6,11 @@
 //! refuses a whole file for one group whose checksum is wrong. So this module first checks every
 //! group. The database only gets files in which every group is whole.
 //!
-//! Only a group that was never synced may be dropped, because none of its calls was answered. Such
-//! a group is the last one of the newest journal, because a group is written only after the one
-//! before it was synced. With `durability = "os"` several groups may be unsynced, and their calls
-//! were answered: a loss of power may undo them. Two signs distinguish an unsynced group from
-//! damage:
+//! Only a group that was never synced may be dropped. With `durability = "sync"` none of its calls
+//! was answered, and it is the last one of the newest journal, because a group is written only
+//! after the one before it was synced. With `durability = "os"` several groups may be unsynced, and
+//! their calls were answered: a loss of power may undo them. Two signs distinguish an unsynced
+//! group from damage:
 //!
 //! * The file ends inside the group. The process was killed or the machine stopped while the group
 //!   was written.
