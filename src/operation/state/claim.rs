@@ -26,8 +26,8 @@ impl Rule for ClaimRequest {
     }
 
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Claimed> {
-        let lapsed = lapse(found, now);
-        let done = match lapsed.operation {
+        let mut lapsed = lapse(found, now);
+        let done = match lapsed.operation.take() {
             None => grant(None, self, now),
             Some(mut operation) if !is_binding(&operation, &self.asked) => {
                 if self.may_grant {
@@ -38,7 +38,7 @@ impl Rule for ClaimRequest {
             }
             Some(operation) => claim(operation, self, now),
         };
-        done.after(lapsed.change, lapsed.hold_ended)
+        done.after(&lapsed)
     }
 
     fn is_valid_unwritten(answer: &Claimed) -> bool {

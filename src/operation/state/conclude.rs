@@ -33,9 +33,9 @@ impl Rule for LookupReport {
             // Meanwhile the attempt was settled late, an operator decided, or the lease ran out and
             // another copy asked. The finding may be out of date, so it changes nothing.
             let look = ClaimRequest { may_grant: false, ..self.request.clone() };
-            look.apply(lapsed.operation, now)
+            look.apply(lapsed.operation.take(), now)
         };
-        done.after(lapsed.change, lapsed.hold_ended)
+        done.after(&lapsed)
     }
 
     fn is_valid_unwritten(answer: &Claimed) -> bool {

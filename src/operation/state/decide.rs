@@ -165,14 +165,13 @@ fn resolve(operation: &mut Operation, resolution: &Resolution, now: Timestamp) -
     match &resolution.verdict {
         Verdict::Succeeded(given) => {
             let answer = given.clone().unwrap_or_else(|| stored_answer(&operation.state));
-            // If the event was done, each of its steps was done.
-            steps::resolve(&mut operation.steps, true);
+            steps::mark_done(&mut operation.steps);
             operation.state =
                 State::Succeeded(Success { claim_id, settled_at, expires_at, answer });
             DecisionKind::ResolvedSucceeded
         }
         Verdict::Failed => {
-            steps::resolve(&mut operation.steps, false);
+            steps::mark_not_done(&mut operation.steps);
             operation.state = State::Failed(Failure { claim_id, settled_at, expires_at });
             DecisionKind::ResolvedFailed
         }

@@ -166,7 +166,7 @@ impl Rule for Settlement {
                 if *claim_id == self.claim_id =>
             {
                 let copy_refused = *copy_refused;
-                end(operation, self, copy_refused, now);
+                end(operation, self, now);
                 lapsed.answered(Change::Durable, Settled::Recorded { copy_refused })
             }
             // The holder repeats a settle whose reply was lost. The first one has changed the
@@ -197,12 +197,12 @@ fn new_record(settlement: &Settlement, now: Timestamp) -> Operation {
     let Settlement { asked, claim_id, attempt, holder, .. } = settlement;
     let mut operation = Operation::begun(asked, now);
     operation.attempts.push(Attempt::begun(*attempt, *claim_id, holder, now));
-    end(&mut operation, settlement, false, now);
+    end(&mut operation, settlement, now);
     operation
 }
 
 /// Writes an outcome into a record.
-fn end(operation: &mut Operation, settlement: &Settlement, copy_refused: bool, now: Timestamp) {
+fn end(operation: &mut Operation, settlement: &Settlement, now: Timestamp) {
     let &Settlement { claim_id, durations, ref ending, .. } = settlement;
     log_end(&mut operation.attempts, settlement, None, now);
     let settled_at = now;
@@ -242,7 +242,7 @@ fn end(operation: &mut Operation, settlement: &Settlement, copy_refused: bool, n
                 // A hold that ended earlier would free an operation on which the upstream may still
                 // be working.
                 hold_until: now.plus(durations.hold_for).max(ends_at),
-                copy_refused,
+                copy_refused: operation.state.copy_refused(),
                 answer,
                 lookup: None,
             })

@@ -47,9 +47,9 @@ impl<T> Transition<T> {
     }
 
     /// Adds the changes that time alone had made before the rule was applied.
-    pub(super) fn after(mut self, change: Change, hold_ended: bool) -> Self {
-        self.change = self.change.max(change);
-        self.hold_ended |= hold_ended;
+    pub(super) fn after(mut self, lapsed: &Transition<()>) -> Self {
+        self.change = self.change.max(lapsed.change);
+        self.hold_ended |= lapsed.hold_ended;
         self
     }
 

@@ -11,5 +11,6 @@ pub(super) fn joined<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
         place.copy_from_slice(part);
         rest = behind;
     }
+    debug_assert!(rest.is_empty(), "the lengths of the parts add up");
     bytes
 }

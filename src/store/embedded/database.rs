@@ -24,13 +24,22 @@ const FILES_MAX: usize = 128;
 
 /// Makes an empty database.
 pub(super) fn create(path: &Path) -> Result<(), fjall::Error> {
-    let (database, _) = open(path)?;
-    database.persist(PersistMode::SyncAll)
+    open(path)?.database.persist(PersistMode::SyncAll)
 }
 
-/// Opens the database, with the tables `operations`, `unsettled`, `due`, `created`, `meta` and
-/// `keys`.
-pub(super) fn open(path: &Path) -> Result<(Database, [Keyspace; 6]), fjall::Error> {
+/// The open database, and its tables.
+pub(super) struct OpenDatabase {
+    pub(super) database: Database,
+    pub(super) operations: Keyspace,
+    pub(super) unsettled: Keyspace,
+    pub(super) due: Keyspace,
+    pub(super) created: Keyspace,
+    pub(super) meta: Keyspace,
+    pub(super) keys: Keyspace,
+}
+
+/// Opens the database.
+pub(super) fn open(path: &Path) -> Result<OpenDatabase, fjall::Error> {
     let database = Database::builder(path)
         .cache_size(BLOCK_CACHE_BYTES)
         .max_journaling_size(JOURNALS_BYTES_MAX)
@@ -47,13 +56,11 @@ pub(super) fn open(path: &Path) -> Result<(Database, [Keyspace; 6]), fjall::Erro
     };
     // The order must stay: the database numbers tables as they are made, and existing stores have
     // these numbers.
-    let tables = [
-        table("operations", OPERATIONS_MEMORY_BYTES)?,
-        table("unsettled", INDEX_MEMORY_BYTES)?,
-        table("due", INDEX_MEMORY_BYTES)?,
-        table("created", INDEX_MEMORY_BYTES)?,
-        table("meta", INDEX_MEMORY_BYTES)?,
-        table("keys", INDEX_MEMORY_BYTES)?,
-    ];
-    Ok((database, tables))
+    let operations = table("operations", OPERATIONS_MEMORY_BYTES)?;
+    let unsettled = table("unsettled", INDEX_MEMORY_BYTES)?;
+    let due = table("due", INDEX_MEMORY_BYTES)?;
+    let created = table("created", INDEX_MEMORY_BYTES)?;
+    let meta = table("meta", INDEX_MEMORY_BYTES)?;
+    let keys = table("keys", INDEX_MEMORY_BYTES)?;
+    Ok(OpenDatabase { database, operations, unsettled, due, created, meta, keys })
 }

@@ -8,6 +8,14 @@ use crate::operation::state::{Change, Expiry, Rule as _};
 use crate::operation::{OperationId, Timestamp};
 use crate::store::{Error, IfUnwritten, SweepReport};
 
+/// The result of one pass over the records that are due.
+struct Expired {
+    /// How many records were removed.
+    removed: usize,
+    /// Whether more records are due.
+    more: bool,
+}
+
 impl Writer {
     /// Expires at most `limit` records that are due, in a group of its own.
     pub(super) fn sweep(&mut self, limit: usize, reply: Reply<SweepReport>) {
@@ -18,7 +26,7 @@ impl Writer {
             self.expire_due(limit, &mut group)
         };
         match done {
-            Ok((removed, more)) => {
+            Ok(Expired { removed, more }) => {
                 let holds_ended = self.shared.holds_ended.clone();
                 // If nobody reads this report, the ended holds stay counted for the next report.
                 let report = move || SweepReport { removed, holds_ended: holds_ended.take(), more };
@@ -29,8 +37,8 @@ impl Writer {
         }
     }
 
-    /// Returns how many records were removed, and whether more are due.
-    fn expire_due(&self, limit: usize, group: &mut Group) -> Result<(usize, bool), Error> {
+    /// Adds the changes of the records that are due to a group.
+    fn expire_due(&self, limit: usize, group: &mut Group) -> Result<Expired, Error> {
         let now = self.shared.clock.now();
         let mut removed = 0;
         // A lease has no row in `due`, because all operations in flight are in memory.
@@ -59,7 +67,7 @@ impl Writer {
             // The row is removed even if a record stays. Such a record gets a new row.
             group.swept.push(row);
         }
-        Ok((removed, more))
+        Ok(Expired { removed, more })
     }
 
     /// Applies to a record the changes that time alone makes. Returns whether they removed it.
@@ -72,7 +80,8 @@ impl Writer {
         }
         let due = seen.operation.as_ref().and_then(|operation| IndexEntries::of(operation).due);
         // The row of `due` that led here is removed with this group, so an end that is to come
-        // needs a new one. After a lease, which has no row, the change adds the same row.
+        // needs a new one. If a lease ran out, no row led here, and `Batch::index` adds this same
+        // row; the set keeps it once.
         if let Some(at) = due {
             group.moved.push(TimeKey { at, id });
         }

@@ -21,11 +21,11 @@ use fjall::{Database, Keyspace, PersistMode, Slice};
 
 use super::bytes::joined;
 use super::contents::Contents;
-use super::database;
+use super::database::{self, OpenDatabase};
 use super::directory::Directory;
 use super::ids;
 use super::journal::Journals;
-use super::journal::group::LABEL_KEY;
+use super::journal::group::{LABEL_KEY, Label};
 use super::settings::Durability;
 use super::stuffing::unstuff;
 use super::synced::SyncedNote;
@@ -140,7 +140,8 @@ impl Tables {
         journals: &Journals,
     ) -> Result<Self, fjall::Error> {
         let records = directory.records();
-        let (database, tables) = database::open(&records)?;
+        let OpenDatabase { database, operations, unsettled, due, created, meta, keys } =
+            database::open(&records)?;
         // This number may be lower than before, because the sequence numbers of an emptied database
         // begin anew.
         let latest = journals.reach();
@@ -149,7 +150,6 @@ impl Tables {
         contents.write(&records)?;
         let contents = RefCell::new(contents);
         let latest = Cell::new(latest);
-        let [operations, unsettled, due, created, meta, keys] = tables;
         Ok(Self {
             database,
             operations,
@@ -176,8 +176,7 @@ impl Tables {
     /// from that time, so it never goes back, even if somebody set the machine's clock back.
     pub(super) fn kept_time(&self) -> Result<Timestamp, fjall::Error> {
         let label = self.meta.get(LABEL_KEY)?;
-        let kept = label.as_ref().and_then(|label| label.first_chunk());
-        Ok(Timestamp(kept.map_or(0, |kept| u64::from_be_bytes(*kept))))
+        Ok(label.and_then(|label| Label::time_of(&label)).unwrap_or_default())
     }
 
     /// Reads a record.

@@ -82,7 +82,7 @@ impl Rule for StepSettlement {
         if state.and_then(StepState::current_claim) == Some(claim_id) {
             let copy_refused = operation.state.copy_refused();
             settle(operation, self, now);
-            follow(operation, self, copy_refused, now);
+            follow(operation, self, now);
             let advanced = answer(operation, self, copy_refused);
             lapsed.answered(Change::Durable, advanced)
         } else if state.and_then(StepState::settled_by) == Some(claim_id) {
@@ -132,9 +132,10 @@ fn settle(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
 
 /// Begins the next step of the event, or sets the event's state to the one that follows from its
 /// steps.
-fn follow(operation: &mut Operation, end: &StepSettlement, copy_refused: bool, now: Timestamp) {
+fn follow(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
     let StepSettlement { settlement, plan, .. } = end;
     let Settlement { claim_id, attempt, holder, durations, ending, .. } = settlement;
+    let copy_refused = operation.state.copy_refused();
     let holder = Holder { claim_id: *claim_id, name: holder, durations, copy_refused };
     match &operation.state {
         State::InFlight(lease) if lease.claim_id != *claim_id => return,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::event::{Holder, update_state};
 use super::next_steps::{Lookups, NextSteps, next_steps};
 use crate::operation::state::{
-    Change, Claimed, Finding, IfUncertain, LookupLease, LookupReport, OperationState, Rule as _,
-    State, Transition,
+    Change, ClaimRequest, Claimed, Finding, IfUncertain, LookupLease, LookupReport, OperationState,
+    Rule as _, State, Transition,
 };
 use crate::operation::{Operation, Plan, StepState, StoredAnswer, Timestamp};
 
@@ -21,29 +21,14 @@ pub(in crate::operation::state) fn conclude(
 ) -> Transition<Claimed> {
     let request = &report.request;
     let attempt = operation.attempts.latest_number();
-    let is_settled = settle(&mut operation, plan, step, report.finding, now);
+    if settle(&mut operation, plan, step, report.finding, now) {
+        return follow(operation, plan, request, now);
+    }
     let next = next_steps(&operation, plan, Lookups::After(step), now);
     let State::Uncertain(held) = &mut operation.state else {
         return request.apply(Some(operation), now);
     };
     held.lookup = None;
-    if is_settled {
-        let holder = Holder {
-            claim_id: held.claim_id,
-            name: &request.holder,
-            durations: &request.durations,
-            copy_refused: held.copy_refused,
-        };
-        update_state(&mut operation, Some(plan), &holder, now);
-        // This request gets the success even on a route that shares successes only with waiters. A
-        // claim would take the request for a new event.
-        if let State::Succeeded(success) = &operation.state {
-            let answer = Arc::clone(&success.answer);
-            let result = OperationState::Succeeded { attempt, answer };
-            return Transition::to(operation, Change::Durable, result.into());
-        }
-        return request.apply(Some(operation), now).after(Change::Durable, false);
-    }
     let result = match next {
         NextSteps::Lookup { step, lease } => {
             let id = request.claim_id;
@@ -53,6 +38,38 @@ pub(in crate::operation::state) fn conclude(
         NextSteps::Begin(_) | NextSteps::Held | NextSteps::Done => held.refuse(attempt, now),
     };
     Transition::to(operation, Change::Durable, result)
+}
+
+/// Sets the state of the event after a look-up has settled one of its steps. The request that has
+/// looked up gets what follows.
+fn follow(
+    mut operation: Operation,
+    plan: &Plan,
+    request: &ClaimRequest,
+    now: Timestamp,
+) -> Transition<Claimed> {
+    let attempt = operation.attempts.latest_number();
+    let State::Uncertain(held) = &mut operation.state else {
+        return request.apply(Some(operation), now);
+    };
+    held.lookup = None;
+    let holder = Holder {
+        claim_id: held.claim_id,
+        name: &request.holder,
+        durations: &request.durations,
+        copy_refused: held.copy_refused,
+    };
+    update_state(&mut operation, Some(plan), &holder, now);
+    // This request gets the success even on a route that shares successes only with waiters. A
+    // claim would take the request for a new event.
+    if let State::Succeeded(success) = &operation.state {
+        let answer = Arc::clone(&success.answer);
+        let result = OperationState::Succeeded { attempt, answer };
+        return Transition::to(operation, Change::Durable, result.into());
+    }
+    let mut done = request.apply(Some(operation), now);
+    done.change = Change::Durable;
+    done
 }
 
 /// Records the finding in the step. The result is false if the step stays uncertain.

@@ -241,16 +241,21 @@ pub(in crate::operation::state) fn withdraw(
     true
 }
 
-/// Records an operator's statement that all steps were done, or that the uncertain ones were not.
-pub(in crate::operation::state) fn resolve(steps: &mut [Step], succeeded: bool) {
-    let claim_id = None;
+/// Records an operator's statement that the event was done, and so each of its steps.
+pub(in crate::operation::state) fn mark_done(steps: &mut [Step]) {
     for step in steps {
-        let done = matches!(step.state, StepState::Succeeded { .. });
-        if succeeded && !done {
+        if !matches!(step.state, StepState::Succeeded { .. }) {
             let answer = StoredAnswer::for_copies(None);
-            step.state = StepState::Succeeded { claim_id, answer };
-        } else if !succeeded && uncertain(step).is_some() {
-            step.state = StepState::Failed { claim_id };
+            step.state = StepState::Succeeded { claim_id: None, answer };
+        }
+    }
+}
+
+/// Records an operator's statement that the event was not done. That concerns its uncertain steps.
+pub(in crate::operation::state) fn mark_not_done(steps: &mut [Step]) {
+    for step in steps {
+        if uncertain(step).is_some() {
+            step.state = StepState::Failed { claim_id: None };
         }
     }
 }

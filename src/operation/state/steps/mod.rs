@@ -11,5 +11,5 @@ mod next_steps;
 
 pub use advance::{Advanced, EventEnd, StepSettlement};
 pub(super) use conclude::conclude;
-pub(super) use event::{free_all, grant, make_uncertain, resolve, withdraw};
+pub(super) use event::{free_all, grant, make_uncertain, mark_done, mark_not_done, withdraw};
 pub(super) use next_steps::{Lookups, NextSteps, next_steps};

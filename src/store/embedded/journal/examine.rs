@@ -58,7 +58,7 @@ impl Examined {
 
     /// Notes that synced groups are missing. A crash does not cause that, so every lost part counts
     /// as damaged. Something is lost even if the journal shows no lost part.
-    pub(super) fn has_lost_groups(&mut self) {
+    pub(super) fn mark_all_damaged(&mut self) {
         self.lost.iter_mut().for_each(|lost| lost.kind = LossKind::Damaged);
         if self.lost.is_empty() {
             let end = self.whole.last().map_or(0, |last| last.end);

@@ -15,7 +15,7 @@ use std::ops::Range;
 use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::operation::OperationId;
+use crate::operation::{OperationId, Timestamp};
 use crate::store::embedded::bytes::joined;
 
 /// The mark at the end of every group.
@@ -63,6 +63,11 @@ impl Label {
             &self.changes.to_be_bytes(),
             &[u8::from(self.is_synced)],
         ])
+    }
+
+    /// Returns the time of a label, also of one of an older version.
+    pub(in crate::store::embedded) fn time_of(bytes: &[u8]) -> Option<Timestamp> {
+        bytes.first_chunk().map(|time| Timestamp(u64::from_be_bytes(*time)))
     }
 
     /// Parses a label. The label of an older version is only the time, and gives none.
@@ -117,7 +122,8 @@ pub(super) fn group_at(
     }
     let rows = bytes.get(rows_from..reader.at).unwrap_or_default();
     let end_at = reader.at;
-    let (checksum, end) = reader.end()?;
+    let checksum = reader.end()?;
+    let end = reader.at;
     let sequence = head.sequence;
     let wrong = |at| Fault { at, is_cut: false, end: Some(end) };
     if checksum != xxh3_64(rows) {
@@ -228,8 +234,8 @@ impl<'a> Reader<'a> {
         Ok(Row { table, key: self.slice(key.into())?, value: self.slice(written as usize)? })
     }
 
-    /// Reads the end of a group. Returns the checksum and the place at which the group ends.
-    fn end(&mut self) -> Result<(u64, usize), Fault> {
+    /// Reads the end of a group. Returns the checksum.
+    fn end(&mut self) -> Result<u64, Fault> {
         let from = self.at;
         let [tag] = self.take()?;
         if tag != END {
@@ -240,7 +246,7 @@ impl<'a> Reader<'a> {
         if mark != END_MARK {
             return Err(Fault { end: Some(self.at), ..wrong(from) });
         }
-        Ok((checksum, self.at))
+        Ok(checksum)
     }
 
     fn take<const N: usize>(&mut self) -> Result<[u8; N], Fault> {

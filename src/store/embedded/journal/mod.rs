@@ -104,7 +104,7 @@ impl Journals {
             if (is_without_any && !may_be_empty(number, is_newest, contents))
                 || noted.zip(examined.last).is_some_and(|(noted, last)| last < noted)
             {
-                examined.has_lost_groups();
+                examined.mark_all_damaged();
             }
             if let Some(damage) = examined.damaged().next() {
                 if if_damaged == IfDamaged::Refuse {
