@@ -53,7 +53,7 @@ impl Attempt<'_> {
         let KeyedRequest { asked, mut request, memory, .. } = keyed;
         name_attempt(&mut request.headers, asked.id, claim.attempt);
         let lease = claim.lease();
-        let bounds = Bounds::of_attempt(context.executor, receiver, &lease, claim.asked_at);
+        let bounds = Bounds::of_attempt(context.executor, receiver, &lease, claim.sent_at);
         let sent = exchange(context, receiver, request, &bounds).await;
         // The exchange is over, so the memory of the request is free for other bodies while the
         // outcome is recorded.

@@ -26,7 +26,7 @@ pub(super) struct Claim {
     /// The steps that have begun with the claim; empty on a route without steps.
     pub(super) steps: Vec<Arc<str>>,
     /// When the claim was sent. The attempt's time counts from here.
-    pub(super) asked_at: Moment,
+    pub(super) sent_at: Moment,
     /// How many outcomes are not recorded yet: one for each step that has begun, or one on a route
     /// without steps.
     unrecorded: AtomicUsize,
@@ -38,23 +38,23 @@ pub(super) struct StepRecorded {
     /// How the event goes on.
     pub(super) advanced: Advanced,
     /// When the report was sent. The lease of the next step counts from here.
-    pub(super) asked_at: Moment,
+    pub(super) sent_at: Moment,
 }
 
 impl Claim {
-    /// Makes the claim from the grant of the store. The call for the grant was sent at `asked_at`.
+    /// Makes the claim from the grant of the store. The call for the grant was sent at `sent_at`.
     pub(super) fn new(
         executor: &Executor,
         request: ClaimRequest,
         grant: Grant,
-        asked_at: Moment,
+        sent_at: Moment,
         place: OwnedSemaphorePermit,
     ) -> Self {
         let Grant { attempt, steps } = grant;
         let store = Arc::clone(&executor.store);
-        let lease = Arc::new(HeldLease::new(store, executor.clock.clone(), request, asked_at));
+        let lease = Arc::new(HeldLease::new(store, executor.clock.clone(), request, sent_at));
         let unrecorded = AtomicUsize::new(steps.len().max(1));
-        Self { lease, attempt, steps, asked_at, unrecorded, _place: place }
+        Self { lease, attempt, steps, sent_at, unrecorded, _place: place }
     }
 
     /// The lease. It is shared, because the heartbeat runs beside the attempt.
@@ -98,9 +98,9 @@ impl Claim {
             plan: Arc::clone(plan),
             step: Arc::clone(step),
         };
-        let mut asked_at = self.asked_at;
+        let mut sent_at = self.sent_at;
         let advance = || {
-            asked_at = self.lease.clock.moment();
+            sent_at = self.lease.clock.moment();
             self.lease.store.apply(end.clone())
         };
         let advanced = insist(&self.lease, advance, answer_early).await;
@@ -110,7 +110,7 @@ impl Claim {
             Ok(Advanced::Next { .. }) => {}
             Ok(_) | Err(_) => self.note_recorded(),
         }
-        Ok(StepRecorded { advanced: advanced?, asked_at })
+        Ok(StepRecorded { advanced: advanced?, sent_at })
     }
 
     fn settlement(&self, ending: Ending) -> Settlement {

@@ -72,9 +72,9 @@ impl Context<'_> {
                     claimed = Box::pin(call.look_up(keyed, granted)).await;
                 }
                 Claimed::Granted(grant) => {
-                    let ClaimCall { request, asked_at, place, .. } = call;
+                    let ClaimCall { request, sent_at, place, .. } = call;
                     let Some(place) = place else { return Ok(ClaimResult::NoPlace) };
-                    let claim = Claim::new(self.executor, request, grant, asked_at, place);
+                    let claim = Claim::new(self.executor, request, grant, sent_at, place);
                     return Ok(ClaimResult::Granted(claim));
                 }
                 Claimed::NotGranted(OperationState::Free) if !has_place => {
@@ -112,7 +112,7 @@ struct ClaimCall<'a> {
     context: Context<'a>,
     request: ClaimRequest,
     /// When the latest call was sent. The lease that it grants is counted from here.
-    asked_at: Moment,
+    sent_at: Moment,
     place: Option<OwnedSemaphorePermit>,
 }
 
@@ -140,7 +140,7 @@ impl<'a> ClaimCall<'a> {
             forward_key: receiver.forward_key.as_ref().map(|name| name.as_str().into()),
             plan: handler.receivers.plan().cloned(),
         };
-        Ok(Self { context, request, asked_at: executor.clock.moment(), place })
+        Ok(Self { context, request, sent_at: executor.clock.moment(), place })
     }
 
     async fn send(&self) -> Result<Claimed, store::Error> {
@@ -162,7 +162,7 @@ impl<'a> ClaimCall<'a> {
         let executor = self.context.executor;
         let result = self.context.look_up(keyed, step.as_deref(), attempt).await;
         let LookupResult { finding, reason, reference } = result;
-        self.asked_at = executor.clock.moment();
+        self.sent_at = executor.clock.moment();
         let request = self.request.clone();
         let report = LookupReport { request, step, finding, reason, reference };
         executor.store.apply(report).await.unwrap_or_else(|error| {

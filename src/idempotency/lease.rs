@@ -33,14 +33,14 @@ pub(super) struct HeldLease {
 }
 
 impl HeldLease {
-    /// The lease that was granted to a request. The call for it was sent at `asked_at`.
+    /// The lease that was granted to a request. The call for it was sent at `sent_at`.
     pub(super) fn new(
         store: Arc<dyn Store>,
         clock: Clock,
         request: ClaimRequest,
-        asked_at: Moment,
+        sent_at: Moment,
     ) -> Self {
-        let until = Mutex::new(asked_at.plus(request.durations.lease));
+        let until = Mutex::new(sent_at.plus(request.durations.lease));
         Self { store, clock, request, until, stopped: AtomicBool::new(false) }
     }
 
@@ -85,9 +85,9 @@ impl HeldLease {
     }
 
     /// Starts the lease anew, because the store has granted it again. The call for it was sent at
-    /// `asked_at`.
-    pub(super) fn starts_anew(&self, asked_at: Moment) {
-        *self.until.lock() = asked_at.plus(self.request.durations.lease);
+    /// `sent_at`.
+    pub(super) fn starts_anew(&self, sent_at: Moment) {
+        *self.until.lock() = sent_at.plus(self.request.durations.lease);
         self.stopped.store(false, Ordering::Relaxed);
     }
 
@@ -114,13 +114,13 @@ impl HeldLease {
     }
 
     async fn renew(&self) -> Result<Renewed, store::Error> {
-        let asked_at = self.clock.moment();
+        let sent_at = self.clock.moment();
         let ClaimRequest { asked, claim_id, durations, .. } = &self.request;
         let lease = durations.lease;
         let renewal = Renewal { operation: asked.id, claim_id: *claim_id, lease };
         let renewed = self.store.apply(renewal).await?;
         if renewed == Renewed::Renewed {
-            *self.until.lock() = asked_at.plus(lease);
+            *self.until.lock() = sent_at.plus(lease);
         }
         Ok(renewed)
     }

@@ -55,7 +55,7 @@ impl Recording<'_> {
         let asked = Arc::clone(claim.asked());
         let attempt = claim.attempt;
         let end = EndNote::of(&ending);
-        let took = claim.asked_at.until(executor.clock.moment());
+        let took = claim.sent_at.until(executor.clock.moment());
         let lease_had_ended = claim.lease().left().is_zero();
         let answer_early = || {
             log_early_answer(&asked, attempt, None);

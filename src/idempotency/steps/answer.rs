@@ -76,7 +76,7 @@ impl StepsAttempt<'_> {
     fn note_late_success(&self) {
         let Context { executor, reply, .. } = self.context;
         if reply.told_to_come_back() {
-            let took = self.claim.asked_at.until(executor.clock.moment());
+            let took = self.claim.sent_at.until(executor.clock.moment());
             Executor::note_late(&self.keyed.asked, self.claim.attempt, took);
         }
     }

@@ -49,7 +49,7 @@ impl StepsAttempt<'_> {
     /// is known.
     async fn at_once(&self) -> Vec<StepResult> {
         let lease = self.claim.lease();
-        let began_at = self.claim.asked_at;
+        let began_at = self.claim.sent_at;
         let steps = self.claim.steps.iter();
         let mut running: FuturesUnordered<_> =
             steps.map(|step| self.run_step(Arc::clone(step), began_at)).collect();
@@ -69,7 +69,7 @@ impl StepsAttempt<'_> {
         let lease = self.claim.lease();
         let mut results = Vec::new();
         let mut next = self.claim.steps.first().cloned();
-        let mut began_at = self.claim.asked_at;
+        let mut began_at = self.claim.sent_at;
         while let Some(step) = next.take() {
             let run = pin!(self.run_step(step, began_at));
             let Some(result) = lease.renew_during(run).await else { break };

@@ -54,7 +54,7 @@ impl StepsAttempt<'_> {
         end.note(asked, attempt, Some(&step));
         let recorded =
             recorded.inspect_err(|error| executor.note_unrecorded(asked, attempt, error)).ok();
-        let recorded_at = recorded.as_ref().map_or(now, |recorded| recorded.asked_at);
+        let recorded_at = recorded.as_ref().map_or(now, |recorded| recorded.sent_at);
         let advanced = recorded.map(|recorded| recorded.advanced);
         Some(StepResult { step, outcome: end.outcome, forwarded, advanced, recorded_at })
     }
