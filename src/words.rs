@@ -6,21 +6,21 @@
 /// `ALL` lists the variants in the order of their discriminants, so a variant indexes an array that
 /// was made from it.
 macro_rules! enum_of_words {
-    ($(#[$about:meta])* pub enum $name:ident {
+    ($(#[$about:meta])* $vis:vis enum $name:ident {
         $($(#[$variant_about:meta])* $variant:ident = $word:literal,)+
     }) => {
         $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum $name {
+        $vis enum $name {
             $($(#[$variant_about])* $variant,)+
         }
 
         impl $name {
             /// All of them, in the order of their discriminants.
-            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
+            $vis const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
 
             /// The word that is shown.
-            pub const fn as_str(self) -> &'static str {
+            $vis const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
                 }

@@ -128,7 +128,7 @@ impl<'a> ClaimCall<'a> {
         let &Policy { durations, remember, ref receiver, .. } = &handler.policy;
         let request = ClaimRequest {
             asked: Arc::clone(asked),
-            claim_id: new_claim_id()?,
+            claim_id: ClaimId::from_random(store::random()?),
             holder: Arc::clone(&executor.holder),
             durations,
             may_grant: place.is_some(),
@@ -183,11 +183,4 @@ impl<'a> ClaimCall<'a> {
         let ClaimRequest { asked, claim_id, durations, .. } = &self.request;
         self.context.executor.withdrawals.begin(asked.id, *claim_id, *durations);
     }
-}
-
-fn new_claim_id() -> Result<ClaimId, store::Error> {
-    let mut bits = [0; 16];
-    getrandom::fill(&mut bits)
-        .map_err(|_| store::Error::Unavailable("the machine has no random numbers"))?;
-    Ok(ClaimId::from_random(bits))
 }

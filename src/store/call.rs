@@ -45,11 +45,6 @@ pub(super) struct TypedCall<R: Rule> {
     answer: Mutex<Option<R::Answer>>,
 }
 
-/// A store reported success, but had not applied the rule.
-#[derive(Debug, thiserror::Error)]
-#[error("it reported success without applying the rule")]
-struct NotApplied;
-
 impl<R: Rule> TypedCall<R> {
     pub(super) const fn new(rule: R) -> Self {
         Self { rule, answer: Mutex::new(None) }
@@ -57,7 +52,8 @@ impl<R: Rule> TypedCall<R> {
 
     /// Takes out the answer of the latest application.
     pub(super) fn answer(&self) -> Result<R::Answer, Error> {
-        self.answer.lock().take().ok_or_else(|| Error::Failed(Box::new(NotApplied)))
+        let answer = self.answer.lock().take();
+        answer.ok_or_else(|| Error::Failed("it reported success without applying the rule".into()))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Error, Store, StoreExt as _};
+use super::{Error, Store, StoreExt as _, random};
 use crate::operation::state::{
     ClaimRequest, Claimed, Decided, Ending, Forgetting, Grant, Renewal, Renewed, Settled,
     Settlement,
@@ -70,27 +70,15 @@ pub(super) fn is_throw_away(operation: &Operation) -> bool {
 
 /// A request that no sender sends.
 fn throw_away(bits: [u8; 16]) -> OperationRequest {
-    let id = OperationId::from_bytes(bits);
-    let key = Key { from: KeyKind::Header, parts: vec![hex::encode(bits)] };
-    let method = "PROBE".to_owned();
-    let path = "/".to_owned();
-    let fingerprint = FingerprintDigest::under(ROUTE).finish();
     OperationRequest {
-        id,
+        id: OperationId::from_bytes(bits),
         route: ROUTE.into(),
-        method,
-        path,
-        key,
-        fingerprint,
+        method: "PROBE".to_owned(),
+        path: "/".to_owned(),
+        key: Key { from: KeyKind::Header, parts: vec![hex::encode(bits)] },
+        fingerprint: FingerprintDigest::under(ROUTE).finish(),
         mode: RequestMode::Enforce,
     }
-}
-
-/// Random bytes for an id that nobody else has.
-pub(super) fn random() -> Result<[u8; 16], Error> {
-    let mut bits = [0; 16];
-    getrandom::fill(&mut bits).map_err(|error| Error::Failed(Box::new(error)))?;
-    Ok(bits)
 }
 
 fn unsound(call: &'static str) -> Error {

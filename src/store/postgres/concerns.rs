@@ -3,8 +3,7 @@
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::database::{Parameters, get, one};
-use super::failure::of_statement;
+use super::database::{get, one};
 use super::records::Postgres;
 use crate::store::{Concern, Error};
 
@@ -102,7 +101,6 @@ impl Postgres {
                 concerns.push(Concern::new(code, text, hint));
             }
         }
-        concerns.extend(self.epoch_changed().await?);
         Ok(concerns)
     }
 
@@ -110,8 +108,8 @@ impl Postgres {
     /// user may lack the privilege for that.
     async fn privileges_missing(&self) -> Result<Vec<Concern>, Error> {
         let mut connection = self.database.connections.get(false).await?;
-        let parameters: &Parameters<'_> = &[(&self.database.tables.schema, Type::TEXT)];
-        let rows = connection.query(PRIVILEGES, parameters).await.map_err(of_statement)?;
+        let schema = (&self.database.tables.schema as _, Type::TEXT);
+        let rows = connection.query(PRIVILEGES, &[schema]).await?;
         rows.iter().map(privilege_missing).collect()
     }
 }

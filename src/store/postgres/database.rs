@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use tokio_postgres::Row;
-use tokio_postgres::types::{FromSql, ToSql, Type};
+use tokio_postgres::types::FromSql;
 
-use super::failure::{Failure, is_contention, is_lost, is_undone, of_statement, tables_are_gone};
+use super::failure::{Failure, is_contention, is_lost, is_undone, tables_are_gone};
 use super::listen::NotificationListener;
 use super::migrate::Tables;
-use super::pool::Connections;
+use super::pool::{Connections, Parameter};
 use crate::operation::OperationId;
 use crate::store::Error;
 
@@ -23,11 +23,6 @@ pub(super) struct Database {
     pub(super) tables: Arc<Tables>,
     pub(super) listener: NotificationListener,
 }
-
-/// The parameters of a statement, with their types. Because their types are given, no statement has
-/// to be prepared. A prepared statement would stay in the session, and behind a pooler another
-/// client may get that session next.
-pub(super) type Parameters<'a> = [(&'a (dyn ToSql + Sync), Type)];
 
 /// The reason why a statement brought no rows.
 #[derive(Debug)]
@@ -46,11 +41,11 @@ impl Database {
     /// A connection may have ended long ago without a sign. So after a lost connection the
     /// statement is sent once more, on a new connection. Every statement may be run twice. If the
     /// second send fails as well, nobody knows whether the first took effect.
-    pub(super) async fn try_query(
+    pub(super) async fn query(
         &self,
         is_urgent: bool,
         statement: &str,
-        parameters: &Parameters<'_>,
+        parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, QueryError> {
         let statement = self.tables.sql(statement);
         match self.query_once(is_urgent, &statement, parameters).await {
@@ -64,21 +59,11 @@ impl Database {
         }
     }
 
-    /// Does the same, for callers to whom all failures are the same.
-    pub(super) async fn query(
-        &self,
-        is_urgent: bool,
-        statement: &str,
-        parameters: &Parameters<'_>,
-    ) -> Result<Vec<Row>, Error> {
-        Ok(self.try_query(is_urgent, statement, parameters).await?)
-    }
-
     async fn query_once(
         &self,
         is_urgent: bool,
         statement: &str,
-        parameters: &Parameters<'_>,
+        parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, QueryError> {
         let mut tries = 0;
         loop {
@@ -93,15 +78,15 @@ impl Database {
                 Err(error) if tables_are_gone(&error) => {
                     self.tables.doubt();
                     if tries > 1 {
-                        return Err(of_statement(error).into());
+                        return Err(QueryError::Failed(error.into()));
                     }
                 }
                 Err(error) if is_contention(&error) && tries < TRIES => {}
                 Err(error) if is_lost(&error) => return Err(QueryError::ConnectionLost(error)),
                 Err(error) if is_undone(&error) => {
-                    return Err(QueryError::Undone(of_statement(error)));
+                    return Err(QueryError::Undone(error.into()));
                 }
-                Err(error) => return Err(of_statement(error).into()),
+                Err(error) => return Err(QueryError::Failed(error.into())),
             }
         }
     }
@@ -127,14 +112,9 @@ pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, 
     row.try_get(column).map_err(|error| Error::Failed(Box::new(error)))
 }
 
-/// A statement that always returns a row returned none.
-#[derive(Debug, thiserror::Error)]
-#[error("the database returned no row")]
-struct NoRow;
-
-/// Returns the first row.
+/// Returns the first row of a statement that always returns one.
 pub(super) fn one(rows: &[Row]) -> Result<&Row, Error> {
-    rows.first().ok_or_else(|| Error::Failed(Box::new(NoRow)))
+    rows.first().ok_or_else(|| Error::Failed("the database returned no row".into()))
 }
 
 /// Parses the operation id in a column.

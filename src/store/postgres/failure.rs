@@ -57,15 +57,16 @@ pub(super) fn why_not_connected(error: &tokio_postgres::Error) -> &'static str {
 }
 
 /// Turns the failure of a statement into an error of the call.
-pub(super) fn of_statement(failure: Failure) -> Error {
-    let error = match failure {
-        Failure::Database(error) => error,
-        Failure::GivenBack => return Error::Failed(Box::new(failure)),
-    };
-    let Some(db) = error.as_db_error() else { return Error::Failed(Box::new(error)) };
-    match of_code(db.code()) {
-        Some(text) if undoes(db) => Error::Unavailable(text),
-        Some(_) | None => Error::Failed(Box::new(error)),
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        let known = match &failure {
+            Failure::Database(error) => error.as_db_error().filter(|db| undoes(db)),
+            Failure::GivenBack => None,
+        };
+        match known.and_then(|db| of_code(db.code())) {
+            Some(text) => Self::Unavailable(text),
+            None => Self::Failed(Box::new(failure)),
+        }
     }
 }
 

@@ -1,25 +1,16 @@
 //! Calls the functions of the schema that make swaps.
 
 use tokio_postgres::Row;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 
 use super::database::{Database, QueryError};
+use super::pool::Parameter;
 
 /// The statements that call a function.
 #[derive(Debug)]
 pub(super) struct FunctionCall {
     plain: String,
     in_epoch: String,
-}
-
-/// The conditions under which a function is called.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct CallConditions<'a> {
-    /// Whether the call must not queue behind others.
-    pub(super) is_urgent: bool,
-    /// The epoch that the tables must have. If they have another one, the call returns no row and
-    /// does nothing.
-    pub(super) epoch: Option<&'a str>,
 }
 
 impl FunctionCall {
@@ -50,18 +41,19 @@ impl FunctionCall {
         }
     }
 
-    /// Calls the function, in one round trip.
+    /// Calls the function, in one round trip. If the tables do not have the epoch, the call returns
+    /// no row and does nothing.
     pub(super) async fn run(
         &self,
         database: &Database,
-        mut parameters: Vec<(&(dyn ToSql + Sync), Type)>,
-        conditions: CallConditions<'_>,
+        is_urgent: bool,
+        mut parameters: Vec<Parameter<'_>>,
+        epoch: Option<&str>,
     ) -> Result<Vec<Row>, QueryError> {
-        let CallConditions { is_urgent, epoch } = conditions;
         let Some(epoch) = &epoch else {
-            return database.try_query(is_urgent, &self.plain, &parameters).await;
+            return database.query(is_urgent, &self.plain, &parameters).await;
         };
         parameters.push((epoch, Type::TEXT));
-        database.try_query(is_urgent, &self.in_epoch, &parameters).await
+        database.query(is_urgent, &self.in_epoch, &parameters).await
     }
 }

@@ -72,11 +72,6 @@ pub(super) enum Turn {
 #[derive(Debug)]
 pub(super) struct Place(Groups);
 
-/// The task that had to make a group has ended without a result.
-#[derive(Debug, thiserror::Error)]
-#[error("the runtime is shutting down")]
-struct GroupDropped;
-
 impl Groups {
     pub(super) fn new(database: Arc<Database>, timeout: Duration) -> Self {
         Self { database, timeout, queue: Arc::default() }
@@ -96,7 +91,8 @@ impl Groups {
             queue.waiting.push_back(Waiting { values, turn });
             told
         };
-        told.await.unwrap_or_else(|_| Err(Error::Failed(Box::new(GroupDropped))))
+        // If the task that had to make the group has ended without a result, so has its runtime.
+        told.await.unwrap_or_else(|_| Err(Error::Failed("the runtime is shutting down".into())))
     }
 
     async fn make(self, group: Vec<Waiting>) {
@@ -186,7 +182,7 @@ impl Queue {
             if next.turn.is_closed() {
                 continue;
             }
-            let more = next.values.new_record.as_ref().map_or(0, Vec::len);
+            let more = next.values.record_bytes;
             if !group.is_empty() && bytes + more > BYTES_MAX {
                 self.waiting.push_front(next);
                 break;
@@ -194,7 +190,7 @@ impl Queue {
             bytes += more;
             group.push(next);
         }
-        group.sort_unstable_by(|one, other| one.values.id.cmp(&other.values.id));
+        group.sort_unstable_by_key(|one| one.values.id);
         group
     }
 }

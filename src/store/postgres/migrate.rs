@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
-use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 
-use super::failure::{Failure, of_statement};
-use super::pool::PooledConnection;
+use super::failure::Failure;
+use super::pool::{Parameter, PooledConnection};
 use crate::store::{Error, SetupError};
 
 /// All changes that were ever made to the tables, in order. New changes may be added, but none may
@@ -121,7 +120,7 @@ impl Tables {
         // This lock ends with the transaction. A lock of the session would stay with the pooler's
         // session.
         let begin = format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK})");
-        connection.execute(&begin).await.map_err(of_statement)?;
+        connection.execute(&begin).await?;
         // Another process may have made the change while this process waited for the lock.
         let version = self.version(connection).await;
         let done = match version {
@@ -129,7 +128,7 @@ impl Tables {
             Err(error) => Err(error),
         };
         let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        connection.execute(end).await.map_err(of_statement)?;
+        connection.execute(end).await?;
         done
     }
 
@@ -138,14 +137,14 @@ impl Tables {
         // exists.
         if version == 0 && !self.is_there(connection, SCHEMA).await? {
             let schema = self.sql("CREATE SCHEMA @schema@");
-            connection.execute(&schema).await.map_err(of_statement)?;
+            connection.execute(&schema).await?;
         }
         let patience = format!("SET LOCAL statement_timeout = {}", CHANGE_MAX.as_millis());
-        connection.execute(&patience).await.map_err(of_statement)?;
+        connection.execute(&patience).await?;
         for (number, migration) in (1..).zip(MIGRATIONS).skip(version) {
             let noted = format!("INSERT INTO @schema@.migrations (number) VALUES ({number})");
             let statements = self.sql(&format!("{migration};{noted}"));
-            connection.execute(&statements).await.map_err(of_statement)?;
+            connection.execute(&statements).await?;
         }
         Ok(())
     }
@@ -156,8 +155,7 @@ impl Tables {
             return Ok(0);
         }
         let latest = self.sql("SELECT coalesce(max(number), 0) FROM @schema@.migrations");
-        let rows = connection.query(&latest, &[]).await.map_err(of_statement)?;
-        let version: i32 = first(&rows).map_err(of_statement)?;
+        let version: i32 = ask(connection, &latest, &[]).await?;
         match usize::try_from(version) {
             Ok(version) if version <= MIGRATIONS.len() => Ok(version),
             // The newer version may have changed something that this program relies on, such as the
@@ -176,24 +174,27 @@ impl Tables {
         connection: &mut PooledConnection,
         statement: &str,
     ) -> Result<bool, Error> {
-        let rows = connection.query(statement, &[(&self.schema, Type::TEXT)]).await;
-        let rows = rows.map_err(of_statement)?;
-        first(&rows).map_err(of_statement)
+        ask(connection, statement, &[(&self.schema, Type::TEXT)]).await
     }
 
     /// Refuses a database with an encoding other than UTF-8. Paths and keys are Unicode, so such a
     /// database would refuse some events and not others.
     async fn expect_utf8(&self, connection: &mut PooledConnection) -> Result<(), Error> {
         let encoding = "SELECT pg_catalog.current_setting('server_encoding') = 'UTF8'";
-        let rows = connection.query(encoding, &[]).await.map_err(of_statement)?;
-        if first(&rows).map_err(of_statement)? {
+        if ask(connection, encoding, &[]).await? {
             return Ok(());
         }
         Err(Error::Unavailable("the database's encoding is not UTF8"))
     }
 }
 
-/// Returns the first column of the first row.
-fn first<'a, T: FromSql<'a> + Default>(rows: &'a [Row]) -> Result<T, Failure> {
-    rows.first().map_or(Ok(T::default()), |row| Ok(row.try_get(0)?))
+/// Returns the first column of the first row that a statement returns.
+async fn ask<T: for<'a> FromSql<'a> + Default>(
+    connection: &mut PooledConnection,
+    statement: &str,
+    parameters: &[Parameter<'_>],
+) -> Result<T, Error> {
+    let rows = connection.query(statement, parameters).await?;
+    let first = rows.first().map_or(Ok(T::default()), |row| row.try_get(0));
+    Ok(first.map_err(Failure::from)?)
 }

@@ -16,12 +16,13 @@
 //! | --- | --- |
 //! | `records`, `page`, `epoch`, `concerns` | the calls; most take one statement |
 //! | `swap`, `groups`, `group` | the atomic step on a row, alone or with others |
-//! | `function`, `values`, `row` | its statements, and what they take and return |
+//! | `function`, `arguments`, `values`, `row` | its statements, and what they take and return |
 //! | `migrate`, `0001_operations.sql` and later | the tables |
 //! | `database`, `pool`, `dial`, `tls`, `failure` | connections, and the meaning of errors |
 //! | `listen` | notifications of ended attempts |
 #![doc = include_str!("../../../docs/postgres.md")]
 
+mod arguments;
 mod concerns;
 mod database;
 mod dial;
@@ -52,7 +53,7 @@ use self::listen::NotificationListener;
 use self::migrate::Tables;
 use self::pool::Connections;
 use self::records::Postgres;
-use super::shared::{EpochTracker, SharedStore};
+use super::shared::SharedStore;
 use super::watch::Watchers;
 use super::{Certificates, SetupError, Store, WhenEmptied};
 use crate::clock::Clock;
@@ -103,7 +104,6 @@ impl Settings {
             reads: Groups::new(Arc::clone(&database), self.timeout),
             writes: Groups::new(Arc::clone(&database), self.timeout),
             database,
-            epoch: EpochTracker::new(self.when_emptied),
             timeout: self.timeout,
         })
     }
@@ -118,7 +118,8 @@ impl Settings {
 pub fn open(settings: &Settings, clock: Clock) -> Result<Arc<dyn Store>, SetupError> {
     let watchers = Watchers::default();
     let server = settings.server(&watchers)?;
-    Ok(Arc::new(SharedStore::new(server, watchers, settings.timeout, clock)))
+    let Settings { when_emptied, timeout, .. } = *settings;
+    Ok(Arc::new(SharedStore::new(server, when_emptied, watchers, timeout, clock)))
 }
 
 /// Returns the part of a call's time that one step may take, so that time is left to report a

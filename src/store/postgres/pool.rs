@@ -21,6 +21,11 @@ use crate::telemetry::chain;
 /// One in this many connections is kept for renewals.
 const RESERVE: usize = 4;
 
+/// A parameter of a statement, with its type. Because the types are given, no statement has to be
+/// prepared. A prepared statement would stay in the session, and behind a pooler another client may
+/// get that session next.
+pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+
 /// The connections of this process.
 #[derive(Debug)]
 pub(super) struct Connections {
@@ -88,7 +93,7 @@ impl PooledConnection {
     pub(super) async fn query(
         &mut self,
         statement: &str,
-        parameters: &[(&(dyn ToSql + Sync), Type)],
+        parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, Failure> {
         let object = self.object.as_ref().ok_or(Failure::GivenBack)?;
         self.is_idle = false;

@@ -9,7 +9,7 @@ use tokio_postgres::types::Type;
 use super::database::{Database, get, id_of, one};
 use super::groups::Groups;
 use crate::store::list::ListQuery;
-use crate::store::shared::{EpochTracker, ExpiryPass, RecordPage, RecordServer, Swap, SwapResult};
+use crate::store::shared::{EpochMarker, ExpiryPass, RecordPage, RecordServer, Swap, SwapResult};
 use crate::store::{Concern, Error};
 
 /// Removes settled rows that are due, and lists the other rows that are due.
@@ -43,14 +43,13 @@ pub(super) struct Postgres {
     /// write.
     pub(super) reads: Groups,
     pub(super) writes: Groups,
-    pub(super) epoch: EpochTracker,
     pub(super) timeout: Duration,
 }
 
 #[async_trait]
 impl RecordServer for Postgres {
     async fn swap(&self, swap: Swap<'_>) -> Result<SwapResult, Error> {
-        self.swap_row(&swap).await
+        self.swap_row(swap).await
     }
 
     async fn expire(&self, limit: usize) -> Result<ExpiryPass, Error> {
@@ -72,16 +71,20 @@ impl RecordServer for Postgres {
         Ok(count.try_into().unwrap_or(0))
     }
 
-    async fn acknowledge(&self) -> Result<bool, Error> {
-        self.acknowledge_loss().await
-    }
-
     async fn page(&self, query: &ListQuery) -> Result<RecordPage, Error> {
         self.page_of(query).await
     }
 
     async fn concerns(&self) -> Result<Vec<Concern>, Error> {
         self.all_concerns().await
+    }
+
+    async fn markers(&self) -> Result<Vec<EpochMarker>, Error> {
+        Ok(vec![self.marker().await?])
+    }
+
+    async fn mark(&self, marker: EpochMarker) -> Result<(), Error> {
+        self.mark_epoch(&marker).await
     }
 
     async fn close(&self) {

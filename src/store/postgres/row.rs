@@ -3,50 +3,29 @@
 use serde_json::json;
 
 use crate::operation::state::Lease;
-use crate::operation::{Operation, State, Timestamp};
+use crate::operation::{Key, Operation, State, Timestamp};
 
 /// The end of the year 9999. A later time is written as this one, because a `timestamptz` and many
 /// clients do not reach as far as a [`Timestamp`].
 const LATEST: u64 = 253_402_300_799_999;
 
-/// The values of the columns. All are none if there is no record.
-#[derive(Debug, Default)]
-pub(super) struct Columns {
-    pub(super) route: Option<String>,
-    pub(super) method: Option<String>,
-    pub(super) path: Option<String>,
-    pub(super) key: Option<String>,
-    pub(super) state: Option<&'static str>,
-    pub(super) attempt: Option<i32>,
-    pub(super) holder: Option<String>,
-    pub(super) created_at: Option<i64>,
-    pub(super) changes_at: Option<i64>,
+/// Returns the key of an operation as JSON.
+pub(super) fn key(key: &Key) -> String {
+    let parts: Vec<_> = key.parts.iter().map(|part| text(part)).collect();
+    json!({ "from": key.from.as_str(), "parts": parts }).to_string()
 }
 
-impl Columns {
-    pub(super) fn of(operation: &Operation) -> Self {
-        let asked = &operation.asked;
-        let key = &operation.asked.key;
-        let parts: Vec<_> = key.parts.iter().map(|part| text(part)).collect();
-        let holder = match &operation.state {
-            State::InFlight(Lease { holder, .. }) => Some(text(holder)),
-            State::Uncertain(_)
-            | State::Succeeded(_)
-            | State::Failed(_)
-            | State::Forgotten { .. } => {
-                operation.attempts.kept().last().map(|last| text(&last.holder))
-            }
-        };
-        Self {
-            route: Some(text(&asked.route)),
-            method: Some(text(&asked.method)),
-            path: Some(text(&asked.path)),
-            key: Some(json!({ "from": key.from.as_str(), "parts": parts }).to_string()),
-            state: Some(operation.state.as_str()),
-            attempt: Some(i32::try_from(operation.attempts.latest_number()).unwrap_or(i32::MAX)),
-            holder,
-            created_at: Some(millis(operation.created_at)),
-            changes_at: Some(millis(operation.state.changes_at())),
+/// Returns the number of the latest attempt.
+pub(super) fn attempt(operation: &Operation) -> i32 {
+    i32::try_from(operation.attempts.latest_number()).unwrap_or(i32::MAX)
+}
+
+/// Returns the holder of the latest attempt.
+pub(super) fn holder(operation: &Operation) -> Option<String> {
+    match &operation.state {
+        State::InFlight(Lease { holder, .. }) => Some(text(holder)),
+        State::Uncertain(_) | State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => {
+            operation.attempts.kept().last().map(|last| text(&last.holder))
         }
     }
 }

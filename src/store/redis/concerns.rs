@@ -11,7 +11,8 @@ use super::failure::{CommandError, NotRun};
 use super::keys::{Index, Keys, Shard};
 use super::records::Redis;
 use super::reply::{parts, text};
-use crate::store::{Concern, Error, probe};
+use crate::store::{Concern, Error, random};
+use crate::words::enum_of_words;
 
 /// The number of shards that are read at the same time.
 const READS_TOGETHER: usize = 16;
@@ -24,8 +25,7 @@ impl Redis {
             let shards = self.one_shard_of_each().await;
             try_join_all(shards.into_iter().map(|shard| self.unsafe_settings(shard))).await
         };
-        let (missing, settings, changed) =
-            tokio::try_join!(self.missing_permissions(), settings, self.epoch_changed())?;
+        let (missing, settings) = tokio::try_join!(self.missing_permissions(), settings)?;
         let mut concerns: Vec<_> = missing.into_iter().collect();
         for concern in settings.into_iter().flatten() {
             // Nodes of a cluster are usually set up alike.
@@ -33,7 +33,6 @@ impl Redis {
                 concerns.push(concern);
             }
         }
-        concerns.extend(changed);
         Ok(concerns)
     }
 
@@ -41,7 +40,7 @@ impl Redis {
     /// shard is read first. So if a node cannot be used, this always fails, and not only when
     /// chance picks the node's keys.
     pub(super) async fn one_id_for_each_server(&self) -> Result<Vec<[u8; 16]>, Error> {
-        let mut id = probe::random()?;
+        let mut id = random()?;
         if !self.servers.is_cluster() {
             return Ok(vec![id]);
         }
@@ -93,7 +92,7 @@ impl Redis {
         Ok((!missing.is_empty()).then(|| {
             let text = format!("the server does not permit its user: {}", missing.join(", "));
             let hint = format!("give the user what this line grants: `{}`", self.keys.acl_line());
-            Concern::new(code::NOT_PERMITTED, text, hint)
+            Concern::new(Code::NotPermitted.as_str(), text, hint)
         }))
     }
 
@@ -164,36 +163,28 @@ impl ServerSettings<'_> {
     }
 }
 
-/// Returns the codes of all concerns about a server.
-pub(in crate::store) fn concern_codes() -> impl Iterator<Item = &'static str> {
-    code::ALL.into_iter()
+enum_of_words! {
+    /// The codes of the concerns about a server. They must never change.
+    enum Code {
+        NotPermitted = "not-permitted",
+        NotChecked = "not-checked",
+        EvictingPolicy = "evicting-policy",
+        NoPersistence = "no-persistence",
+        SnapshotsOnly = "snapshots-only",
+        NotSynced = "not-synced",
+        TooFewReplicas = "too-few-replicas",
+        FailoverMayLose = "failover-may-lose",
+    }
 }
 
-mod code {
-    pub(super) const NOT_PERMITTED: &str = "not-permitted";
-    pub(super) const NOT_CHECKED: &str = "not-checked";
-    pub(super) const EVICTING_POLICY: &str = "evicting-policy";
-    pub(super) const NO_PERSISTENCE: &str = "no-persistence";
-    pub(super) const SNAPSHOTS_ONLY: &str = "snapshots-only";
-    pub(super) const NOT_SYNCED: &str = "not-synced";
-    pub(super) const TOO_FEW_REPLICAS: &str = "too-few-replicas";
-    pub(super) const FAILOVER_MAY_LOSE: &str = "failover-may-lose";
-
-    pub(super) const ALL: [&str; 8] = [
-        NOT_PERMITTED,
-        NOT_CHECKED,
-        EVICTING_POLICY,
-        NO_PERSISTENCE,
-        SNAPSHOTS_ONLY,
-        NOT_SYNCED,
-        TOO_FEW_REPLICAS,
-        FAILOVER_MAY_LOSE,
-    ];
+/// Returns the codes of all concerns about a server.
+pub(in crate::store) fn concern_codes() -> impl Iterator<Item = &'static str> {
+    Code::ALL.into_iter().map(Code::as_str)
 }
 
 fn not_checked() -> Concern {
     Concern::new(
-        code::NOT_CHECKED,
+        Code::NotChecked.as_str(),
         "the server does not permit its user `INFO` or `CONFIG GET`, so this process could not \
          check whether the server's settings are safe",
         "grant `+info +config|get`, or check by hand: no eviction, append-only file on",
@@ -205,18 +196,18 @@ fn evicting(policy: &str) -> Concern {
         "the server's `maxmemory-policy` is `{policy}`: under pressure it forgets operations, \
          which then run again"
     );
-    Concern::new(code::EVICTING_POLICY, text, "set `maxmemory-policy noeviction`")
+    Concern::new(Code::EvictingPolicy.as_str(), text, "set `maxmemory-policy noeviction`")
 }
 
 fn not_kept() -> Concern {
     let text = "the server writes nothing to disk: a restart forgets all operations, which then \
                 run again";
-    Concern::new(code::NO_PERSISTENCE, text, "set `appendonly yes`")
+    Concern::new(Code::NoPersistence.as_str(), text, "set `appendonly yes`")
 }
 
 fn kept_at_times() -> Concern {
     let text = "the server writes only snapshots: a crash loses all changes after the last one";
-    Concern::new(code::SNAPSHOTS_ONLY, text, "set `appendonly yes`")
+    Concern::new(Code::SnapshotsOnly.as_str(), text, "set `appendonly yes`")
 }
 
 fn not_synced(sync: &str) -> Concern {
@@ -224,7 +215,7 @@ fn not_synced(sync: &str) -> Concern {
         if sync == "everysec" { "the last second of changes" } else { "all unsynced changes" };
     let text = format!("the server's `appendfsync` is `{sync}`: a power failure loses {what}");
     let hint = "set `appendfsync always`, if the machine's disk is fast enough";
-    Concern::new(code::NOT_SYNCED, text, hint)
+    Concern::new(Code::NotSynced.as_str(), text, hint)
 }
 
 fn too_few(replicas: usize, replica_acks: usize) -> Concern {
@@ -232,7 +223,7 @@ fn too_few(replicas: usize, replica_acks: usize) -> Concern {
     let text =
         format!("the server has {has}, and `replica_acks` is {replica_acks}: no claim is granted");
     let hint = "start replicas, or set `replica_acks` to as many as there are";
-    Concern::new(code::TOO_FEW_REPLICAS, text, hint)
+    Concern::new(Code::TooFewReplicas.as_str(), text, hint)
 }
 
 fn failover(replicas: usize) -> Concern {
@@ -241,7 +232,7 @@ fn failover(replicas: usize) -> Concern {
         "the server has {has}, but no call waits for one: a failover may lose acknowledged changes"
     );
     let hint = "set `replica_acks`; even then, a failover to a replica without a change loses it";
-    Concern::new(code::FAILOVER_MAY_LOSE, text, hint)
+    Concern::new(Code::FailoverMayLose.as_str(), text, hint)
 }
 
 fn counted(replicas: usize) -> String {

@@ -6,6 +6,7 @@
 
 use crate::operation::OperationId;
 use crate::store::list::KeyDigest;
+use crate::words::enum_of_words;
 
 /// The number of shards. It is part of the names of keys, so it must never change.
 pub(super) const SHARDS: usize = 64;
@@ -21,19 +22,21 @@ pub const ACL_LINE: &str = "user onceward on >PASSWORD resetchannels ~{onceward:
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shard(usize);
 
-/// An index of the operations of a shard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Index {
-    /// All operations, by the time of creation.
-    Created,
-    /// The operations in flight, by the end of the lease.
-    InFlight,
-    /// The uncertain operations, by the end of the hold.
-    Uncertain,
-    /// The other operations, by the end of the retention.
-    Settled,
-    /// All operations, by the digest of the key.
-    Keys,
+enum_of_words! {
+    /// An index of the operations of a shard. The indexes are in the order in which `expire.lua`
+    /// expects their keys. The words are in the names of keys, so they must never change.
+    pub(super) enum Index {
+        /// All operations, by the time of creation.
+        Created = "created",
+        /// The operations in flight, by the end of the lease.
+        InFlight = "in_flight",
+        /// The uncertain operations, by the end of the hold.
+        Uncertain = "uncertain",
+        /// The other operations, by the end of the retention.
+        Settled = "settled",
+        /// All operations, by the digest of the key.
+        Keys = "keys",
+    }
 }
 
 /// Makes the names of keys.
@@ -64,6 +67,11 @@ impl Shard {
         Self(0)
     }
 
+    /// Returns the shard with this number.
+    pub(super) const fn numbered(number: usize) -> Self {
+        Self(number % SHARDS)
+    }
+
     /// Returns the number of the shard, which is below [`SHARDS`].
     pub(super) const fn number(self) -> usize {
         self.0
@@ -72,22 +80,6 @@ impl Shard {
     /// Returns a first byte that puts an id into this shard.
     pub(super) fn first_byte(self) -> u8 {
         u8::try_from(self.0).unwrap_or_default()
-    }
-}
-
-impl Index {
-    /// All indexes, in the order in which `expire.lua` expects their keys.
-    pub(super) const ALL: [Self; 5] =
-        [Self::Created, Self::InFlight, Self::Uncertain, Self::Settled, Self::Keys];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::InFlight => "in_flight",
-            Self::Uncertain => "uncertain",
-            Self::Settled => "settled",
-            Self::Keys => "keys",
-        }
     }
 }
 

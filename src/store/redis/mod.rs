@@ -12,7 +12,7 @@
 //! | files | do |
 //! | --- | --- |
 //! | `records`, `swap`, `swap.lua`, `command`, `reply` | the atomic step |
-//! | `expiry`, `expire.lua`, `page`, `epoch`, `concerns` | the other calls |
+//! | `expiry`, `expire.lua`, `page`, `epoch`, `marker`, `concerns` | the other calls |
 //! | `servers`, `cluster`, `node`, `connections`, `dial`, `failure` | connections, and a server for each command |
 //! | `subscription` | notifications of ended attempts |
 //! | `keys` | the names of keys |
@@ -27,6 +27,7 @@ mod epoch;
 mod expiry;
 mod failure;
 mod keys;
+mod marker;
 mod node;
 mod page;
 mod records;
@@ -46,7 +47,7 @@ use self::keys::Keys;
 use self::records::Redis;
 use self::servers::Servers;
 use self::subscription::Subscription;
-use super::shared::{EpochTracker, SharedStore};
+use super::shared::SharedStore;
 use super::watch::Watchers;
 use super::{Certificates, SetupError, Store, WhenEmptied};
 use crate::clock::Clock;
@@ -113,8 +114,8 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Arc<dyn Store>, SetupEr
         keys: Keys::under(&settings.prefix),
         replica_acks: settings.replica_acks,
         next_expiry: AtomicUsize::new(0),
-        epoch: EpochTracker::new(settings.when_emptied),
         subscription: Subscription::new(watchers.clone()),
     };
-    Ok(Arc::new(SharedStore::new(server, watchers, settings.timeout, clock)))
+    let Settings { when_emptied, timeout, .. } = *settings;
+    Ok(Arc::new(SharedStore::new(server, when_emptied, watchers, timeout, clock)))
 }

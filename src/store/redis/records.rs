@@ -9,16 +9,14 @@ use redis::Value;
 use super::command::Command;
 use super::failure::{CommandError, NotRun, denied, is_no_master};
 use super::keys::{Index, Keys, Shard};
+use super::node::NodeReply;
 use super::reply::{number, parts, unexpected_shape};
 use super::servers::{ConfirmedReply, Servers};
 use super::subscription::Subscription;
 use super::swap::{SwapReply, swap_command};
 use crate::operation::{OperationId, Timestamp};
 use crate::store::list::ListQuery;
-use crate::store::shared::{
-    Conditions, EpochTracker, Expected, ExpiryPass, Found, Purpose, RecordPage, RecordServer, Swap,
-    SwapResult, Write,
-};
+use crate::store::shared::{EpochMarker, ExpiryPass, RecordPage, RecordServer, Swap, SwapResult};
 use crate::store::{Concern, Corrupt, Error};
 
 /// Records on Redis.
@@ -30,7 +28,6 @@ pub(super) struct Redis {
     pub(super) replica_acks: usize,
     /// The number of the shard that the next pass of expiry begins with.
     pub(super) next_expiry: AtomicUsize,
-    pub(super) epoch: EpochTracker,
     pub(super) subscription: Subscription,
 }
 
@@ -56,10 +53,6 @@ impl RecordServer for Redis {
         self.one_id_for_each_server().await
     }
 
-    async fn acknowledge(&self) -> Result<bool, Error> {
-        self.acknowledge_loss().await
-    }
-
     async fn page(&self, query: &ListQuery) -> Result<RecordPage, Error> {
         self.page_of(query).await
     }
@@ -68,8 +61,17 @@ impl RecordServer for Redis {
         self.all_concerns().await
     }
 
-    fn clock_of(&self, id: OperationId) -> usize {
-        // Each master of a cluster has a clock of its own.
+    async fn markers(&self) -> Result<Vec<EpochMarker>, Error> {
+        self.all_markers().await
+    }
+
+    async fn mark(&self, marker: EpochMarker) -> Result<(), Error> {
+        self.put_marker(&marker).await
+    }
+
+    fn part_of(&self, id: OperationId) -> usize {
+        // One master of a cluster may come back empty while the others do not, and each has a clock
+        // of its own.
         if self.servers.is_cluster() { Shard::of(id).number() } else { 0 }
     }
 
@@ -84,21 +86,20 @@ impl Redis {
     /// was done.
     async fn try_swap(&self, swap: &Swap<'_>) -> Result<Option<SwapResult>, Error> {
         let shard = Shard::of(swap.id);
-        let grants = swap.purpose == Purpose::Grant;
-        let guard = if grants { self.guard(shard).await? } else { None };
-        let wanted = self.acks_of(&swap.write);
-        let command = swap_command(&self.keys, swap, guard, wanted > 0);
+        let is_durable = swap.change.as_ref().is_some_and(|change| change.durable);
+        let wanted = if is_durable { self.replica_acks } else { 0 };
+        let command = swap_command(&self.keys, swap, wanted > 0);
         let reply = match self.servers.run_confirmed(shard, &command, wanted).await {
             Ok(reply) => reply,
             Err(CommandError::NotRun(NotRun::KeysMoving)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let ConfirmedReply { value, acks, was_resent, node } = reply;
+        let ConfirmedReply { reply: NodeReply { value, acks }, was_resent, node } = reply;
         match SwapReply::parse(value)? {
-            SwapReply::Done(_) if acks < wanted => Err(Error::TooFewReplicas { wanted, had: acks }),
-            SwapReply::Done(at) => Ok(Some(SwapResult::Done(at))),
-            SwapReply::Found(found) => Ok(Some(SwapResult::Refused(found))),
-            SwapReply::Emptied => Err(self.epoch.why_guard_failed(self.epoch_changed()).await),
+            SwapReply::Swapped(SwapResult::Done(_)) if acks < wanted => {
+                Err(Error::TooFewReplicas { wanted, had: acks })
+            }
+            SwapReply::Swapped(result) => Ok(Some(result)),
             SwapReply::Unreadable => Err(Error::Unreadable(swap.id, Corrupt::Foreign)),
             SwapReply::Denied(error) => {
                 if is_no_master(&error) {
@@ -119,22 +120,16 @@ impl Redis {
     /// Reads the record of a swap that could not be made because a cluster is moving its keys. A
     /// command on one key still works meanwhile, and a replay needs only the record.
     async fn read_while_keys_move(&self, swap: &Swap<'_>) -> Result<SwapResult, Error> {
-        let read = Swap { write: Write::Nothing, ..*swap };
-        match self.try_swap(&read).await? {
-            Some(SwapResult::Refused(found)) if is_unexpected(swap, &found) => {
-                Ok(SwapResult::Refused(found))
+        let change = swap.change.as_ref();
+        let expected = change.and_then(|change| change.expected.as_ref());
+        let expected = expected.map(|expected| expected.revision);
+        match self.try_swap(&Swap { change: None, ..*swap }).await? {
+            Some(SwapResult::Conflict(found)) if found.revision() != expected => {
+                Ok(SwapResult::Conflict(found))
             }
-            Some(SwapResult::Refused(_) | SwapResult::Done(_)) | None => {
+            Some(SwapResult::Conflict(_) | SwapResult::Done(_) | SwapResult::Emptied) | None => {
                 Err(NotRun::KeysMoving.into())
             }
-        }
-    }
-
-    /// Returns the number of replicas that must confirm a write.
-    fn acks_of(&self, write: &Write<'_>) -> usize {
-        match write.conditions() {
-            Some(Conditions { durable: true, .. }) => self.replica_acks,
-            Some(Conditions { durable: false, .. }) | None => 0,
         }
     }
 
@@ -155,14 +150,5 @@ impl Redis {
         let time = parts(self.servers.run(shard, &Command::new("TIME", &[])).await?)?;
         let [seconds, micros] = time.as_slice() else { return Err(unexpected_shape()) };
         Ok(Timestamp(number(seconds)? * 1000 + number(micros)? / 1000))
-    }
-}
-
-/// Whether the server has another revision than the swap expected.
-fn is_unexpected(swap: &Swap<'_>, found: &Found) -> bool {
-    let found = found.stored.as_ref().map(|stored| stored.revision);
-    match swap.expected {
-        Expected::NoRecord => found.is_some(),
-        Expected::Revision { revision, .. } => found != Some(revision),
     }
 }

@@ -5,14 +5,9 @@ use redis::Value;
 
 use crate::store::Error;
 
-/// A reply of the server has another shape than the command gives.
-#[derive(Debug, thiserror::Error)]
-#[error("a reply of the server has an unexpected shape")]
-struct UnexpectedShape;
-
-/// Makes the error for a reply of another shape.
+/// Makes the error for a reply of another shape than the command gives.
 pub(super) fn unexpected_shape() -> Error {
-    Error::Failed(Box::new(UnexpectedShape))
+    Error::Failed("a reply of the server has an unexpected shape".into())
 }
 
 /// The bytes of a string.

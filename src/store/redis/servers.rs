@@ -53,8 +53,7 @@ pub(super) enum Servers {
 
 /// A server's reply, with the number of replicas that confirmed the change.
 pub(super) struct ConfirmedReply {
-    pub(super) value: Value,
-    pub(super) acks: usize,
+    pub(super) reply: NodeReply,
     /// Whether the command had been sent before, on a lost connection. That earlier send may have
     /// taken effect, whatever this reply says.
     pub(super) was_resent: bool,
@@ -86,7 +85,7 @@ impl Servers {
 
     /// Runs a command on the server of a shard.
     pub(super) async fn run(&self, shard: Shard, command: &Command) -> Result<Value, CommandError> {
-        Ok(self.run_confirmed(shard, command, 0).await?.value)
+        Ok(self.run_confirmed(shard, command, 0).await?.reply.value)
     }
 
     /// Runs a command, and waits until `acks` replicas have confirmed its change. Sends the command
@@ -122,8 +121,8 @@ impl Servers {
             let delivery = Delivery { asking: node.is_some(), acks };
             let node = node.unwrap_or_else(|| self.node(shard));
             let error = match node.send(command, delivery).await {
-                Ok(NodeReply { value, acks }) => {
-                    return Ok(ConfirmedReply { value, acks, was_resent: lost.is_some(), node });
+                Ok(reply) => {
+                    return Ok(ConfirmedReply { reply, was_resent: lost.is_some(), node });
                 }
                 Err(error) => error,
             };

@@ -4,86 +4,68 @@ use redis::Value;
 
 use super::command::{Command, SWAP};
 use super::keys::{Index, Keys, Shard, member, score_of};
+use super::marker::to_word;
 use super::reply::{bytes, number, parts, text, unexpected_shape};
 use crate::operation::{Operation, State, Timestamp};
 use crate::store::Error;
 use crate::store::list::KeyDigest;
 use crate::store::shared::{
-    Conditions, Expected, Found, Purpose, Revision, StoredRecord, Swap, Write,
+    EncodedRecord, Found, RecordChange, Revision, StoredRecord, Swap, SwapResult,
 };
-
-/// The marker of the epoch: a claim is granted only if this key holds this word.
-pub(super) struct EpochGuard {
-    pub(super) key: String,
-    pub(super) word: String,
-}
 
 /// Makes the command for a swap. If `replicas_confirm`, it writes a change that is there already
 /// again, so that replicas can confirm it.
-pub(super) fn swap_command(
-    keys: &Keys,
-    swap: &Swap<'_>,
-    guard: Option<EpochGuard>,
-    replicas_confirm: bool,
-) -> Command {
+pub(super) fn swap_command(keys: &Keys, swap: &Swap<'_>, replicas_confirm: bool) -> Command {
     let record = keys.record(swap.id);
     let waits = if swap.waits { "w" } else { "" };
-    let Some(conditions) = swap.write.conditions() else {
+    let Some(change) = &swap.change else {
         // A read names only one key, so that it works while a slot moves. A command on several keys
         // is refused then.
         return Command::script(&SWAP, &[record]).arg(waits);
     };
-    let change = IndexChange::of(swap);
+    let RecordChange { expected, guard, .. } = change;
+    let places = IndexChange::of(change);
     let index = |index| keys.index(Shard::of(swap.id), index);
-    let mut names = vec![record, index(change.leaves), index(change.enters)];
-    if change.is_listed_anew {
+    let mut names = vec![record, index(places.leaves), index(places.enters)];
+    if places.is_listed_anew {
         names.extend([index(Index::Created), index(Index::Keys)]);
     }
-    let (guard_key, guard_word) = guard.map(|EpochGuard { key, word }| (key, word)).unzip();
-    names.extend(guard_key);
-    let (expected, lapsed) = match swap.expected {
-        Expected::NoRecord => (String::new(), false),
-        Expected::Revision { revision, lapsed, .. } => (revision.0.to_string(), lapsed),
-    };
+    names.extend(guard.as_ref().map(|marker| keys.epoch(Shard::numbered(marker.part))));
     let letters = [
-        if matches!(swap.write, Write::Removal(_)) { "r" } else { "p" },
-        if lapsed { "l" } else { "" },
+        if change.record.is_some() { "p" } else { "r" },
+        if expected.as_ref().is_some_and(|expected| expected.lapsed) { "l" } else { "" },
         waits,
         if replicas_confirm { "a" } else { "" },
-        if guard_word.is_some() { "e" } else { "" },
+        if guard.is_some() { "e" } else { "" },
     ];
-    let Conditions { not_before, not_after, ends, .. } = conditions;
-    let command = Command::script(&SWAP, &names)
+    let revision = expected.as_ref().map(|expected| expected.revision.0.to_string());
+    let mut command = Command::script(&SWAP, &names)
         .arg(letters.concat())
         .arg(member(swap.id))
-        .arg(expected)
-        .arg(not_before.0)
-        .arg(not_after.0)
-        .arg(if ends { keys.endings() } else { String::new() });
-    // An empty slice adds no argument.
-    let command = with_record(command, &swap.write, change.is_listed_anew);
-    let is_urgent = swap.purpose == Purpose::Renewal;
-    Command { is_urgent, ..command.arg(guard_word.as_slice()) }
-}
-
-/// Adds the record that a swap writes, if it writes one.
-fn with_record(command: Command, write: &Write<'_>, is_listed_anew: bool) -> Command {
-    let Write::Record { revision, bytes, operation, .. } = write else { return command };
-    let command = command
-        .arg(revision.0.to_string())
-        .arg(*bytes)
-        .arg(operation.state.as_str())
-        .arg(operation.state.changes_at().0);
-    if !is_listed_anew {
-        return command;
+        .arg(revision.unwrap_or_default())
+        .arg(change.not_before.0)
+        .arg(change.not_after.0)
+        .arg(if change.ends { keys.endings() } else { String::new() });
+    if let Some(EncodedRecord { revision, bytes, operation }) = &change.record {
+        command = command
+            .arg(revision.0.to_string())
+            .arg(bytes.as_slice())
+            .arg(operation.state.as_str())
+            .arg(operation.state.changes_at().0);
+        if places.is_listed_anew {
+            command = command
+                .arg(operation.created_at.0)
+                .arg(&*operation.asked.route)
+                .arg(score_of(KeyDigest::of(&operation.asked.key)));
+        }
     }
-    command
-        .arg(operation.created_at.0)
-        .arg(&*operation.asked.route)
-        .arg(score_of(KeyDigest::of(&operation.asked.key)))
+    if let Some(marker) = guard {
+        command = command.arg(to_word(marker));
+    }
+    Command { is_urgent: swap.is_urgent, ..command }
 }
 
-/// The places of an operation in the indexes, before and after a write.
+/// The places of an operation in the indexes, before and after a change.
 struct IndexChange {
     leaves: Index,
     enters: Index,
@@ -92,23 +74,16 @@ struct IndexChange {
 }
 
 impl IndexChange {
-    fn of(swap: &Swap<'_>) -> Self {
-        let before = match swap.expected {
-            Expected::NoRecord => None,
-            Expected::Revision { operation, .. } => Some(operation),
-        };
-        let after = match swap.write {
-            Write::Record { operation, .. } => Some(operation),
-            Write::Nothing | Write::Removal(_) => None,
-        };
-        let created_at = |found: &Operation| found.created_at;
+    fn of(change: &RecordChange<'_>) -> Self {
+        let before = change.expected.as_ref().map(|expected| expected.operation);
+        let after = change.record.as_ref().map(|record| record.operation);
+        let created_at = |found: Option<&Operation>| found.map(|found| found.created_at);
         let index = |found: &Operation| index_of(&found.state);
         let leaves = before.or(after).map_or(Index::Settled, index);
         Self {
             leaves,
             enters: after.map_or(leaves, index),
-            is_listed_anew: after
-                .is_none_or(|after| before.map(created_at) != Some(after.created_at)),
+            is_listed_anew: after.is_none() || created_at(before) != created_at(after),
         }
     }
 }
@@ -124,10 +99,8 @@ const fn index_of(state: &State) -> Index {
 
 /// The reply of the script.
 pub(super) enum SwapReply {
-    Done(Timestamp),
-    Found(Found),
+    Swapped(SwapResult),
     Unreadable,
-    Emptied,
     /// The server turned a read or the first write away, with this error.
     Denied(String),
 }
@@ -135,7 +108,7 @@ pub(super) enum SwapReply {
 impl SwapReply {
     pub(super) fn parse(value: Value) -> Result<Self, Error> {
         if let Value::Int(_) = value {
-            return Ok(Self::Done(Timestamp(number(&value)?)));
+            return Ok(Self::Swapped(SwapResult::Done(Timestamp(number(&value)?))));
         }
         let mut parts = parts(value)?.into_iter();
         let (name, detail) = parts.next().zip(parts.next()).ok_or_else(unexpected_shape)?;
@@ -147,7 +120,7 @@ impl SwapReply {
         let at = Timestamp(number(&detail)?);
         match name.as_str() {
             "unreadable" => Ok(Self::Unreadable),
-            "emptied" => Ok(Self::Emptied),
+            "emptied" => Ok(Self::Swapped(SwapResult::Emptied)),
             "seen" => {
                 let stored = match parts.next() {
                     None => None,
@@ -156,7 +129,7 @@ impl SwapReply {
                         bytes: bytes(parts.next().ok_or_else(unexpected_shape)?)?,
                     }),
                 };
-                Ok(Self::Found(Found { at, stored }))
+                Ok(Self::Swapped(SwapResult::Conflict(Found { at, stored })))
             }
             _ => Err(unexpected_shape()),
         }

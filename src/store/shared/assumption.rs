@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::server::{Expected, Found, Revision};
+use super::server::{EncodedRecord, ExpectedRecord, Found, Revision};
 use super::snapshots::{Snapshot, Snapshots};
 use crate::operation::{Operation, OperationId, Timestamp};
-use crate::store::{Corrupt, Error, codec};
+use crate::store::{Corrupt, Error, codec, random};
 
 /// The record to which a step applies its rule.
 pub(super) struct Assumption {
@@ -45,16 +45,17 @@ impl Assumption {
         self.record.as_ref().map(|known| known.operation.state.changes_at())
     }
 
-    /// Returns what the server must have before it makes a write that rests on this assumption.
+    /// Returns the record that the server must have before it makes a change that rests on this
+    /// assumption.
     ///
     /// The server's clock must agree with the assumed state: `changes_at` must have passed if the
     /// rule saw the record as lapsed, and must not have passed otherwise. Without this check, a
     /// claim could take a lease that has run out only on this machine's estimate, and a holder
     /// could renew a lease that has run out only on the server.
-    pub(super) fn expected(&self) -> Expected<'_> {
-        self.record.as_ref().map_or(Expected::NoRecord, |Snapshot { revision, operation }| {
+    pub(super) fn expected(&self) -> Option<ExpectedRecord<'_>> {
+        self.record.as_ref().map(|Snapshot { revision, operation }| {
             let lapsed = operation.state.changes_at() <= self.at;
-            Expected::Revision { revision: *revision, operation, lapsed }
+            ExpectedRecord { revision: *revision, operation, lapsed }
         })
     }
 }
@@ -66,25 +67,9 @@ pub(super) fn decode(id: OperationId, bytes: &[u8]) -> Result<Operation, Corrupt
     if operation.asked.id == id { Ok(operation) } else { Err(Corrupt::Foreign) }
 }
 
-/// A record in the form in which a write puts it on the server.
-pub(super) struct EncodedRecord<'a> {
-    pub(super) revision: Revision,
-    pub(super) bytes: Vec<u8>,
-    pub(super) operation: &'a Operation,
-}
-
-impl<'a> EncodedRecord<'a> {
-    pub(super) fn of(id: OperationId, operation: &'a Operation) -> Result<Self, Error> {
-        let bytes = codec::encode(operation).map_err(|corrupt| Error::Unreadable(id, corrupt))?;
-        Ok(Self { revision: Revision(random()?), bytes, operation })
-    }
-
-    /// Returns the snapshot of the operation that holds once the write is made.
-    pub(super) fn into_snapshot(self) -> Snapshot {
-        Snapshot { revision: self.revision, operation: Arc::new(self.operation.clone()) }
-    }
-}
-
-fn random() -> Result<u64, Error> {
-    getrandom::u64().map_err(|_| Error::Unavailable("the machine has no random numbers"))
+/// Encodes the record of an operation, under a new revision.
+pub(super) fn encode(id: OperationId, operation: &Operation) -> Result<EncodedRecord<'_>, Error> {
+    let bytes = codec::encode(operation).map_err(|corrupt| Error::Unreadable(id, corrupt))?;
+    let revision = Revision(u64::from_ne_bytes(random()?));
+    Ok(EncodedRecord { revision, bytes, operation })
 }

@@ -8,7 +8,7 @@
 
 use parking_lot::Mutex;
 
-use super::server::CLOCKS_MAX;
+use super::server::PARTS_MAX;
 use crate::clock::{Clock, Moment};
 use crate::operation::Timestamp;
 
@@ -16,7 +16,7 @@ use crate::operation::Timestamp;
 #[derive(Debug)]
 pub(super) struct ServerClocks {
     clock: Clock,
-    readings: [Mutex<Option<Reading>>; CLOCKS_MAX],
+    readings: [Mutex<Option<Reading>>; PARTS_MAX],
 }
 
 /// The latest time that a server reported.
@@ -30,7 +30,7 @@ struct Reading {
 
 impl ServerClocks {
     pub(super) fn new(clock: Clock) -> Self {
-        Self { clock, readings: [const { Mutex::new(None) }; CLOCKS_MAX] }
+        Self { clock, readings: [const { Mutex::new(None) }; PARTS_MAX] }
     }
 
     /// Returns the local time. Callers read it when they send a call.
@@ -39,8 +39,8 @@ impl ServerClocks {
     }
 
     /// Learns the server's time from the reply to a call that was sent at `sent`.
-    pub(super) fn learn(&self, which: usize, time: Timestamp, sent: Moment) {
-        if let Some(reading) = self.readings.get(which) {
+    pub(super) fn learn(&self, part: usize, time: Timestamp, sent: Moment) {
+        if let Some(reading) = self.readings.get(part) {
             let mut reading = reading.lock();
             // Replies may overtake each other. The reply to an earlier call is less exact.
             if reading.is_none_or(|latest| latest.sent <= sent) {
@@ -51,8 +51,8 @@ impl ServerClocks {
 
     /// Returns the estimated time. Before the first reply it is the earliest possible time, which
     /// no server's clock shows.
-    pub(super) fn now(&self, which: usize) -> Timestamp {
-        let reading = self.readings.get(which).and_then(|reading| *reading.lock());
+    pub(super) fn now(&self, part: usize) -> Timestamp {
+        let reading = self.readings.get(part).and_then(|reading| *reading.lock());
         reading.map_or(Timestamp::default(), |Reading { time, sent }| {
             time.plus_floor(sent.until(self.clock.moment()))
         })

@@ -17,14 +17,14 @@
 //! | `server.rs` | [`RecordServer`]: what a server must be able to do |
 //! | `assumption.rs`, `snapshots.rs` | assumptions, and the records that this process saw last |
 //! | `clock.rs`, `window.rs` | the server's time, and the time at which a write may be made |
-//! | `epoch.rs` | whether the server still has its records |
+//! | `epoch.rs`, `guard.rs` | whether the server still has its records |
 //! | `certificates.rs` | the TLS files of a connection |
 
 mod assumption;
 mod certificates;
 mod clock;
 mod epoch;
-mod observed;
+mod guard;
 mod server;
 mod snapshots;
 mod store;
@@ -34,9 +34,9 @@ mod window;
 
 pub use certificates::{Certificates, SetupError};
 pub use epoch::WhenEmptied;
-pub(super) use epoch::{EPOCH_CHANGED, EpochMarker, EpochStatus, EpochTracker};
+pub(super) use epoch::{EPOCH_CHANGED, EpochMarker, EpochStatus};
 pub(super) use server::{
-    Conditions, Expected, ExpiryPass, Found, Purpose, RecordPage, RecordServer, Revision,
-    StoredRecord, Swap, SwapResult, Write,
+    EncodedRecord, ExpiryPass, Found, RecordChange, RecordPage, RecordServer, Revision,
+    StoredRecord, Swap, SwapResult,
 };
 pub(super) use store::SharedStore;

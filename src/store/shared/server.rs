@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 
+use super::epoch::EpochMarker;
 use crate::operation::{Operation, OperationId, Timestamp};
 use crate::store::list::{ListPosition, ListQuery};
-use crate::store::{Concern, Error, probe};
+use crate::store::{Concern, Error, random};
 
 /// The records on a server, and the atomic steps on them.
 ///
@@ -32,14 +33,19 @@ pub(crate) trait RecordServer: Send + Sync + std::fmt::Debug + 'static {
     /// Returns ids for throw-away operations. Probes with all of these ids reach every part of the
     /// server that can fail by itself.
     async fn probe_ids(&self) -> Result<Vec<[u8; 16]>, Error> {
-        Ok(vec![probe::random()?])
+        Ok(vec![random()?])
     }
 
-    /// Notes that a person knows of a loss of records. Returns false if the server lost none.
-    async fn acknowledge(&self) -> Result<bool, Error>;
+    /// Reads the markers of all parts. A part without a marker gets one. A part that takes no calls
+    /// now is left out.
+    async fn markers(&self) -> Result<Vec<EpochMarker>, Error>;
 
-    /// Returns the number of the clock that counts for an operation, which is below [`CLOCKS_MAX`].
-    fn clock_of(&self, _id: OperationId) -> usize {
+    /// Gives the marker of a part this status.
+    async fn mark(&self, marker: EpochMarker) -> Result<(), Error>;
+
+    /// Returns the number of the part that has the record of an operation. A part can lose its
+    /// records by itself, and has a clock of its own. The number is below [`PARTS_MAX`].
+    fn part_of(&self, _id: OperationId) -> usize {
         0
     }
 
@@ -47,116 +53,79 @@ pub(crate) trait RecordServer: Send + Sync + std::fmt::Debug + 'static {
     async fn close(&self);
 }
 
-/// The most clocks that a server can have. A cluster has one for each shard.
-pub(crate) const CLOCKS_MAX: usize = 64;
+/// The most parts that a server can have. A cluster has one for each shard.
+pub(crate) const PARTS_MAX: usize = 64;
 
 /// One atomic step on one record.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Swap<'a> {
     /// The operation whose record the step concerns.
     pub(crate) id: OperationId,
-    /// The record that must be there before the write is made.
-    pub(crate) expected: Expected<'a>,
-    /// The write.
-    pub(crate) write: Write<'a>,
+    /// The change to make. Without one, the record is only read.
+    pub(crate) change: Option<RecordChange<'a>>,
     /// Whether the caller will wait if it finds an attempt in flight. The server notes this,
     /// because it sends notifications only of operations that somebody waits for.
     pub(crate) waits: bool,
-    /// The purpose of the step.
-    pub(crate) purpose: Purpose,
+    /// Whether the step must not queue behind others. A busy process would lose its leases if their
+    /// renewals queued behind claims.
+    pub(crate) is_urgent: bool,
+    /// Whether the step waits for a write that has begun but cannot be seen yet. A withdrawal does,
+    /// because its claim may still be on its way to the server. Otherwise the write of that claim
+    /// could end after the withdrawal, and the claim would stay in flight.
+    pub(crate) behind_all: bool,
 }
 
 impl Swap<'_> {
     /// Reads the record of an operation and changes nothing.
     pub(crate) const fn read(id: OperationId) -> Self {
-        Self {
-            id,
-            expected: Expected::NoRecord,
-            write: Write::Nothing,
-            waits: false,
-            purpose: Purpose::Any,
-        }
+        Self { id, change: None, waits: false, is_urgent: false, behind_all: false }
     }
 }
 
-/// The purpose of a step, if the server must treat the step in a special way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// No special purpose.
-    #[default]
-    Any,
-    /// The step grants a claim. With `when_store_emptied = "stop"`, only a server that still has
-    /// its records may make it.
-    Grant,
-    /// The step renews a lease. It must not queue behind claims, because a busy process would then
-    /// lose its leases.
-    Renewal,
-    /// The step withdraws a claim that may still be on its way to the server. It waits for a write
-    /// that has begun but cannot be seen yet. Otherwise the write of that claim could end after the
-    /// withdrawal, and the claim would stay in flight.
-    Withdrawal,
-}
-
-/// The record that must be there before a write is made.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Expected<'a> {
-    /// No record.
-    NoRecord,
-    /// This revision of the record.
-    Revision {
-        revision: Revision,
-        /// The operation in the record. From it follows in which indexes the operation is.
-        operation: &'a Operation,
-        /// Whether the record's `changes_at` must have passed on the server's clock, as the rule
-        /// assumed. If false, it must not have passed.
-        lapsed: bool,
-    },
-}
-
-/// A write to a record.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Write<'a> {
-    /// No write. The record is only read.
-    Nothing,
-    /// The record is removed.
-    Removal(Conditions),
-    /// The record is replaced by this one.
-    Record {
-        /// A new random revision. If a call finds its own revision on the server, it was sent twice
-        /// and is already done.
-        revision: Revision,
-        /// The record as the codec encodes it.
-        bytes: &'a [u8],
-        /// The operation in the bytes. Indexes use its fields, and people read them in the table.
-        operation: &'a Operation,
-        conditions: Conditions,
-    },
-}
-
-impl Write<'_> {
-    /// Returns the conditions of the write, if there is a write.
-    pub(crate) const fn conditions(&self) -> Option<Conditions> {
-        match self {
-            Self::Nothing => None,
-            Self::Removal(conditions) | Self::Record { conditions, .. } => Some(*conditions),
-        }
-    }
-}
-
-/// The conditions of a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Conditions {
-    /// The earliest time on the server's clock at which the write may be made.
+/// A change of a record, and the conditions under which the server may make it.
+#[derive(Debug)]
+pub(crate) struct RecordChange<'a> {
+    /// The record that must be there; none if there must be no record.
+    pub(crate) expected: Option<ExpectedRecord<'a>>,
+    /// The record to put in its place; none to remove it.
+    pub(crate) record: Option<EncodedRecord<'a>>,
+    /// The earliest time on the server's clock at which the change may be made.
     pub(crate) not_before: Timestamp,
-    /// The latest time on the server's clock at which the write may be made. The rule computed the
-    /// write for a time between the two. At any other time, either somebody has set a clock, or the
+    /// The latest time on the server's clock at which the change may be made. The rule computed the
+    /// change for a time between the two. At any other time, either somebody has set a clock, or the
     /// call is so late that its caller has given up.
     pub(crate) not_after: Timestamp,
-    /// Whether the write must be durable before the call returns.
+    /// Whether the change must be durable before the call returns.
     pub(crate) durable: bool,
-    /// Whether the write ends an attempt, or records that one has ended. If so, the server notifies
+    /// Whether the change ends an attempt, or records that one has ended. If so, the server notifies
     /// waiters.
     pub(crate) ends: bool,
+    /// The marker that the part must have, if only a server that still has its records may make the
+    /// change.
+    pub(crate) guard: Option<EpochMarker>,
+}
+
+/// The record that must be there before a change is made.
+#[derive(Debug)]
+pub(crate) struct ExpectedRecord<'a> {
+    pub(crate) revision: Revision,
+    /// The operation in the record. From it follows in which indexes the operation is.
+    pub(crate) operation: &'a Operation,
+    /// Whether the record's `changes_at` must have passed on the server's clock, as the rule
+    /// assumed. If false, it must not have passed.
+    pub(crate) lapsed: bool,
+}
+
+/// A record in the form in which a change puts it on the server.
+#[derive(Debug)]
+pub(crate) struct EncodedRecord<'a> {
+    /// A new random revision. If a call finds its own revision on the server, it was sent twice and
+    /// is already done.
+    pub(crate) revision: Revision,
+    /// The record as the codec encodes it.
+    pub(crate) bytes: Vec<u8>,
+    /// The operation in the bytes. Indexes use its fields, and people read them in the table.
+    pub(crate) operation: &'a Operation,
 }
 
 /// The name of one version of a record. No two versions have the same name.
@@ -166,10 +135,13 @@ pub(crate) struct Revision(pub(crate) u64);
 /// The result of a swap.
 #[derive(Debug)]
 pub(crate) enum SwapResult {
-    /// The write was made, at this time on the server's clock.
+    /// The change was made, at this time on the server's clock.
     Done(Timestamp),
-    /// Nothing was changed, because the server did not have what was expected.
-    Refused(Found),
+    /// Nothing was changed, because the server did not have what was expected, or because the
+    /// record was only read.
+    Conflict(Found),
+    /// Nothing was changed, because the part did not have the marker in `guard`.
+    Emptied,
 }
 
 /// The state of an operation on the server.
@@ -179,6 +151,13 @@ pub(crate) struct Found {
     pub(crate) at: Timestamp,
     /// The record, if there is one.
     pub(crate) stored: Option<StoredRecord>,
+}
+
+impl Found {
+    /// Returns the revision of the record, if there is one.
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        self.stored.as_ref().map(|stored| stored.revision)
+    }
 }
 
 /// A record in the form in which a server has it.

@@ -8,13 +8,11 @@ use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use parking_lot::Mutex;
 
-use super::assumption::{Assumption, EncodedRecord, decode};
+use super::assumption::{Assumption, decode, encode};
 use super::clock::ServerClocks;
-use super::observed::ObservedClaim;
-use super::server::{
-    Conditions, ExpiryPass, Found, Purpose, RecordServer, Swap, SwapResult, Write,
-};
-use super::snapshots::Snapshots;
+use super::epoch::{EpochTracker, WhenEmptied};
+use super::server::{ExpiryPass, Found, RecordChange, RecordServer, Swap, SwapResult};
+use super::snapshots::{Snapshot, Snapshots};
 use super::window::{earliest, latest};
 use crate::clock::{Clock, Moment};
 use crate::operation::state::{self, Call, Change, Expiry, Transition};
@@ -30,7 +28,8 @@ use crate::telemetry::chain;
 /// A store on the records of a server.
 #[derive(Debug)]
 pub(in crate::store) struct SharedStore<R> {
-    server: R,
+    pub(super) server: R,
+    pub(super) epoch: EpochTracker,
     clocks: ServerClocks,
     snapshots: Snapshots,
     watchers: Watchers,
@@ -49,12 +48,14 @@ impl<R: RecordServer> SharedStore<R> {
     /// `watchers` to announce the attempts that other processes end.
     pub(in crate::store) fn new(
         server: R,
+        when_emptied: WhenEmptied,
         watchers: Watchers,
         timeout: Duration,
         clock: Clock,
     ) -> Self {
         Self {
             server,
+            epoch: EpochTracker::new(when_emptied),
             clocks: ServerClocks::new(clock),
             snapshots: Snapshots::new(),
             watchers,
@@ -84,48 +85,14 @@ impl<R: RecordServer> SharedStore<R> {
         done.unwrap_or(Err(Error::NoReply(self.timeout)))
     }
 
-    /// Applies a rule to a record, in one atomic step on the server.
-    async fn step(&self, call: &dyn RuleCall) -> Result<(), Error> {
-        let id = call.operation();
-        let asked = self.clocks.moment();
-        let record = self.snapshots.get(id);
-        let at = self.clocks.now(self.server.clock_of(id));
-        let mut assumed = Assumption { record, at, is_confirmed: false };
-        // A further round follows if the server has something else than was assumed, or if it has
-        // just confirmed the assumption for an answer. The call's timeout ends the loop.
-        loop {
-            let found = assumed.record.as_ref().map(|known| Operation::clone(&known.operation));
-            let done = call.apply(found, assumed.at);
-            if done.change == Change::None && assumed.is_confirmed {
-                return Ok(());
-            }
-            let stands = done.result == IfUnwritten::Stands;
-            match self.write(call, &assumed, &done, asked).await {
-                Ok(None) => return Ok(()),
-                Ok(Some(found)) => {
-                    assumed = Assumption::confirmed(id, found, &self.snapshots)?;
-                }
-                // This answer only turns a copy away, and it rests on a record that the server has
-                // confirmed. A store whose server is full or read-only still gives such answers.
-                Err(_) if assumed.is_confirmed && stands => return Ok(()),
-                // The write failed, but a read may still work. Even a replica that takes no writes
-                // may know that the operation was done.
-                Err(error) if stands => {
-                    let found = self.read(Swap::read(id)).await.map_err(|_| error)?;
-                    assumed = Assumption::confirmed(id, found, &self.snapshots)?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// Applies a claim. If the claim fails after it saw an attempt, the error says so. Then the
-    /// request must not be forwarded without a claim, whatever `when_store_fails` says.
-    async fn claim(&self, call: &dyn RuleCall) -> Result<(), Error> {
-        let claim = ObservedClaim::new(call);
-        let claimed = self.within_timeout(self.step(&claim)).await;
-        claimed.map_err(|error| {
-            if claim.attempt_seen() && error.leaves_state_unknown() {
+    /// Applies a rule. If a claim fails after it saw an attempt, the error says so. Then the request
+    /// must not be forwarded without a claim, whatever `when_store_fails` says.
+    async fn apply_rule(&self, call: &dyn RuleCall) -> Result<(), Error> {
+        let mut attempt_seen = false;
+        let done = self.within_timeout(self.step(call, &mut attempt_seen)).await;
+        let attempt_seen = attempt_seen && call.kind() == Call::Claim;
+        done.map_err(|error| {
+            if attempt_seen && error.leaves_state_unknown() {
                 Error::AttemptExists(Box::new(error))
             } else {
                 error
@@ -133,102 +100,123 @@ impl<R: RecordServer> SharedStore<R> {
         })
     }
 
+    /// Applies a rule to a record, in one atomic step on the server. Sets `attempt_seen` if the
+    /// operation was in flight or uncertain in any round.
+    async fn step(&self, call: &dyn RuleCall, attempt_seen: &mut bool) -> Result<(), Error> {
+        let id = call.operation();
+        let begun = self.clocks.moment();
+        let record = self.snapshots.get(id);
+        let at = self.clocks.now(self.server.part_of(id));
+        let mut assumed = Assumption { record, at, is_confirmed: false };
+        // A further round follows if the server has something else than was assumed, or if it has
+        // just confirmed the assumption for an answer. The call's timeout ends the loop.
+        loop {
+            let found = assumed.record.as_ref().map(|known| Operation::clone(&known.operation));
+            *attempt_seen |= found.as_ref().is_some_and(is_in_flight_or_uncertain);
+            let done = call.apply(found, assumed.at);
+            if done.change == Change::None && assumed.is_confirmed {
+                return Ok(());
+            }
+            let stands = done.result == IfUnwritten::Stands;
+            let found = match self.write(call, &assumed, done, begun).await {
+                Ok(None) => return Ok(()),
+                Ok(Some(found)) => found,
+                // This answer only turns a copy away, and it rests on a record that the server has
+                // confirmed. A store whose server is full or read-only still gives such answers.
+                Err(_) if assumed.is_confirmed && stands => return Ok(()),
+                // The write failed, but a read may still work. Even a replica that takes no writes
+                // may know that the operation was done.
+                Err(error) if stands => self.read(id).await.map_err(|_| error)?,
+                Err(error) => return Err(error),
+            };
+            assumed = Assumption::confirmed(id, found, &self.snapshots)?;
+        }
+    }
+
     /// Asks the server to make the change that a rule derived from the assumption. If the server
-    /// has something else, returns that. The call was `asked` for at that moment, and its caller
-    /// gives up when its time is over, in whatever round it is then.
+    /// has something else, returns that. The call has `begun` at that moment, and its caller gives
+    /// up when its time is over, in whatever round it is then.
     async fn write(
         &self,
         call: &dyn RuleCall,
         assumed: &Assumption,
-        done: &Transition<IfUnwritten>,
-        asked: Moment,
+        done: Transition<IfUnwritten>,
+        begun: Moment,
     ) -> Result<Option<Found>, Error> {
         let id = call.operation();
-        let waits = call.waits();
-        let purpose = purpose(call.kind());
-        if done.change == Change::None {
-            // The server must confirm the assumption before anybody gets an answer that rests on
-            // it.
-            let read = Swap { waits, purpose, ..Swap::read(id) };
-            return self.read(read).await.map(Some);
-        }
+        let read = Swap {
+            id,
+            change: None,
+            waits: call.waits(),
+            is_urgent: call.kind() == Call::Renew,
+            behind_all: call.kind() == Call::Withdraw,
+        };
+        let is_read = done.change == Change::None;
         let durable = done.change == Change::Durable;
         let goes_on = matches!(&done.operation, Some(found) if is_in_flight(found));
-        let time_left = self.timeout.saturating_sub(asked.until(self.clocks.moment()));
+        let ends = durable && !goes_on;
+        // A claim that is not granted may also write, for example that a copy was refused. It sends
+        // nothing upstream, so the server may make this write even if it has lost its records.
+        let may_grant = is_read || (durable && goes_on);
+        let is_guarded = call.kind() == Call::Claim && may_grant;
+        let guard = if is_guarded { self.guard(id).await? } else { None };
+        if is_read {
+            // The server must confirm the assumption before anybody gets an answer that rests on
+            // it.
+            return self.swap(read).await;
+        }
+        let time_left = self.timeout.saturating_sub(begun.until(self.clocks.moment()));
         if time_left.is_zero() {
             // The server would refuse the write, again and again.
             return Err(Error::NoReply(self.timeout));
         }
-        let conditions = Conditions {
-            not_before: earliest(assumed, done),
-            not_after: latest(assumed, time_left),
-            durable,
-            ends: durable && !goes_on,
-        };
-        let record = done
-            .operation
-            .as_ref()
-            .map(|operation| EncodedRecord::of(id, operation))
-            .transpose()?;
-        let write = match &record {
+        let not_before = earliest(assumed, &done);
+        let record = done.operation.as_ref().map(|operation| encode(id, operation)).transpose()?;
+        let revision = record.as_ref().map(|record| record.revision);
+        let change = RecordChange {
+            expected: assumed.expected(),
             // Nobody sees a record past its end, so its removal need not survive a crash.
-            None => Write::Removal(Conditions { durable: false, ..conditions }),
-            Some(EncodedRecord { revision, bytes, operation }) => {
-                Write::Record { revision: *revision, bytes, operation, conditions }
-            }
+            durable: durable && record.is_some(),
+            record,
+            not_before,
+            not_after: latest(assumed, time_left),
+            ends,
+            guard,
         };
-        // A claim that is not granted may also write, for example that a copy was refused. It sends
-        // nothing upstream, so the server may make this write even if it has lost its records.
-        let grants = goes_on && durable;
-        let purpose = if purpose == Purpose::Grant && !grants { Purpose::Any } else { purpose };
-        let swap = Swap { id, expected: assumed.expected(), write, waits, purpose };
-        let sent = self.clocks.moment();
-        match self.server.swap(swap).await? {
-            SwapResult::Refused(found) => {
-                self.clocks.learn(self.server.clock_of(id), found.at, sent);
-                Ok(Some(found))
-            }
-            SwapResult::Done(at) => {
-                self.clocks.learn(self.server.clock_of(id), at, sent);
-                self.snapshots.replace(id, record.map(EncodedRecord::into_snapshot));
-                if done.hold_ended {
-                    self.holds_ended.note(id);
-                }
-                if conditions.ends {
-                    // The waiters of this process do not have to wait for the server's
-                    // notification.
-                    self.watchers.announce(id);
-                }
-                Ok(None)
-            }
+        if let Some(found) = self.swap(Swap { change: Some(change), ..read }).await? {
+            return Ok(Some(found));
         }
+        let written = revision
+            .zip(done.operation)
+            .map(|(revision, operation)| Snapshot { revision, operation: Arc::new(operation) });
+        self.snapshots.replace(id, written);
+        if done.hold_ended {
+            self.holds_ended.note(id);
+        }
+        if ends {
+            // The waiters of this process do not have to wait for the server's notification.
+            self.watchers.announce(id);
+        }
+        Ok(None)
     }
 
     /// Reads what the server has.
-    async fn read(&self, read: Swap<'_>) -> Result<Found, Error> {
-        let sent = self.clocks.moment();
-        let which = self.server.clock_of(read.id);
-        let found = match self.server.swap(read).await? {
-            SwapResult::Done(at) => Found { at, stored: None },
-            SwapResult::Refused(found) => found,
-        };
-        self.clocks.learn(which, found.at, sent);
-        Ok(found)
+    async fn read(&self, id: OperationId) -> Result<Found, Error> {
+        let found = self.swap(Swap::read(id)).await?;
+        found.ok_or_else(|| Error::Failed("the server took a read for a change".into()))
     }
-}
 
-/// Returns the purpose of a call, which tells the server how to treat it.
-const fn purpose(call: Call) -> Purpose {
-    match call {
-        Call::Claim => Purpose::Grant,
-        Call::Renew => Purpose::Renewal,
-        Call::Withdraw => Purpose::Withdrawal,
-        Call::Settle
-        | Call::Advance
-        | Call::Conclude
-        | Call::Resolve
-        | Call::Forget
-        | Call::Expire => Purpose::Any,
+    /// Makes a swap on the server. If nothing was changed, returns what the server has.
+    async fn swap(&self, swap: Swap<'_>) -> Result<Option<Found>, Error> {
+        let sent = self.clocks.moment();
+        let part = self.server.part_of(swap.id);
+        let (at, found) = match self.server.swap(swap).await? {
+            SwapResult::Done(at) => (at, None),
+            SwapResult::Conflict(found) => (found.at, Some(found)),
+            SwapResult::Emptied => return Err(self.why_guard_failed().await),
+        };
+        self.clocks.learn(part, at, sent);
+        Ok(found)
     }
 }
 
@@ -236,24 +224,18 @@ fn is_in_flight(operation: &Operation) -> bool {
     matches!(operation.state, State::InFlight(_))
 }
 
+fn is_in_flight_or_uncertain(operation: &Operation) -> bool {
+    matches!(operation.state, State::InFlight(_) | State::Uncertain(_))
+}
+
 #[async_trait]
 impl<R: RecordServer> Store for SharedStore<R> {
     async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error> {
-        match call.kind() {
-            Call::Claim => self.claim(&*call).await,
-            Call::Renew
-            | Call::Settle
-            | Call::Advance
-            | Call::Conclude
-            | Call::Withdraw
-            | Call::Resolve
-            | Call::Forget
-            | Call::Expire => self.within_timeout(self.step(&*call)).await,
-        }
+        self.apply_rule(&*call).await
     }
 
     async fn get(&self, id: OperationId) -> Result<Option<Operation>, Error> {
-        let found = self.within_timeout(self.read(Swap::read(id))).await?;
+        let found = self.within_timeout(self.read(id)).await?;
         let at = found.at;
         let confirmed = Assumption::confirmed(id, found, &self.snapshots)?;
         let operation = confirmed.record.map(|known| Arc::unwrap_or_clone(known.operation));
@@ -291,7 +273,7 @@ impl<R: RecordServer> Store for SharedStore<R> {
         let mut progress = removed > 0;
         for operation in lapsed {
             let expiry = TypedCall::new(Expiry { operation });
-            match self.within_timeout(self.step(&expiry)).await {
+            match self.apply_rule(&expiry).await {
                 Ok(()) => {
                     removed += usize::from(expiry.answer()?);
                     progress = true;
@@ -307,11 +289,21 @@ impl<R: RecordServer> Store for SharedStore<R> {
     }
 
     async fn concerns(&self) -> Result<Vec<Concern>, Error> {
-        self.within_timeout(self.server.concerns()).await
+        self.within_timeout(async {
+            let mut concerns = self.server.concerns().await?;
+            match self.look_for_loss().await {
+                // A server that takes no calls has lost nothing. Other calls report its state with a
+                // better message.
+                Ok(()) | Err(Error::Unavailable(_)) => concerns.extend(self.epoch.concern()),
+                Err(error) => return Err(error),
+            }
+            Ok(concerns)
+        })
+        .await
     }
 
     async fn acknowledge(&self) -> Result<bool, Error> {
-        self.within_timeout(self.server.acknowledge()).await
+        self.within_timeout(self.acknowledge_loss()).await
     }
 
     async fn probe(&self) -> Result<(), Error> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 
+use super::epoch::{EpochMarker, WhenEmptied};
 use super::server::{ExpiryPass, Found, RecordPage, RecordServer, Swap, SwapResult};
 use super::store::SharedStore;
 use crate::clock::Clock;
@@ -31,11 +32,11 @@ impl RecordServer for SlowServer {
     async fn swap(&self, swap: Swap<'_>) -> Result<SwapResult, Error> {
         self.clock.advance(ROUND);
         let mut not_after = self.not_after.lock();
-        not_after.extend(swap.write.conditions().map(|conditions| conditions.not_after));
+        not_after.extend(swap.change.map(|change| change.not_after));
         let at = (0..not_after.len()).fold(BEGUN_AT, |at, _| at.plus(ROUND));
         Ok(match not_after.len() {
             ROUNDS => SwapResult::Done(at),
-            _ => SwapResult::Refused(Found { at, stored: None }),
+            _ => SwapResult::Conflict(Found { at, stored: None }),
         })
     }
 
@@ -55,8 +56,12 @@ impl RecordServer for SlowServer {
         Ok(Vec::new())
     }
 
-    async fn acknowledge(&self) -> Result<bool, Error> {
-        Ok(false)
+    async fn markers(&self) -> Result<Vec<EpochMarker>, Error> {
+        Ok(Vec::new())
+    }
+
+    async fn mark(&self, _marker: EpochMarker) -> Result<(), Error> {
+        Ok(())
     }
 
     async fn close(&self) {}
@@ -68,7 +73,8 @@ async fn claimed_within(timeout: Duration) -> (Result<Claimed, Error>, Vec<Times
     let clock = Clock::manual(BEGUN_AT);
     let not_after = Arc::new(Mutex::new(Vec::new()));
     let server = SlowServer { clock: clock.clone(), not_after: Arc::clone(&not_after) };
-    let store = SharedStore::new(server, Watchers::default(), timeout, clock);
+    let when_emptied = WhenEmptied::default();
+    let store = SharedStore::new(server, when_emptied, Watchers::default(), timeout, clock);
     let told = store.apply(ClaimRequest::example()).await;
     (told, not_after.lock().clone())
 }

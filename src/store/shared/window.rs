@@ -51,20 +51,13 @@ fn end_of_attempts<T>(assumed: &Assumption, done: &Transition<T>) -> Timestamp {
 /// Returns the times by which the earlier attempts have ended, for the uncertain steps that begin
 /// anew.
 fn freed_steps_end(before: &[Step], after: &[Step]) -> impl Iterator<Item = Timestamp> {
-    before.iter().filter_map(|step| match &step.state {
-        StepState::Uncertain(held) => {
-            // A step under the same claim goes on, because it turned out that it had never been
-            // sent.
-            let is_new_claim = |claim_id| claim_id != held.claim_id;
-            let begins_anew = |next: &&Step| {
-                next.name == step.name
-                    && matches!(next.state, StepState::InFlight { claim_id, .. } if is_new_claim(claim_id))
-            };
-            after.iter().any(|next| begins_anew(&next)).then_some(held.ends_at)
-        }
-        StepState::Waiting
-        | StepState::InFlight { .. }
-        | StepState::Succeeded { .. }
-        | StepState::Failed { .. } => None,
+    before.iter().filter_map(|step| {
+        let StepState::Uncertain(held) = &step.state else { return None };
+        // A step under the same claim goes on, because it turned out that it had never been sent.
+        let begins_anew = |next: &Step| {
+            next.name == step.name
+                && matches!(next.state, StepState::InFlight { claim_id, .. } if claim_id != held.claim_id)
+        };
+        after.iter().any(begins_anew).then_some(held.ends_at)
     })
 }
