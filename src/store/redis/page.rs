@@ -40,16 +40,13 @@ impl Redis {
     /// Returns one page of records.
     pub(super) async fn page_of(&self, query: &ListQuery) -> Result<RecordPage, Error> {
         let at = self.time(Shard::first()).await?;
-        let found = match query.key_digest() {
-            Some(key) => self.find_by_key(query, key, at).await?,
-            None => self.find_newest(query, at).await?,
-        };
+        let found = self.find(query, at).await?;
         let records = self.records_of(&found.ids).await?;
         Ok(RecordPage { at, records, next: found.next })
     }
 
     /// Finds the newest operations that the query asks for.
-    async fn find_newest(&self, query: &ListQuery, at: Timestamp) -> Result<FoundIds, Error> {
+    async fn find(&self, query: &ListQuery, at: Timestamp) -> Result<FoundIds, Error> {
         let mut ids = Vec::new();
         let mut after = query.after;
         let mut scanned = 0;
@@ -57,7 +54,10 @@ impl Redis {
         // enough.
         let mut batch = 2 * query.limit.min(SCANNED_MAX).div_ceil(SHARDS) + 4;
         let next = loop {
-            let Positions { mut positions, more } = self.positions(after, batch).await?;
+            let Positions { mut positions, more } = match query.key_digest() {
+                Some(key) => self.positions_of_key(key, after).await?,
+                None => self.positions(after, batch).await?,
+            };
             let mut is_cut = false;
             if !is_filtered(query) {
                 is_cut = cut(&mut positions, query.limit - ids.len());
@@ -84,14 +84,14 @@ impl Redis {
         Ok(FoundIds { ids, next })
     }
 
-    /// Finds the newest operations with this key. Each shard is searched for an equal share of
-    /// [`SCANNED_MAX`]. If more operations of a shard have the key, some are not found.
-    async fn find_by_key(
+    /// Returns the positions of the operations with this key behind another position. Each shard is
+    /// searched for an equal share of [`SCANNED_MAX`]. If more operations of a shard have the key,
+    /// some are not found.
+    async fn positions_of_key(
         &self,
-        query: &ListQuery,
         key: KeyDigest,
-        at: Timestamp,
-    ) -> Result<FoundIds, Error> {
+        after: Option<ListPosition>,
+    ) -> Result<Positions, Error> {
         let score = score_of(key).to_string();
         let limit = (SCANNED_MAX / SHARDS).to_string();
         let range = [&*score, &score, "LIMIT", "0", &limit];
@@ -109,14 +109,9 @@ impl Redis {
                 Some(ListPosition { created_at, id: *id })
             }));
         }
-        positions.retain(|position| query.after.is_none_or(|after| *position < after));
+        positions.retain(|position| after.is_none_or(|after| *position < after));
         positions.sort_unstable_by(|one, other| other.cmp(one));
-        let wanted = self.wanted(query, &positions, at).await?;
-        let mut found =
-            positions.into_iter().zip(wanted).filter_map(|(position, is)| is.then_some(position));
-        let page: Vec<_> = found.by_ref().take(query.limit).collect();
-        let next = if found.next().is_some() { page.last().copied() } else { None };
-        Ok(FoundIds { ids: page.iter().map(|position| position.id).collect(), next })
+        Ok(Positions { positions, more: false })
     }
 
     /// Returns the records of these operations. Records that were removed meanwhile are left out.
