@@ -48,7 +48,8 @@ class Server:
         """What it has used so far in user and kernel, its children included, those that have ended too."""
         ticks = 0
         for pid in self.processes():
-            with contextlib.suppress(FileNotFoundError):
+            # A child that has ended meanwhile counts with its parent.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 # Behind the name, which may contain blanks.
                 fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
                 ticks += sum(int(field) for field in fields[11:15])
