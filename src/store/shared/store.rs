@@ -153,11 +153,10 @@ impl<R: RecordServer> SharedStore<R> {
         };
         let is_read = done.change == Change::None;
         let durable = done.change == Change::Durable;
-        let goes_on = matches!(&done.operation, Some(found) if is_in_flight(found));
-        let ends = durable && !goes_on;
+        let ends = done.change.ends_attempt(done.operation.as_ref());
         // A claim that is not granted may also write, for example that a copy was refused. It sends
         // nothing upstream, so the server may make this write even if it has lost its records.
-        let may_grant = is_read || (durable && goes_on);
+        let may_grant = is_read || (durable && !ends);
         let is_guarded = call.kind() == Call::Claim && may_grant;
         let guard = if is_guarded { self.guard(id).await? } else { None };
         if is_read {
@@ -175,8 +174,7 @@ impl<R: RecordServer> SharedStore<R> {
         let revision = record.as_ref().map(|record| record.revision);
         let change = RecordChange {
             expected: assumed.expected(),
-            // Nobody sees a record past its end, so its removal need not survive a crash.
-            durable: durable && record.is_some(),
+            durable,
             record,
             not_before,
             not_after: latest(assumed, time_left),
@@ -218,10 +216,6 @@ impl<R: RecordServer> SharedStore<R> {
         self.clocks.learn(part, at, sent);
         Ok(found)
     }
-}
-
-fn is_in_flight(operation: &Operation) -> bool {
-    matches!(operation.state, State::InFlight(_))
 }
 
 fn is_in_flight_or_uncertain(operation: &Operation) -> bool {
