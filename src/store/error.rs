@@ -48,6 +48,16 @@ impl Error {
         }
     }
 
+    /// The error for the caller of a claim that has failed. `attempt_seen`: whether the operation was
+    /// seen in flight or uncertain.
+    pub(super) fn of_claim(self, attempt_seen: bool) -> Self {
+        if attempt_seen && self.leaves_state_unknown() {
+            Self::AttemptExists(Box::new(self))
+        } else {
+            self
+        }
+    }
+
     /// Whether the error says nothing about the operation.
     ///
     /// Only after such an error may `when_store_fails = "forward"` send the request on without a
@@ -61,5 +71,18 @@ impl Error {
             | Self::Failed(_) => true,
             Self::Unreadable(..) | Self::Emptied | Self::AttemptExists(_) => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_error_that_says_nothing_of_the_operation_is_told_as_that_of_a_known_attempt() {
+        let unavailable = || Error::Unavailable("this is a test");
+        assert!(matches!(unavailable().of_claim(true), Error::AttemptExists(_)));
+        assert!(matches!(unavailable().of_claim(false), Error::Unavailable(_)));
+        assert!(matches!(Error::Emptied.of_claim(true), Error::Emptied));
     }
 }

@@ -179,8 +179,13 @@ struct Parts {
 }
 
 fn parts(store: Arc<dyn Store>, receiver: &Receiver, policy: Policy) -> Parts {
+    parts_on(Clock::system(), store, receiver, policy)
+}
+
+/// The same, on a clock that the test moves.
+fn parts_on(clock: Clock, store: Arc<dyn Store>, receiver: &Receiver, policy: Policy) -> Parts {
     let _there_is_one = rustls::crypto::ring::default_provider().install_default();
-    let (clock, metrics) = (Clock::system(), Arc::new(Metrics::new()));
+    let metrics = Arc::new(Metrics::new());
     let budget = Budget::new(1 << 20, Arc::clone(&metrics));
     let (shared, memory) = (Arc::clone(&metrics), budget.clone());
     let executor = Executor::new(store, "a test".into(), clock.clone(), shared, memory);
@@ -278,7 +283,7 @@ async fn a_handler_whose_turn_comes_after_the_lease_is_not_called() {
     let mut policy = policy();
     policy.durations.lease = Duration::from_millis(300);
     let store = Arc::new(Memory::new(clock.clone()));
-    let Parts { executor, handler, budget, .. } = parts(store, &receiver, policy);
+    let Parts { executor, handler, budget, .. } = parts_on(clock.clone(), store, &receiver, policy);
     let turn = Arc::new(Semaphore::new(0));
     let queued = Queued {
         turn: PollSemaphore::new(Arc::clone(&turn)),
@@ -292,8 +297,7 @@ async fn a_handler_whose_turn_comes_after_the_lease_is_not_called() {
 
     let (first, ()) = tokio::join!(executor.execute(first, &handler), async {
         until("the handler is asked", async || queued.waits.load(Ordering::SeqCst)).await;
-        clock.advance(Duration::from_mins(1));
-        tokio::time::sleep(Duration::from_millis(400)).await;
+        clock.advance(Duration::from_millis(301));
         turn.add_permits(1);
     });
     let Disposition::Executed { end: Forwarded::Unreachable { reason }, .. } = first else {
@@ -305,7 +309,8 @@ async fn a_handler_whose_turn_comes_after_the_lease_is_not_called() {
 /// A sender that has the whole answer may send a copy, and the copy must find the outcome.
 #[tokio::test]
 async fn a_long_failure_is_recorded_before_its_end_is_handed_on_even_after_the_lease() {
-    let (answered, recorded) = (Gate::default(), Gate::default());
+    let answered = Gate::default();
+    let recorded = Gate::default();
     let gate = answered.clone();
     let long = move |_: &Seen, _| Answer::new(500, vec![b'x'; 4096]).when(&gate);
     let receiver = Receiver::that(long).await;
@@ -313,12 +318,12 @@ async fn a_long_failure_is_recorded_before_its_end_is_handed_on_even_after_the_l
     let mut policy = policy();
     policy.durations.lease = Duration::from_millis(300);
     let store = Faulty { settles: Some(recorded.clone()), ..Faulty::on(clock.clone()) };
-    let Parts { executor, handler, budget, .. } = parts(Arc::new(store), &receiver, policy);
+    let Parts { executor, handler, budget, .. } =
+        parts_on(clock.clone(), Arc::new(store), &receiver, policy);
 
     let (first, ()) = tokio::join!(executor.execute(keyed(1, &budget), &handler), async {
         receiver.has_counted(1).await;
-        clock.advance(Duration::from_mins(1));
-        tokio::time::sleep(Duration::from_millis(400)).await;
+        clock.advance(Duration::from_millis(301));
         answered.opens();
     });
     let Disposition::Executed { end: Forwarded::Answered { body, .. }, .. } = first else {

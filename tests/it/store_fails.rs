@@ -257,6 +257,7 @@ async fn a_copy_of_what_is_in_flight_is_not_forwarded_when_its_store_is_slow() {
     let fault = onceward.has_a_slow_disk(Duration::from_secs(5)).await;
     let mut other = onceward.connects().await;
     other.writes(&event("evt_2").raw()).await;
+    // Nothing outside the process shows that the writer has begun to write.
     sleep(Duration::from_millis(500)).await;
     onceward.sends(event("evt_1")).await.is_refused(503, "store-unavailable");
     let of_first = receiver.seen().iter().filter(|seen| seen.body == event("evt_1").body).count();
@@ -282,6 +283,8 @@ async fn a_copy_is_not_forwarded_when_the_success_that_it_found_cannot_be_writte
         let mut sender = onceward.connects().await;
         // While this claim is written, the attempt ends and a copy comes.
         sender.writes(&event("evt_2").raw()).await;
+        // Nothing outside the process shows that the writer has begun to write, nor that the outcome
+        // waits for it. Too short a time makes the copy one of an attempt in flight.
         sleep(Duration::from_millis(500)).await;
         gate.lets_one_pass();
         sleep(Duration::from_millis(100)).await;

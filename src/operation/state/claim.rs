@@ -102,6 +102,7 @@ fn claim(mut operation: Operation, request: &ClaimRequest, now: Timestamp) -> Tr
     };
     Transition::to(operation, change, answer)
 }
+
 /// Claims an uncertain operation, as the policy of the route says. `held` is its state.
 fn claim_uncertain(
     mut operation: Operation,

@@ -186,9 +186,9 @@ impl Store for Embedded {
     async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error> {
         let is_claim = call.kind() == Call::Claim;
         let id = call.operation();
-        self.ask(|reply| Command::Change { call, reply }).await.map_err(|error| {
-            if is_claim { self.shared.seen_attempts.explain(id, error) } else { error }
-        })
+        self.ask(|reply| Command::Change { call, reply })
+            .await
+            .map_err(|error| error.of_claim(is_claim && self.shared.seen_attempts.may_contain(id)))
     }
 
     fn recall(&self, request: &OperationRequest) -> Option<OperationState> {

@@ -10,7 +10,6 @@ use parking_lot::Mutex;
 
 use super::unsettled::Unsettled;
 use crate::operation::OperationId;
-use crate::store::Error;
 
 /// The most operations that are remembered. They take about 20 MiB.
 const SEEN_MAX: usize = 1 << 20;
@@ -61,13 +60,9 @@ impl SeenAttempts {
         }
     }
 
-    /// The error for the caller of a claim that has failed.
-    pub(super) fn explain(&self, id: OperationId, error: Error) -> Error {
-        if error.leaves_state_unknown() && self.0.lock().may_contain(id) {
-            Error::AttemptExists(Box::new(error))
-        } else {
-            error
-        }
+    /// Whether there may have been an attempt at the operation.
+    pub(super) fn may_contain(&self, id: OperationId) -> bool {
+        self.0.lock().may_contain(id)
     }
 }
 
@@ -94,10 +89,7 @@ mod tests {
     fn an_attempt_is_seen_until_its_outcome_is_written() {
         let seen = SeenAttempts::default();
         let id = OperationId::from_bytes([1; 16]);
-        let is_seen = || {
-            let error = seen.explain(id, Error::Unavailable("this is a test"));
-            matches!(error, Error::AttemptExists(_))
-        };
+        let is_seen = || seen.may_contain(id);
         assert!(!is_seen());
         seen.note_found(id, Some(Unsettled::Uncertain));
         assert!(is_seen());
@@ -108,6 +100,5 @@ mod tests {
         assert!(!is_seen());
         seen.note_written(id, Some(Unsettled::InFlight));
         assert!(is_seen());
-        assert!(matches!(seen.explain(id, Error::Emptied), Error::Emptied));
     }
 }

@@ -90,14 +90,7 @@ impl<R: RecordServer> SharedStore<R> {
     async fn apply_rule(&self, call: &dyn RuleCall) -> Result<(), Error> {
         let mut attempt_seen = false;
         let done = self.within_timeout(self.step(call, &mut attempt_seen)).await;
-        let attempt_seen = attempt_seen && call.kind() == Call::Claim;
-        done.map_err(|error| {
-            if attempt_seen && error.leaves_state_unknown() {
-                Error::AttemptExists(Box::new(error))
-            } else {
-                error
-            }
-        })
+        done.map_err(|error| error.of_claim(attempt_seen && call.kind() == Call::Claim))
     }
 
     /// Applies a rule to a record, in one atomic step on the server. Sets `attempt_seen` if the

@@ -41,7 +41,8 @@ impl<F: Fn() + Send + Sync + 'static> Rule for Meanwhile<F> {
 /// group.
 #[tokio::test]
 async fn a_count_shows_what_a_renewal_of_the_same_group_has_changed() {
-    let (directory, clock) = (tempfile::tempdir().unwrap(), Clock::manual(START));
+    let directory = tempfile::tempdir().unwrap();
+    let clock = Clock::manual(START);
     let store = open_with(&settings(directory.path()), &clock).unwrap();
     let (request, _) = granted(&*store, &order("1")).await;
     clock.advance(LEASE - Duration::from_millis(1));
