@@ -45,7 +45,8 @@
 //! | operation | one event on one route: the thing to be done once |
 //! | idempotency key | what identifies an operation on its route |
 //! | operation id | the name of an operation in every store: `op_` and 32 hex digits |
-//! | fingerprint | a digest of what was asked, so that one key cannot stand for two requests |
+//! | subject | what a request is about: its operation (id, route, key), method, path, fingerprint |
+//! | fingerprint | a digest of a request, so that one key cannot stand for two requests |
 //! | copy | a further request about a known operation |
 //! | attempt | one try at an operation, numbered from 1 |
 //! | claim | taking an operation atomically; its random claim id is what later writes name |

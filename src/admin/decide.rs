@@ -37,25 +37,25 @@ pub(super) async fn resolve(
     request: Request,
 ) -> Result<Json<DecidedAnswer>, Problem> {
     let id = operation_id(id)?;
-    let asked: Resolve = json(request).await?;
-    let verdict = verdict(&asked)?;
-    let reason = body::reason(asked.reason)?;
-    let by = body::by(asked.by)?;
-    let reference = body::reference(asked.reference)?;
+    let body: Resolve = json(request).await?;
+    let verdict = verdict(&body)?;
+    let reason = body::reason(body.reason)?;
+    let by = body::by(body.by)?;
+    let reference = body::reference(body.reference)?;
     // The retention belongs to the route, and only the record knows the route of an operation id.
-    let route = admin.find(id).await?.asked.route.clone();
+    let route = admin.find(id).await?.subject.route.clone();
     let resolution = Resolution {
         operation: id,
         verdict,
         by,
         reason,
         reference,
-        attempt: asked.attempt,
-        state: asked.state.map(Into::into),
+        attempt: body.attempt,
+        state: body.state.map(Into::into),
         retention: admin.0.retentions.of(&route),
     };
     admin.decide(DecisionRequest::Resolve(resolution)).await?;
-    let state = asked.outcome.as_str().to_owned();
+    let state = body.outcome.as_str().to_owned();
     Ok(Json(DecidedAnswer { operation: id.to_string(), state }))
 }
 
@@ -66,17 +66,17 @@ pub(super) async fn forget(
     request: Request,
 ) -> Result<Json<DecidedAnswer>, Problem> {
     let id = operation_id(id)?;
-    let asked: Forget = json(request).await?;
-    let reason = body::reason(asked.reason)?;
-    let by = body::by(asked.by)?;
+    let body: Forget = json(request).await?;
+    let reason = body::reason(body.reason)?;
+    let by = body::by(body.by)?;
     admin.decide(DecisionRequest::Forget(Forgetting { operation: id, by, reason })).await?;
     let state = StateName::Forgotten.as_str().to_owned();
     Ok(Json(DecidedAnswer { operation: id.to_string(), state }))
 }
 
 /// The verdict of a resolution.
-fn verdict(asked: &Resolve) -> Result<Verdict, Problem> {
-    match (asked.outcome, asked.status, &asked.body) {
+fn verdict(resolve: &Resolve) -> Result<Verdict, Problem> {
+    match (resolve.outcome, resolve.status, &resolve.body) {
         (Outcome::Failed, None, None) => Ok(Verdict::Failed),
         (Outcome::Failed, _, _) => {
             Err(mistake("`status` and `body` are for `succeeded`: a failure is not replayed"))

@@ -8,7 +8,7 @@ use crate::operation::{
 
 impl From<&Operation> for api::Operation {
     fn from(operation: &Operation) -> Self {
-        let asked = &operation.asked;
+        let subject = &operation.subject;
         let (settled_at, answer) = match &operation.state {
             State::Succeeded(success) => (Some(success.settled_at), Some(&success.answer)),
             State::Failed(failure) => (Some(failure.settled_at), None),
@@ -30,13 +30,13 @@ impl From<&Operation> for api::Operation {
         // says nothing any more.
         let is_forgotten = matches!(operation.state, State::Forgotten { .. });
         Self {
-            operation: asked.id.to_string(),
-            route: asked.route.to_string(),
-            method: asked.method.clone(),
-            path: asked.path.clone(),
-            key: asked.key.clone(),
+            operation: subject.id.to_string(),
+            route: subject.route.to_string(),
+            method: subject.method.clone(),
+            path: subject.path.clone(),
+            key: subject.key.clone(),
             state: operation.state.as_str().to_owned(),
-            fingerprint: (!is_forgotten).then(|| asked.fingerprint.to_string()),
+            fingerprint: (!is_forgotten).then(|| subject.fingerprint.to_string()),
             created_at: rfc3339(operation.created_at),
             settled_at: settled_at.map(rfc3339),
             expires_at: rfc3339(operation.state.changes_at()),
@@ -45,8 +45,8 @@ impl From<&Operation> for api::Operation {
             attempts: operation.attempts.kept().map(Into::into).collect(),
             attempts_total: operation.attempts.total(),
             decisions: operation.decisions.iter().map(Into::into).collect(),
-            steps: operation.steps.iter().map(|step| api_step(asked.id, step)).collect(),
-            observed: asked.mode != RequestMode::Enforce,
+            steps: operation.steps.iter().map(|step| api_step(subject.id, step)).collect(),
+            observed: subject.mode != RequestMode::Enforce,
         }
     }
 }

@@ -38,8 +38,8 @@ struct Candidate {
 impl From<&Operation> for Candidate {
     fn from(operation: &Operation) -> Self {
         Self {
-            id: operation.asked.id,
-            key: operation.asked.key.clone(),
+            id: operation.subject.id,
+            key: operation.subject.key.clone(),
             attempt: operation.attempts.latest_number(),
             created_at: operation.created_at,
         }
@@ -58,15 +58,15 @@ impl Candidate {
     }
 }
 
-fn listing(asked: &ResolveMany, before: Timestamp) -> Result<ListQuery, Problem> {
-    let after = asked.cursor.as_deref();
+fn listing(body: &ResolveMany, before: Timestamp) -> Result<ListQuery, Problem> {
+    let after = body.cursor.as_deref();
     let after = after.map(|text| parse_cursor(text).ok_or_else(|| mistake("`cursor` is none")));
     Ok(ListQuery {
         key: None,
-        route: Some(Arc::from(&*asked.route)),
-        state: Some(asked.state.into()),
+        route: Some(Arc::from(&*body.route)),
+        state: Some(body.state.into()),
         after: start(Some(before), after.transpose()?),
-        limit: check_limit(asked.limit.or(Some(LIMIT_MAX))).map_err(mistake)?,
+        limit: check_limit(body.limit.or(Some(LIMIT_MAX))).map_err(mistake)?,
     })
 }
 
@@ -82,16 +82,16 @@ struct ManyResolution {
 }
 
 impl ManyResolution {
-    fn of(asked: &ResolveMany, retention: Duration) -> Result<Self, Problem> {
+    fn of(body: &ResolveMany, retention: Duration) -> Result<Self, Problem> {
         Ok(Self {
-            verdict: match asked.outcome {
+            verdict: match body.outcome {
                 Outcome::Succeeded => Verdict::Succeeded(None),
                 Outcome::Failed => Verdict::Failed,
             },
-            by: body::by(asked.by.clone())?,
-            reason: body::reason(asked.reason.clone())?,
-            reference: body::reference(asked.reference.clone())?,
-            state: asked.state.into(),
+            by: body::by(body.by.clone())?,
+            reason: body::reason(body.reason.clone())?,
+            reference: body::reference(body.reference.clone())?,
+            state: body.state.into(),
             retention,
         })
     }
@@ -136,11 +136,11 @@ pub(super) async fn resolve(
     State(admin): State<Admin>,
     request: Request,
 ) -> Result<Json<ResolvedMany>, Problem> {
-    let mut asked: ResolveMany = json(request).await?;
-    let before = parse_time(&asked.before).map_err(mistake)?;
-    let listing = listing(&asked, before)?;
-    let seen = asked.operations.take();
-    let resolution = ManyResolution::of(&asked, admin.0.retentions.of(&asked.route))?;
+    let mut body: ResolveMany = json(request).await?;
+    let before = parse_time(&body.before).map_err(mistake)?;
+    let listing = listing(&body, before)?;
+    let seen = body.operations.take();
+    let resolution = ManyResolution::of(&body, admin.0.retentions.of(&body.route))?;
     let deadline = Deadline::of(&admin.0.clock);
     let selection = match seen {
         None => Selection::page(&admin, &listing).await?,
@@ -148,8 +148,8 @@ pub(super) async fn resolve(
     };
     let Selection { candidates, changed, left, next } = selection;
     let is_empty = candidates.is_empty() && changed == 0;
-    let routes = is_empty.then(|| admin.0.retentions.routes_if_unknown(&asked.route)).flatten();
-    let mut done = if asked.dry_run {
+    let routes = is_empty.then(|| admin.0.retentions.routes_if_unknown(&body.route)).flatten();
+    let mut done = if body.dry_run {
         would_resolve(&candidates)
     } else {
         let store = Arc::clone(&admin.0.store);
@@ -165,7 +165,7 @@ pub(super) async fn resolve(
     done.refused += changed;
     // If something is left of this page, the next call has to begin where this page began: the
     // operations that were resolved are not in the state any more and are not found again.
-    done.next = if done.left { asked.cursor } else { next };
+    done.next = if done.left { body.cursor } else { next };
     done.left |= left || done.next.is_some();
     Ok(Json(done))
 }

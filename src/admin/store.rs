@@ -16,8 +16,8 @@ pub(super) async fn acknowledge(
     State(admin): State<Admin>,
     request: Request,
 ) -> Result<Json<Acknowledged>, Problem> {
-    let asked: Acknowledge = json(request).await?;
-    let by = body::by(asked.by)?;
+    let body: Acknowledge = json(request).await?;
+    let by = body::by(body.by)?;
     let store = Arc::clone(&admin.0.store);
     // In a task of its own, so that a caller that hangs up leaves nothing half done.
     let acknowledged = tokio::spawn(async move { store.acknowledge().await }).await;

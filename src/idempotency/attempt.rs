@@ -50,8 +50,8 @@ impl Attempt<'_> {
 
     async fn forward_and_record(self, receiver: &Receiver) {
         let Self { context, claim, keyed } = self;
-        let KeyedRequest { asked, mut request, memory, .. } = keyed;
-        name_attempt(&mut request.headers, asked.id, claim.attempt);
+        let KeyedRequest { subject, mut request, memory, .. } = keyed;
+        name_attempt(&mut request.headers, subject.id, claim.attempt);
         let lease = claim.lease();
         let bounds = Bounds::of_attempt(context.executor, receiver, &lease, claim.sent_at);
         let sent = exchange(context, receiver, request, &bounds).await;

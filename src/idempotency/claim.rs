@@ -12,7 +12,7 @@ use crate::clock::Moment;
 use crate::operation::state::{
     Advanced, ClaimRequest, Ending, Grant, Settled, Settlement, StepSettlement,
 };
-use crate::operation::{OperationRequest, Plan};
+use crate::operation::{Plan, Subject};
 use crate::store::{self, StoreExt as _};
 
 /// The right, and the duty, to finish an operation. If the claim is dropped before every outcome is
@@ -62,9 +62,9 @@ impl Claim {
         Arc::clone(&self.lease)
     }
 
-    /// The request of the claim.
-    pub(super) fn asked(&self) -> &Arc<OperationRequest> {
-        &self.lease.request.asked
+    /// What the claim is about.
+    pub(super) fn subject(&self) -> &Arc<Subject> {
+        &self.lease.request.subject
     }
 
     /// Records the end of the attempt. The call is repeated until the store has answered, and
@@ -114,9 +114,9 @@ impl Claim {
     }
 
     fn settlement(&self, ending: Ending) -> Settlement {
-        let ClaimRequest { asked, claim_id, holder, durations, .. } = &self.lease.request;
+        let ClaimRequest { subject, claim_id, holder, durations, .. } = &self.lease.request;
         Settlement {
-            asked: Arc::clone(asked),
+            subject: Arc::clone(subject),
             claim_id: *claim_id,
             attempt: self.attempt,
             holder: Arc::clone(holder),

@@ -15,7 +15,7 @@ use crate::clock::Moment;
 use crate::operation::state::{
     ClaimRequest, Claimed, IfInFlight, LookupGrant, LookupReport, OperationState,
 };
-use crate::operation::{ClaimId, OperationRequest};
+use crate::operation::{ClaimId, Subject};
 use crate::store::{self, StoreExt as _};
 use crate::telemetry::chain;
 
@@ -63,7 +63,7 @@ impl Context<'_> {
         options: ClaimOptions,
     ) -> Result<ClaimResult, store::Error> {
         let has_place = options.place.is_some();
-        let mut call = ClaimCall::new(self, &keyed.asked, options)?;
+        let mut call = ClaimCall::new(self, &keyed.subject, options)?;
         let mut claimed = call.send().await?;
         loop {
             match claimed {
@@ -86,13 +86,13 @@ impl Context<'_> {
     }
 
     /// The disposition that a copy of this request would have now. This claims nothing.
-    pub(super) async fn look(self, asked: &Arc<OperationRequest>) -> Disposition {
-        let operation = asked.id;
-        if let Some(state) = self.executor.recalled(asked, self.handler) {
+    pub(super) async fn look(self, subject: &Arc<Subject>) -> Disposition {
+        let operation = subject.id;
+        if let Some(state) = self.executor.recalled(subject, self.handler) {
             return Disposition::NotGranted { operation, state };
         }
         let options = ClaimOptions::new(None, IfInFlight::Refused);
-        let claimed = match ClaimCall::new(self, asked, options) {
+        let claimed = match ClaimCall::new(self, subject, options) {
             Ok(call) => call.send().await,
             Err(error) => Err(error),
         };
@@ -119,7 +119,7 @@ struct ClaimCall<'a> {
 impl<'a> ClaimCall<'a> {
     fn new(
         context: Context<'a>,
-        asked: &Arc<OperationRequest>,
+        subject: &Arc<Subject>,
         options: ClaimOptions,
     ) -> Result<Self, store::Error> {
         let Context { executor, handler, .. } = context;
@@ -127,7 +127,7 @@ impl<'a> ClaimCall<'a> {
         let ClaimOptions { place, if_in_flight, waited_for, may_look_up } = options;
         let &Policy { durations, remember, ref receiver, .. } = &handler.policy;
         let request = ClaimRequest {
-            asked: Arc::clone(asked),
+            subject: Arc::clone(subject),
             claim_id: ClaimId::from_random(store::random()?),
             holder: Arc::clone(&executor.holder),
             durations,
@@ -167,7 +167,7 @@ impl<'a> ClaimCall<'a> {
         let report = LookupReport { request, step, finding, reason, reference };
         executor.store.apply(report).await.unwrap_or_else(|error| {
             tracing::warn!(
-                operation.id = %self.request.asked.id,
+                operation.id = %self.request.subject.id,
                 error = %chain(&error),
                 "what a look-up has found could not be recorded"
             );
@@ -180,7 +180,7 @@ impl<'a> ClaimCall<'a> {
     }
 
     fn withdraw(&self) {
-        let ClaimRequest { asked, claim_id, durations, .. } = &self.request;
-        self.context.executor.withdrawals.begin(asked.id, *claim_id, *durations);
+        let ClaimRequest { subject, claim_id, durations, .. } = &self.request;
+        self.context.executor.withdrawals.begin(subject.id, *claim_id, *durations);
     }
 }

@@ -27,7 +27,7 @@ impl Executor {
         keyed: KeyedRequest,
         handler: &Arc<RouteHandler>,
     ) -> Disposition {
-        let operation = keyed.asked.id;
+        let operation = keyed.subject.id;
         let (reply, answer) = PendingReply::new(handler.deadline(keyed.arrived));
         let executor = Arc::clone(self);
         let handler = Arc::clone(handler);
@@ -59,7 +59,7 @@ impl Context<'_> {
                 Box::pin(Attempt { context: self, claim, keyed }.run()).await;
             }
             Ok(ClaimResult::NotGranted(state)) => {
-                reply.send(Disposition::NotGranted { operation: keyed.asked.id, state });
+                reply.send(Disposition::NotGranted { operation: keyed.subject.id, state });
             }
             Ok(ClaimResult::NoPlace) => reply.send(executor.overloaded()),
             Err(error) => Box::pin(self.without_claim(&error, keyed)).await,
@@ -70,7 +70,7 @@ impl Context<'_> {
     /// unprotected instead under [`WhenStoreFails::Forward`].
     async fn without_claim(self, error: &store::Error, keyed: KeyedRequest) {
         let Self { executor, handler, reply } = self;
-        let id = keyed.asked.id;
+        let id = keyed.subject.id;
         // After any other error the operation may have been done. Such a request is refused even on
         // a route that forwards without a store.
         let may_pass = error.leaves_state_unknown();

@@ -12,7 +12,7 @@ use super::waiters::Waiters;
 use super::withdraw::Withdrawals;
 use crate::budget::Budget;
 use crate::clock::Clock;
-use crate::operation::OperationRequest;
+use crate::operation::Subject;
 use crate::operation::state::{OperationState, Remember};
 use crate::store::Store;
 use crate::telemetry::{Limit, Metrics};
@@ -73,19 +73,19 @@ impl Executor {
     /// [`KeyedRequest`].
     ///
     /// [`KeyedRequest`]: super::KeyedRequest
-    pub fn recall(&self, asked: &OperationRequest, handler: &RouteHandler) -> Option<Disposition> {
-        let state = self.recalled(asked, handler)?;
-        Some(Disposition::NotGranted { operation: asked.id, state })
+    pub fn recall(&self, subject: &Subject, handler: &RouteHandler) -> Option<Disposition> {
+        let state = self.recalled(subject, handler)?;
+        Some(Disposition::NotGranted { operation: subject.id, state })
     }
 
     /// The state that a claim would report, if the store knows it without a call.
     pub(super) fn recalled(
         &self,
-        asked: &OperationRequest,
+        subject: &Subject,
         handler: &RouteHandler,
     ) -> Option<OperationState> {
         match handler.policy.remember {
-            Remember::Retention => self.store.recall(asked),
+            Remember::Retention => self.store.recall(subject),
             // Every later request is a new event, so it must claim.
             Remember::InFlight => None,
         }

@@ -115,9 +115,9 @@ impl HeldLease {
 
     async fn renew(&self) -> Result<Renewed, store::Error> {
         let sent_at = self.clock.moment();
-        let ClaimRequest { asked, claim_id, durations, .. } = &self.request;
+        let ClaimRequest { subject, claim_id, durations, .. } = &self.request;
         let lease = durations.lease;
-        let renewal = Renewal { operation: asked.id, claim_id: *claim_id, lease };
+        let renewal = Renewal { operation: subject.id, claim_id: *claim_id, lease };
         let renewed = self.store.apply(renewal).await?;
         if renewed == Renewed::Renewed {
             *self.until.lock() = sent_at.plus(lease);
@@ -127,7 +127,7 @@ impl HeldLease {
 
     /// The operation of the lease.
     pub(super) fn operation(&self) -> OperationId {
-        self.request.asked.id
+        self.request.subject.id
     }
 
     /// How long the lease lasts from now.

@@ -49,7 +49,7 @@ impl LongAttempt<'_> {
             let _broke_off = self.bounds.hold(flow.run()).await;
             return;
         }
-        let operation = self.recording.claim.asked().id;
+        let operation = self.recording.claim.subject().id;
         let attempt = self.recording.claim.attempt;
         let executed = Disposition::executed(operation, attempt, forwarded);
         self.recording.context.reply.send(executed);

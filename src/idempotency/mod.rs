@@ -6,7 +6,7 @@
 //! waits calls it again:
 //!
 //! ```text
-//! recall   OperationRequest -> Disposition   a success that is in memory        executor.rs
+//! recall   Subject -> Disposition            a success that is in memory        executor.rs
 //! claim    KeyedRequest -> ClaimResult       one atomic call of the store       claim_call.rs
 //! wait     KeyedRequest -> ClaimResult       while another attempt is in flight wait.rs
 //! look up  KeyedRequest -> LookupResult      asks the receiver: was it done?    lookup/

@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::executor::{Context, Executor};
 use crate::operation::state::Ending;
-use crate::operation::{OperationId, OperationRequest, Outcome, Reason};
+use crate::operation::{OperationId, Outcome, Reason, Subject};
 use crate::store;
 use crate::telemetry::chain;
 
@@ -25,8 +25,8 @@ impl EndNote {
     }
 
     /// Writes the log line.
-    pub(super) fn note(self, asked: &OperationRequest, attempt: u32, step: Option<&str>) {
-        let operation = asked.id;
+    pub(super) fn note(self, subject: &Subject, attempt: u32, step: Option<&str>) {
+        let operation = subject.id;
         let reason = self.reason.as_str();
         let status = self.status.map(|status| status.as_u16());
         match self.outcome {
@@ -44,8 +44,8 @@ impl EndNote {
             Outcome::Uncertain => {
                 tracing::warn!(
                     operation.id = %operation,
-                    operation.key = asked.key.logged(),
-                    route.name = &*asked.route,
+                    operation.key = subject.key.logged(),
+                    route.name = &*subject.route,
                     attempt.number = attempt,
                     step,
                     reason,
@@ -61,11 +61,11 @@ impl EndNote {
 impl Executor {
     /// Notes that an attempt has succeeded after its sender was told to come back, or after its
     /// operation was held.
-    pub(super) fn note_late(asked: &OperationRequest, attempt: u32, took: Duration) {
+    pub(super) fn note_late(subject: &Subject, attempt: u32, took: Duration) {
         tracing::info!(
-            operation.id = %asked.id,
-            operation.key = asked.key.logged(),
-            route.name = &*asked.route,
+            operation.id = %subject.id,
+            operation.key = subject.key.logged(),
+            route.name = &*subject.route,
             attempt.number = attempt,
             duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             "a slow attempt has succeeded: copies get its answer from now on"
@@ -73,17 +73,12 @@ impl Executor {
     }
 
     /// Notes that an outcome is given up, because its record cannot be read.
-    pub(super) fn note_unrecorded(
-        &self,
-        asked: &OperationRequest,
-        attempt: u32,
-        error: &store::Error,
-    ) {
+    pub(super) fn note_unrecorded(&self, subject: &Subject, attempt: u32, error: &store::Error) {
         self.metrics.unrecorded.inc();
         tracing::error!(
-            operation.id = %asked.id,
-            operation.key = asked.key.logged(),
-            route.name = &*asked.route,
+            operation.id = %subject.id,
+            operation.key = subject.key.logged(),
+            route.name = &*subject.route,
             attempt.number = attempt,
             error = %chain(error),
             "an outcome is given up: the record cannot be read, and copies are refused"
@@ -118,9 +113,9 @@ impl Context<'_> {
 }
 
 /// Logs that a sender got its answer although the store could not record the outcome yet.
-pub(super) fn log_early_answer(asked: &OperationRequest, attempt: u32, step: Option<&str>) {
+pub(super) fn log_early_answer(subject: &Subject, attempt: u32, step: Option<&str>) {
     tracing::error!(
-        operation.id = %asked.id,
+        operation.id = %subject.id,
         attempt.number = attempt,
         step,
         "answered before the outcome could be recorded; recording goes on"

@@ -41,7 +41,7 @@ impl Context<'_> {
         let options = ClaimOptions::new(handler.place(), IfInFlight::Refused);
         // The copy is forwarded anyway, so it needs no look-up.
         let options = ClaimOptions { may_look_up: false, ..options };
-        let claimed = match executor.recalled(&keyed.asked, handler) {
+        let claimed = match executor.recalled(&keyed.subject, handler) {
             Some(state) => Ok(ClaimResult::NotGranted(state)),
             None => self.claim(&keyed, options).await,
         };
@@ -56,14 +56,14 @@ impl Context<'_> {
             Err(error) => {
                 let error = chain(&error);
                 tracing::info!(
-                    operation.id = %keyed.asked.id,
+                    operation.id = %keyed.subject.id,
                     error,
                     "no claim: the request is only observed"
                 );
                 D::Refused
             }
         };
-        let operation = keyed.asked.id;
+        let operation = keyed.subject.id;
         handler.metrics.observed(would_be);
         tracing::info!(
             operation.id = %operation,

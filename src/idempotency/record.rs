@@ -21,9 +21,9 @@ impl Recording<'_> {
     /// outcome, the sender gets its answer at the current end of the lease, and recording goes on.
     pub(super) async fn run(self, ending: Ending, forwarded: Forwarded) {
         let context @ Context { reply, .. } = self.context;
-        let asked = Arc::clone(self.claim.asked());
+        let subject = Arc::clone(self.claim.subject());
         let attempt = self.claim.attempt;
-        let executed = |forwarded| Disposition::executed(asked.id, attempt, forwarded);
+        let executed = |forwarded| Disposition::executed(subject.id, attempt, forwarded);
         let mut forwarded = Some(forwarded);
         let answer_early = || {
             if let Some(forwarded) = forwarded.take() {
@@ -35,7 +35,7 @@ impl Recording<'_> {
         reply.send(match settled {
             // Another attempt, or an operator, has decided which answer copies get. This sender
             // must get the same one.
-            Ok(Settled::Superseded) if !reply.passes() => context.look(&asked).await,
+            Ok(Settled::Superseded) if !reply.passes() => context.look(&subject).await,
             // The upstream has given this answer, whether or not it is remembered.
             Ok(_) | Err(_) => executed(forwarded),
         });
@@ -52,29 +52,29 @@ impl Recording<'_> {
         answer_early: impl FnOnce(),
     ) -> Result<Settled, store::Error> {
         let Self { context: context @ Context { executor, handler, reply }, claim } = self;
-        let asked = Arc::clone(claim.asked());
+        let subject = Arc::clone(claim.subject());
         let attempt = claim.attempt;
         let end = EndNote::of(&ending);
         let took = claim.sent_at.until(executor.clock.moment());
         let lease_had_ended = claim.lease().left().is_zero();
         let answer_early = || {
-            log_early_answer(&asked, attempt, None);
+            log_early_answer(&subject, attempt, None);
             answer_early();
         };
         let settled = claim.settle(ending, answer_early).await;
         handler.metrics.attempt(end.outcome, took);
-        end.note(&asked, attempt, None);
+        end.note(&subject, attempt, None);
         match &settled {
             Ok(Settled::Recorded { copy_refused }) => match end.outcome {
-                Outcome::Failed => context.note_refused(asked.id, attempt, *copy_refused),
+                Outcome::Failed => context.note_refused(subject.id, attempt, *copy_refused),
                 Outcome::Succeeded if lease_had_ended || reply.told_to_come_back() => {
-                    Executor::note_late(&asked, attempt, took);
+                    Executor::note_late(&subject, attempt, took);
                 }
                 Outcome::Succeeded | Outcome::Uncertain => {}
             },
-            Ok(Settled::RecordLost) => executor.note_record_lost(asked.id, attempt),
-            Ok(Settled::Superseded) => executor.note_superseded(asked.id, attempt),
-            Err(error) => executor.note_unrecorded(&asked, attempt, error),
+            Ok(Settled::RecordLost) => executor.note_record_lost(subject.id, attempt),
+            Ok(Settled::Superseded) => executor.note_superseded(subject.id, attempt),
+            Err(error) => executor.note_unrecorded(&subject, attempt, error),
         }
         settled
     }

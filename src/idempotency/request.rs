@@ -6,14 +6,14 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::budget::Reserved;
-use crate::operation::OperationRequest;
+use crate::operation::Subject;
 use crate::upstream::Request;
 
 /// A request whose operation is known.
 #[derive(Debug)]
 pub struct KeyedRequest {
-    /// The operation that the request asks for.
-    pub asked: Arc<OperationRequest>,
+    /// What the request is about.
+    pub subject: Arc<Subject>,
     /// The key as one text, as the receiver knows it; empty if the key has several parts.
     pub key: String,
     /// The request for the upstream.

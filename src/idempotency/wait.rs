@@ -54,7 +54,7 @@ impl Wait<'_> {
     /// unprotected.
     pub(super) async fn run(self, attempt: AttemptInFlight) -> Result<ClaimResult, store::Error> {
         let Context { executor, handler, reply } = self.context;
-        let id = self.keyed.asked.id;
+        let id = self.keyed.subject.id;
         let Some(_place) = executor.waiters.join(id, handler.policy.waiters_max) else {
             return self.refuse(attempt).await;
         };
@@ -105,7 +105,7 @@ impl Wait<'_> {
         let Context { executor, handler, .. } = self.context;
         // After a success all waiters claim at the same moment. The embedded store then has the
         // answer in memory.
-        if let Some(state) = executor.recalled(&self.keyed.asked, handler) {
+        if let Some(state) = executor.recalled(&self.keyed.subject, handler) {
             return Ok(ClaimResult::NotGranted(state));
         }
         // A waiter never looks up: the attempt that it waited for has just ended uncertain.

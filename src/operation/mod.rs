@@ -37,8 +37,8 @@ use serde::{Deserialize, Serialize};
 /// Stores keep it with the fields in this order: see `store::codec` before a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
-    /// The request that made the latest attempt.
-    pub asked: Arc<OperationRequest>,
+    /// What the request of the latest attempt was about.
+    pub subject: Arc<Subject>,
     /// When the operation was claimed first, on the store's clock.
     pub created_at: Timestamp,
     /// The state of the operation.
@@ -51,9 +51,9 @@ pub struct Operation {
     pub steps: Vec<Step>,
 }
 
-/// The operation that a request asks for: its identity, and the fingerprint of the request.
+/// What a request is about: the identity of its operation, and the fingerprint of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OperationRequest {
+pub struct Subject {
     /// The operation's id, which is its key in every store.
     pub id: OperationId,
     /// Name of the route.
@@ -99,9 +99,9 @@ pub struct Durations {
 
 impl Operation {
     /// A new record without an attempt. The rule that creates the record sets the state.
-    fn begun(asked: &Arc<OperationRequest>, now: Timestamp) -> Self {
+    fn begun(subject: &Arc<Subject>, now: Timestamp) -> Self {
         Self {
-            asked: Arc::clone(asked),
+            subject: Arc::clone(subject),
             created_at: now,
             state: State::Forgotten { expires_at: now },
             attempts: AttemptLog::default(),

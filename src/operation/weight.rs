@@ -18,12 +18,12 @@ impl Operation {
             State::Uncertain(held) => held.answer.as_ref().map_or(0, |answer| answer.weight()),
             State::InFlight(_) | State::Failed(_) | State::Forgotten { .. } => 0,
         };
-        let key: usize = self.asked.key.parts.iter().map(String::capacity).sum();
-        let asked = self.asked.path.capacity() + self.asked.method.capacity() + key;
+        let key: usize = self.subject.key.parts.iter().map(String::capacity).sum();
+        let subject = self.subject.path.capacity() + self.subject.method.capacity() + key;
         let attempts: usize = self.attempts.kept().map(Attempt::weight).sum();
         let decisions: usize = self.decisions.iter().map(Decision::weight).sum();
         let steps: usize = self.steps.iter().map(|step| STEP + step.weight()).sum();
-        BARE + answer + asked + attempts + decisions + steps
+        BARE + answer + subject + attempts + decisions + steps
     }
 }
 

@@ -47,11 +47,11 @@ impl Execution<'_> {
         provider: Option<HeaderValue>,
     ) -> Result<Disposition, Refusal> {
         let route = &*self.selected.route;
-        let Identified { asked, key, forward_key, .. } = identified;
+        let Identified { subject, key, forward_key, .. } = identified;
         // If this process remembers that the operation succeeded, no request for the upstream is
         // made.
-        if asked.mode == RequestMode::Enforce
-            && let Some(known) = self.executor.recall(&asked, &route.handler)
+        if subject.mode == RequestMode::Enforce
+            && let Some(known) = self.executor.recall(&subject, &route.handler)
         {
             return Ok(known);
         }
@@ -62,7 +62,7 @@ impl Execution<'_> {
                     selected: self.selected.clone(),
                     body: self.received.body.clone(),
                     trusted: Arc::clone(self.trusted),
-                    event: asked.id,
+                    event: subject.id,
                     verified: provider.clone(),
                 };
                 Some(template.checked(steps, &mut self.received.memory)?)
@@ -72,13 +72,13 @@ impl Execution<'_> {
         let request = self.request(provider);
         let keyed = KeyedRequest {
             request: outgoing::with_key(request, route.key_header(), &forward_key),
-            asked,
+            subject,
             key,
             steps,
             arrived: self.received.arrived,
             memory: self.received.memory,
         };
-        Ok(match keyed.asked.mode {
+        Ok(match keyed.subject.mode {
             RequestMode::Enforce => self.executor.execute(keyed, &route.handler).await,
             RequestMode::Observe { .. } => self.executor.observe(keyed, &route.handler).await,
         })

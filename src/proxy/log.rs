@@ -8,7 +8,7 @@ use super::answer::Answer;
 use super::route::Route;
 use crate::clock::{Clock, Moment};
 use crate::idempotency::StepPolicy;
-use crate::operation::{OperationRequest, Reason};
+use crate::operation::{Reason, Subject};
 use crate::telemetry::{Disposition, RouteMetrics};
 
 /// Collects what the steps find out about one request, and writes its log line at the end. If it is
@@ -24,8 +24,8 @@ pub(super) struct RequestLog {
     pub(super) route: Option<Arc<Route>>,
     /// Whether the body was read to its end.
     pub(super) is_received: bool,
-    /// The operation that the request asks for, if the request has a key.
-    pub(super) asked: Option<Arc<OperationRequest>>,
+    /// What the request is about, if it has a key.
+    pub(super) subject: Option<Arc<Subject>>,
 }
 
 impl RequestLog {
@@ -38,14 +38,14 @@ impl RequestLog {
             ended: false,
             route: None,
             is_received: false,
-            asked: None,
+            subject: None,
         }
     }
 
     /// The key, for the log. A key names an event and is no secret: no signature, token or password
     /// is ever a part of a key.
     fn key(&self) -> Option<String> {
-        self.asked.as_ref()?.key.logged()
+        self.subject.as_ref()?.key.logged()
     }
 
     /// Writes the line and counts the request. A request that names no route is counted in

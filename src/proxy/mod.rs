@@ -92,7 +92,7 @@ impl Shared {
         let admitted = selected.route.examine(head, &received.body, now).await?;
         let key_source = admitted.identity().key_source();
         if let Identity::Keyed(identified) = admitted.identity() {
-            log.asked = Some(Arc::clone(&identified.asked));
+            log.subject = Some(Arc::clone(&identified.subject));
         }
         let execution = Execution {
             executor: &self.executor,

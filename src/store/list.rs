@@ -50,10 +50,10 @@ impl ListQuery {
     /// never shows the throw-away operations of probes, because no sender sent them.
     pub fn matches(&self, operation: &Operation) -> bool {
         !probe::is_throw_away(operation)
-            && self.route.as_ref().is_none_or(|route| *route == operation.asked.route)
+            && self.route.as_ref().is_none_or(|route| *route == operation.subject.route)
             && self.state.is_none_or(|state| state == operation.state.name())
             && self.key.as_deref().is_none_or(|key| {
-                operation.asked.key.searched().is_some_and(|searched| searched == key)
+                operation.subject.key.searched().is_some_and(|searched| searched == key)
             })
     }
 
@@ -90,7 +90,7 @@ impl ListPosition {
 
     /// The position of an operation.
     pub fn of(operation: &Operation) -> Self {
-        Self { created_at: operation.created_at, id: operation.asked.id }
+        Self { created_at: operation.created_at, id: operation.subject.id }
     }
 }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::{Concern, Error, ListPage, ListQuery, RuleCall, Store, SweepReport, Watch};
 use crate::clock::Clock;
 use crate::operation::state::OperationState;
-use crate::operation::{Operation, OperationId, OperationRequest};
+use crate::operation::{Operation, OperationId, Subject};
 use crate::telemetry::{Metrics, StoreCall};
 
 /// A store whose calls are timed.
@@ -38,9 +38,9 @@ impl Store for Measured {
         self.timed(call.kind().into(), self.store.call(call)).await
     }
 
-    fn recall(&self, request: &OperationRequest) -> Option<OperationState> {
+    fn recall(&self, subject: &Subject) -> Option<OperationState> {
         let start = self.clock.moment();
-        let known = self.store.recall(request)?;
+        let known = self.store.recall(subject)?;
         // This answer takes the place of a claim, so it counts as one. If nothing is known, a real
         // claim follows, and that claim is counted.
         self.metrics.store_call(StoreCall::Claim, start.until(self.clock.moment()));

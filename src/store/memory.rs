@@ -76,7 +76,7 @@ impl Records {
         let found = self.operations.remove(&id)?;
         self.due.remove(&(found.state.changes_at(), id));
         self.created.remove(&ListPosition::of(&found));
-        self.keys.remove(&(KeyDigest::of(&found.asked.key), ListPosition::of(&found)));
+        self.keys.remove(&(KeyDigest::of(&found.subject.key), ListPosition::of(&found)));
         self.uncertain -= u64::from(matches!(found.state, State::Uncertain(_)));
         Some(found)
     }
@@ -86,7 +86,7 @@ impl Records {
         let Some(operation) = operation else { return };
         self.due.insert((operation.state.changes_at(), id));
         self.created.insert(ListPosition::of(&operation));
-        self.keys.insert((KeyDigest::of(&operation.asked.key), ListPosition::of(&operation)));
+        self.keys.insert((KeyDigest::of(&operation.subject.key), ListPosition::of(&operation)));
         self.uncertain += u64::from(matches!(operation.state, State::Uncertain(_)));
         self.operations.insert(id, operation);
     }

@@ -9,8 +9,8 @@ use crate::operation::state::{
     Settlement,
 };
 use crate::operation::{
-    ClaimId, Durations, FingerprintDigest, Key, KeyKind, Operation, OperationId, OperationRequest,
-    Reason, RequestMode,
+    ClaimId, Durations, FingerprintDigest, Key, KeyKind, Operation, OperationId, Reason,
+    RequestMode, Subject,
 };
 
 /// The route of throw-away operations. The name of a real route has no colon.
@@ -37,11 +37,11 @@ pub(super) async fn probe(store: &dyn Store) -> Result<(), Error> {
 
 /// Does the same as [`probe`], with an operation of this id.
 pub(super) async fn probe_as(store: &dyn Store, id: [u8; 16]) -> Result<(), Error> {
-    let asked = Arc::new(throw_away(id));
+    let subject = Arc::new(throw_away(id));
     let claim_id = ClaimId::from_random(random()?);
-    let operation = asked.id;
+    let operation = subject.id;
     let holder = Arc::<str>::from("probe");
-    let request = ClaimRequest::new(Arc::clone(&asked), claim_id, Arc::clone(&holder), DURATIONS);
+    let request = ClaimRequest::new(Arc::clone(&subject), claim_id, Arc::clone(&holder), DURATIONS);
     let Claimed::Granted(Grant { attempt, .. }) = store.apply(request).await? else {
         return Err(unsound("claim"));
     };
@@ -51,7 +51,8 @@ pub(super) async fn probe_as(store: &dyn Store, id: [u8; 16]) -> Result<(), Erro
     }
     // This is the only true ending, because nothing was sent to an upstream.
     let ending = Ending::NeverSent { reason: Reason::NothingWritten };
-    let settlement = Settlement { asked, claim_id, attempt, holder, durations: DURATIONS, ending };
+    let settlement =
+        Settlement { subject, claim_id, attempt, holder, durations: DURATIONS, ending };
     if !matches!(store.apply(settlement).await?, Settled::Recorded { .. }) {
         return Err(unsound("settle"));
     }
@@ -65,12 +66,12 @@ pub(super) async fn probe_as(store: &dyn Store, id: [u8; 16]) -> Result<(), Erro
 
 /// Whether a probe made this operation.
 pub(super) fn is_throw_away(operation: &Operation) -> bool {
-    &*operation.asked.route == ROUTE
+    &*operation.subject.route == ROUTE
 }
 
 /// A request that no sender sends.
-fn throw_away(bits: [u8; 16]) -> OperationRequest {
-    OperationRequest {
+fn throw_away(bits: [u8; 16]) -> Subject {
+    Subject {
         id: OperationId::from_bytes(bits),
         route: ROUTE.into(),
         method: "PROBE".to_owned(),

@@ -8,7 +8,7 @@ use http::StatusCode;
 use onceward::operation::state::{ClaimRequest, Claimed, Ending, Grant, Settlement};
 use onceward::operation::{
     AnswerBody, ClaimId, Durations, FingerprintDigest, Key, KeyKind, OperationId, OperationIdParts,
-    OperationRequest, RequestMode, StoredAnswer,
+    RequestMode, StoredAnswer, Subject,
 };
 use onceward::store::{Store, StoreExt as _};
 
@@ -32,7 +32,7 @@ pub(crate) fn request(key: &str) -> ClaimRequest {
         from: KeyKind::Header,
         key: &[&[key.into()]],
     });
-    let asked = OperationRequest {
+    let subject = Subject {
         id,
         route: "orders".into(),
         method: "POST".to_owned(),
@@ -48,7 +48,7 @@ pub(crate) fn request(key: &str) -> ClaimRequest {
         hold_for: Duration::from_hours(24),
     };
     let claim_id = ClaimId::from_random(*id.as_bytes());
-    ClaimRequest::new(Arc::new(asked), claim_id, "bench".into(), durations)
+    ClaimRequest::new(Arc::new(subject), claim_id, "bench".into(), durations)
 }
 
 /// The upstream answered 200 with this body.
@@ -59,6 +59,6 @@ pub(crate) fn success(body: Bytes) -> Ending {
 }
 
 pub(crate) fn settlement(request: ClaimRequest, attempt: u32, ending: Ending) -> Settlement {
-    let ClaimRequest { asked, claim_id, holder, durations, .. } = request;
-    Settlement { asked, claim_id, attempt, holder, durations, ending }
+    let ClaimRequest { subject, claim_id, holder, durations, .. } = request;
+    Settlement { subject, claim_id, attempt, holder, durations, ending }
 }

@@ -20,8 +20,8 @@ use onceward::idempotency::{
 };
 use onceward::operation::state::{Call, Decided, IfUncertain, OperationState, Resolution, Verdict};
 use onceward::operation::{
-    AnswerBody, Durations, FingerprintDigest, Key, KeyKind, Operation, OperationId,
-    OperationRequest, Outcome, Reason, StoredAnswer, Timestamp,
+    AnswerBody, Durations, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome,
+    Reason, StoredAnswer, Subject, Timestamp,
 };
 use onceward::store::{
     Error, ListPage, ListQuery, RuleCall, Store, StoreExt as _, SweepReport, Watch, memory::Memory,
@@ -149,7 +149,7 @@ fn to(receiver: &Receiver) -> Settings {
 fn keyed(number: u8, budget: &Budget) -> KeyedRequest {
     let headers = HeaderMap::from_iter([(http::header::HOST, "hooks.example".parse().unwrap())]);
     let (method, target) = (Method::POST, "/hooks".parse().unwrap());
-    let asked = OperationRequest {
+    let subject = Subject {
         id: OperationId::from_bytes([number; 16]),
         route: "hooks".into(),
         method: "POST".into(),
@@ -161,7 +161,7 @@ fn keyed(number: u8, budget: &Budget) -> KeyedRequest {
     let request = Request { method, target, headers, body: vec![number].into(), handler: None };
     let (arrived, memory) = (Instant::now(), budget.reserve_none());
     KeyedRequest {
-        asked: Arc::new(asked),
+        subject: Arc::new(subject),
         key: String::new(),
         request,
         steps: None,
@@ -346,7 +346,7 @@ async fn a_superseded_settle_changes_nothing_and_its_sender_gets_what_a_copy_get
     let store: Arc<dyn Store> = Arc::new(Memory::new(clock.clone()));
     let Parts { executor, handler, budget, metrics } =
         parts(Arc::clone(&store), &receiver, policy());
-    let operation = keyed(1, &budget).asked.id;
+    let operation = keyed(1, &budget).subject.id;
     let decided = Arc::new(StoredAnswer::empty(StatusCode::ACCEPTED));
     let decision = Resolution {
         operation,

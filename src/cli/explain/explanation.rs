@@ -138,7 +138,7 @@ impl Explanation {
 
     fn of_keyed(request: Request<'_>, found: &Identified, verified: Option<&Verified>) -> Self {
         let Request { route, head, body } = request;
-        let asked = &found.asked;
+        let subject = &found.subject;
         let none = Carried::default();
         let view = RequestView::of(head, body, verified.map_or(&none, Verified::carried));
         // These parts were read before, when the request was identified: they cannot fail now.
@@ -151,13 +151,13 @@ impl Explanation {
             there.map(|(at, parts)| ScopePart { selector: at.to_string(), parts: parts.clone() });
         Self {
             key: Some(ShownKey {
-                from: asked.key.from,
-                parts: asked.key.parts.clone(),
+                from: subject.key.from,
+                parts: subject.key.parts.clone(),
                 scope: shown.collect(),
                 absent,
             }),
-            operation: Some(asked.id.to_string()),
-            fingerprint: Some(asked.fingerprint.to_string()),
+            operation: Some(subject.id.to_string()),
+            fingerprint: Some(subject.fingerprint.to_string()),
             compared: in_words(route.fingerprint.compared(found.from)),
             ..Self::new(Disposition::Executed)
         }

@@ -27,7 +27,7 @@ impl Context<'_> {
         step: Option<&str>,
         attempt: u32,
     ) -> LookupResult {
-        let operation = keyed.asked.id;
+        let operation = keyed.subject.id;
         let in_flight = || Disposition::still_in_flight(operation, attempt, Duration::ZERO);
         let asking = pin!(self.ask_receiver(keyed, step));
         let result = self.reply.remind_during(asking, in_flight).await;
@@ -45,9 +45,9 @@ impl Context<'_> {
         let Some(client) = self.handler.receivers.lookup(step) else {
             return LookupResult::unknown("not asked: the route has no look-up");
         };
-        let asked = &keyed.asked;
-        let operation = step.map_or(asked.id, |step| OperationId::of_step(asked.id, step));
-        let event_id = match asked.key.from {
+        let subject = &keyed.subject;
+        let operation = step.map_or(subject.id, |step| OperationId::of_step(subject.id, step));
+        let event_id = match subject.key.from {
             KeyKind::Event => keyed.key.as_str(),
             KeyKind::Header | KeyKind::Body => "",
         };

@@ -17,7 +17,7 @@ impl StepsAttempt<'_> {
     /// The answer to the sender when no step of its attempt runs any more.
     pub(super) async fn answer(&self, mut results: Vec<StepResult>) -> Disposition {
         let context = self.context;
-        let operation = self.keyed.asked.id;
+        let operation = self.keyed.subject.id;
         let attempt = self.claim.attempt;
         let is_lost = self.note_records(&results);
         let open = match event_result(&results) {
@@ -48,7 +48,7 @@ impl StepsAttempt<'_> {
             }
             // Another claim has superseded this one, or the first step that was not done belongs to
             // another attempt. The sender gets the answer that a copy would get.
-            None => context.look(&self.keyed.asked).await,
+            None => context.look(&self.keyed.subject).await,
         }
     }
 
@@ -56,7 +56,7 @@ impl StepsAttempt<'_> {
     /// record was lost.
     fn note_records(&self, results: &[StepResult]) -> bool {
         let executor = self.context.executor;
-        let operation = self.keyed.asked.id;
+        let operation = self.keyed.subject.id;
         let attempt = self.claim.attempt;
         let mut is_lost = false;
         for result in results {
@@ -77,7 +77,7 @@ impl StepsAttempt<'_> {
         let Context { executor, reply, .. } = self.context;
         if reply.told_to_come_back() {
             let took = self.claim.sent_at.until(executor.clock.moment());
-            Executor::note_late(&self.keyed.asked, self.claim.attempt, took);
+            Executor::note_late(&self.keyed.subject, self.claim.attempt, took);
         }
     }
 }

@@ -35,7 +35,7 @@ impl StepsAttempt<'_> {
             if self.steps.plan.at_once { self.at_once().await } else { self.in_order().await };
         let disposition = if results.is_empty() {
             // No step has a receiver, so nothing was run.
-            Disposition::Lost(self.keyed.asked.id)
+            Disposition::Lost(self.keyed.subject.id)
         } else {
             self.answer(results).await
         };

@@ -41,19 +41,19 @@ impl StepsAttempt<'_> {
         let Self { context: Context { executor, handler, reply }, claim, .. } = self;
         let AttemptEnd { ending, forwarded } = self.forward(&step, began_at).await?;
         let end = EndNote::of(&ending);
-        let asked = &self.keyed.asked;
+        let subject = &self.keyed.subject;
         let attempt = claim.attempt;
         let answer_early = || {
-            log_early_answer(asked, attempt, Some(&step));
+            log_early_answer(subject, attempt, Some(&step));
             let retry_after = claim.lease().left();
-            reply.send(Disposition::still_in_flight(asked.id, attempt, retry_after));
+            reply.send(Disposition::still_in_flight(subject.id, attempt, retry_after));
         };
         let recorded = claim.advance(&self.steps.plan, &step, ending, answer_early).await;
         let now = executor.clock.moment();
         handler.metrics.attempt(end.outcome, began_at.until(now));
-        end.note(asked, attempt, Some(&step));
+        end.note(subject, attempt, Some(&step));
         let recorded =
-            recorded.inspect_err(|error| executor.note_unrecorded(asked, attempt, error)).ok();
+            recorded.inspect_err(|error| executor.note_unrecorded(subject, attempt, error)).ok();
         let recorded_at = recorded.as_ref().map_or(now, |recorded| recorded.sent_at);
         let advanced = recorded.map(|recorded| recorded.advanced);
         Some(StepResult { step, outcome: end.outcome, forwarded, advanced, recorded_at })
@@ -81,7 +81,7 @@ impl StepsAttempt<'_> {
 /// the id of the step.
 fn step_request(keyed: &KeyedRequest, index: usize, step: &str, attempt: u32) -> Option<Request> {
     let mut request = keyed.steps.as_ref()?.of(index)?;
-    name_attempt(&mut request.headers, OperationId::of_step(keyed.asked.id, step), attempt);
+    name_attempt(&mut request.headers, OperationId::of_step(keyed.subject.id, step), attempt);
     if let Ok(step) = HeaderValue::from_str(step) {
         request.headers.insert(STEP, step);
     }

@@ -11,8 +11,7 @@ use super::{
     Remember, Rule, State, Success, Transition,
 };
 use crate::operation::{
-    ClaimId, DecisionKind, KeyKind, Operation, OperationId, OperationRequest, RequestMode, Step,
-    Timestamp,
+    ClaimId, DecisionKind, KeyKind, Operation, OperationId, RequestMode, Step, Subject, Timestamp,
 };
 
 /// A request with another fingerprint is mismatched where the record binds the fingerprint. The
@@ -22,14 +21,14 @@ impl Rule for ClaimRequest {
     const CALL: Call = Call::Claim;
 
     fn operation(&self) -> OperationId {
-        self.asked.id
+        self.subject.id
     }
 
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Claimed> {
         let mut lapsed = lapse(found, now);
         let done = match lapsed.operation.take() {
             None => grant(None, self, now),
-            Some(mut operation) if !is_binding(&operation, &self.asked) => {
+            Some(mut operation) if !is_binding(&operation, &self.subject) => {
                 if self.may_grant {
                     operation.state = State::Forgotten { expires_at: now };
                     operation.steps.clear();
@@ -63,7 +62,7 @@ impl Rule for ClaimRequest {
 /// before.
 fn claim(mut operation: Operation, request: &ClaimRequest, now: Timestamp) -> Transition<Claimed> {
     let attempt = operation.attempts.latest_number();
-    let matches = operation.asked.fingerprint.matches(&request.asked.fingerprint);
+    let matches = operation.subject.fingerprint.matches(&request.subject.fingerprint);
     let is_used_up = operation.attempts.knows(request.claim_id);
     let (change, answer) = match &mut operation.state {
         // The store repeats a call whose reply was lost. The first call granted the attempt, but
@@ -75,7 +74,7 @@ fn claim(mut operation: Operation, request: &ClaimRequest, now: Timestamp) -> Tr
         // again, so the refusal is noted. Another request under the same header key is the sender's
         // own mistake.
         state @ (State::InFlight(_) | State::Uncertain(_)) if !matches => {
-            let is_event = request.asked.key.from == KeyKind::Event;
+            let is_event = request.subject.key.from == KeyKind::Event;
             let change = if is_event { state.mark_refused() } else { Change::None };
             (change, OperationState::Mismatched { attempt }.into())
         }
@@ -138,8 +137,8 @@ fn claim_uncertain(
 /// Whether a record binds this request. A route that only observes forwards every copy, and anybody
 /// can send one. If the route enforces later, such a record binds a request only if it is a success
 /// and its sender was verified.
-fn is_binding(found: &Operation, asked: &OperationRequest) -> bool {
-    match (found.asked.mode, asked.mode) {
+fn is_binding(found: &Operation, subject: &Subject) -> bool {
+    match (found.subject.mode, subject.mode) {
         (RequestMode::Observe { genuine }, RequestMode::Enforce) => {
             genuine && matches!(found.state, State::Succeeded(_))
         }
@@ -164,16 +163,12 @@ fn gets_answer(request: &ClaimRequest, attempt: u32) -> bool {
 
 /// The state that a claim would report to a copy, if the operation has succeeded. None if no
 /// success is remembered or its retention has passed. The copy must claim then.
-pub fn recall(
-    found: &Operation,
-    asked: &OperationRequest,
-    now: Timestamp,
-) -> Option<OperationState> {
+pub fn recall(found: &Operation, subject: &Subject, now: Timestamp) -> Option<OperationState> {
     let State::Succeeded(success) = &found.state else { return None };
-    if !is_binding(found, asked) || success.expires_at <= now {
+    if !is_binding(found, subject) || success.expires_at <= now {
         return None;
     }
-    let matches = found.asked.fingerprint.matches(&asked.fingerprint);
+    let matches = found.subject.fingerprint.matches(&subject.fingerprint);
     Some(state_of_success(success, found.attempts.latest_number(), matches))
 }
 

@@ -21,7 +21,7 @@ impl Rule for LookupReport {
     const CALL: Call = Call::Conclude;
 
     fn operation(&self) -> OperationId {
-        self.request.asked.id
+        self.request.subject.id
     }
 
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Claimed> {

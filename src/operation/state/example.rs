@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::ClaimRequest;
 use crate::operation::{
-    ClaimId, Durations, FingerprintDigest, Key, KeyKind, OperationId, OperationRequest, RequestMode,
+    ClaimId, Durations, FingerprintDigest, Key, KeyKind, OperationId, RequestMode, Subject,
 };
 
 impl ClaimRequest {
     /// The claim of one operation by one holder: the same each time.
     pub(crate) fn example() -> Self {
-        let asked = OperationRequest {
+        let subject = Subject {
             id: OperationId::from_bytes([1; 16]),
             route: "orders".into(),
             method: "POST".to_owned(),
@@ -25,6 +25,6 @@ impl ClaimRequest {
             retention: Duration::from_hours(24),
             hold_for: Duration::from_hours(720),
         };
-        Self::new(asked.into(), ClaimId::from_random([2; 16]), "here".into(), durations)
+        Self::new(subject.into(), ClaimId::from_random([2; 16]), "here".into(), durations)
     }
 }

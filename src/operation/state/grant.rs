@@ -22,9 +22,9 @@ pub(super) fn grant(
             result: OperationState::Free.into(),
         };
     }
-    let mut operation = free.unwrap_or_else(|| Operation::begun(&request.asked, now));
+    let mut operation = free.unwrap_or_else(|| Operation::begun(&request.subject, now));
     // A new attempt brings its own fingerprint: a sender may correct an event that has failed.
-    operation.asked = Arc::clone(&request.asked);
+    operation.subject = Arc::clone(&request.subject);
     if let Some(plan) = &request.plan {
         return steps::grant(operation, request, plan, now);
     }

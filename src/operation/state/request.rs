@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::{IfInFlight, IfUncertain, Remember};
-use crate::operation::{ClaimId, Durations, OperationRequest, Plan};
+use crate::operation::{ClaimId, Durations, Plan, Subject};
 
 /// Asks for the right to attempt an operation.
 #[derive(Debug, Clone)]
 pub struct ClaimRequest {
-    /// The operation that is asked for.
-    pub asked: Arc<OperationRequest>,
+    /// What the request is about.
+    pub subject: Arc<Subject>,
     /// The id of the claim, new and random. A call that is repeated with the same claim id is the
     /// same claim.
     pub claim_id: ClaimId,
@@ -40,13 +40,13 @@ impl ClaimRequest {
     /// A claim that may be granted, on a route without steps and with the built-in settings: copies
     /// in flight are refused, an uncertain operation is held, a success is replayed.
     pub fn new(
-        asked: Arc<OperationRequest>,
+        subject: Arc<Subject>,
         claim_id: ClaimId,
         holder: Arc<str>,
         durations: Durations,
     ) -> Self {
         Self {
-            asked,
+            subject,
             claim_id,
             holder,
             durations,

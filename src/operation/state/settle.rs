@@ -8,15 +8,15 @@ use super::decisions::{add, by_setting};
 use super::lapse::lapse;
 use super::{Call, Change, Failure, Held, Lease, Rule, State, Success, Transition};
 use crate::operation::{
-    Attempt, AttemptLog, ClaimId, DecisionKind, Durations, Operation, OperationId,
-    OperationRequest, Outcome, Reason, StoredAnswer, Timestamp,
+    Attempt, AttemptLog, ClaimId, DecisionKind, Durations, Operation, OperationId, Outcome, Reason,
+    StoredAnswer, Subject, Timestamp,
 };
 
 /// The end of an attempt, as its holder reports it.
 #[derive(Debug, Clone)]
 pub struct Settlement {
-    /// The request of the claim. It is written again if the record is gone.
-    pub asked: Arc<OperationRequest>,
+    /// What the request of the claim was about. It is written again if the record is gone.
+    pub subject: Arc<Subject>,
     /// The claim that is settled.
     pub claim_id: ClaimId,
     /// The attempt's number.
@@ -149,7 +149,7 @@ impl Rule for Settlement {
     const CALL: Call = Call::Settle;
 
     fn operation(&self) -> OperationId {
-        self.asked.id
+        self.subject.id
     }
 
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Settled> {
@@ -194,8 +194,8 @@ impl Rule for Settlement {
 
 /// A new record with this outcome, for an operation whose record the store has lost.
 fn new_record(settlement: &Settlement, now: Timestamp) -> Operation {
-    let Settlement { asked, claim_id, attempt, holder, .. } = settlement;
-    let mut operation = Operation::begun(asked, now);
+    let Settlement { subject, claim_id, attempt, holder, .. } = settlement;
+    let mut operation = Operation::begun(subject, now);
     operation.attempts.push(Attempt::begun(*attempt, *claim_id, holder, now));
     end(&mut operation, settlement, now);
     operation

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use super::paths;
 use super::selector::{InvalidReason, MissingReason, RequestView, Selector, Unread};
-use crate::operation::{Key, KeyKind, KeyPart, OperationId, OperationIdParts, OperationRequest};
+use crate::operation::{Key, KeyKind, KeyPart, OperationId, OperationIdParts, Subject};
 
 /// Where a key was found. The place decides what the fingerprint is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +85,8 @@ impl Identity {
 /// A request whose operation is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identified {
-    /// The operation that it asks for.
-    pub asked: Arc<OperationRequest>,
+    /// What the request is about.
+    pub subject: Arc<Subject>,
     /// Where the key was found.
     pub from: KeySource,
     /// The key as one text, as the sender and the upstream know it. Empty for a batch: the upstream
@@ -242,7 +242,7 @@ fn identified(
         from: key.from.into(),
         key: key.parts,
     });
-    let asked = OperationRequest {
+    let subject = Subject {
         id,
         route: Arc::clone(rules.route),
         method: request.method.to_string(),
@@ -254,7 +254,7 @@ fn identified(
     let is_alone =
         key.from == KeySource::Header && is_header_alone(rules, request, path.as_deref());
     Ok(Identified {
-        asked: Arc::new(asked),
+        subject: Arc::new(subject),
         from: key.from,
         key: forwarded.to_owned(),
         forward_key: if is_alone { forwarded.to_owned() } else { id.to_string() },

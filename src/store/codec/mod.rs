@@ -115,8 +115,8 @@ mod tests {
             Outcome::Failed => Ending::Failed { status: answer.status, reference },
             Outcome::Uncertain => Ending::Uncertain { answer: answer.into(), reference },
         };
-        let ClaimRequest { asked, claim_id, holder, durations, .. } = ClaimRequest::example();
-        let end = Settlement { asked, claim_id, attempt: 1, holder, durations, ending };
+        let ClaimRequest { subject, claim_id, holder, durations, .. } = ClaimRequest::example();
+        let end = Settlement { subject, claim_id, attempt: 1, holder, durations, ending };
         end.apply(Some(in_flight()), Timestamp(2_000)).operation.unwrap()
     }
 
@@ -126,7 +126,7 @@ mod tests {
 
     fn forgotten() -> Operation {
         let succeeded = succeeded();
-        let operation = succeeded.asked.id;
+        let operation = succeeded.subject.id;
         let forgetting = Forgetting { operation, by: "ops".to_owned(), reason: "again".to_owned() };
         forgetting.apply(Some(succeeded), Timestamp(3_000)).operation.unwrap()
     }
@@ -242,7 +242,7 @@ mod tests {
     /// A success on a route that only observes.
     fn observed() -> Operation {
         let mut operation = succeeded();
-        Arc::make_mut(&mut operation.asked).mode = RequestMode::Observe { genuine: true };
+        Arc::make_mut(&mut operation.subject).mode = RequestMode::Observe { genuine: true };
         operation
     }
 

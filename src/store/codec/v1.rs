@@ -13,13 +13,13 @@ use serde::Deserialize;
 use super::v2::{Attempts, Request};
 use crate::operation::state::{self, Failure, Lease, LookupLease, Success};
 use crate::operation::{
-    self, ClaimId, Decision, OperationRequest, Outcome, Reason, StoredAnswer, Timestamp,
+    self, ClaimId, Decision, Outcome, Reason, StoredAnswer, Subject, Timestamp,
 };
 
 #[derive(Deserialize)]
 pub(super) struct Operation {
     #[serde(with = "Request")]
-    asked: OperationRequest,
+    subject: Subject,
     created_at: Timestamp,
     #[serde(with = "State")]
     state: operation::State,
@@ -87,8 +87,9 @@ impl From<WrittenAttempt> for operation::Attempt {
 
 impl From<Operation> for operation::Operation {
     fn from(old: Operation) -> Self {
-        let Operation { asked, created_at, state, attempts, decisions } = old;
+        let Operation { subject, created_at, state, attempts, decisions } = old;
         let attempts = attempts.into();
-        Self { asked: Arc::new(asked), created_at, state, attempts, decisions, steps: Vec::new() }
+        let subject = Arc::new(subject);
+        Self { subject, created_at, state, attempts, decisions, steps: Vec::new() }
     }
 }

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::operation::{
-    self, Attempt, AttemptLog, Decision, Fingerprint, Key, OperationId, OperationRequest,
-    RequestMode, State, Step, Timestamp,
+    self, Attempt, AttemptLog, Decision, Fingerprint, Key, OperationId, RequestMode, State, Step,
+    Subject, Timestamp,
 };
 
 #[derive(Deserialize)]
 pub(super) struct Operation {
     #[serde(with = "Request")]
-    asked: OperationRequest,
+    subject: Subject,
     created_at: Timestamp,
     state: State,
     attempts: Attempts<Attempt>,
@@ -26,7 +26,7 @@ pub(super) struct Operation {
 }
 
 #[derive(Deserialize)]
-#[serde(remote = "OperationRequest")]
+#[serde(remote = "Subject")]
 pub(super) struct Request {
     id: OperationId,
     route: Arc<str>,
@@ -57,8 +57,9 @@ impl<T: Into<Attempt>> From<Attempts<T>> for AttemptLog {
 
 impl From<Operation> for operation::Operation {
     fn from(old: Operation) -> Self {
-        let Operation { asked, created_at, state, attempts, decisions, steps } = old;
+        let Operation { subject, created_at, state, attempts, decisions, steps } = old;
         let attempts = attempts.into();
-        Self { asked: Arc::new(asked), created_at, state, attempts, decisions, steps }
+        let subject = Arc::new(subject);
+        Self { subject, created_at, state, attempts, decisions, steps }
     }
 }

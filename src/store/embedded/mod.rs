@@ -63,7 +63,7 @@ use super::watch::Watchers;
 use super::{Error, ListPage, ListQuery, RuleCall, Store, SweepReport, Watch, probe};
 use crate::clock::{AnchoredClock, Clock};
 use crate::operation::state::{self, Call, OperationState};
-use crate::operation::{Operation, OperationId, OperationRequest};
+use crate::operation::{Operation, OperationId, Subject};
 
 /// The longest that a call waits for the writer.
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -191,13 +191,13 @@ impl Store for Embedded {
             .map_err(|error| error.of_claim(is_claim && self.shared.seen_attempts.may_contain(id)))
     }
 
-    fn recall(&self, request: &OperationRequest) -> Option<OperationState> {
+    fn recall(&self, subject: &Subject) -> Option<OperationState> {
         // A closed store must not seem to work.
         if self.commands.is_closed() {
             return None;
         }
-        let remembered = self.shared.successes.get(request.id)?;
-        state::recall(&remembered, request, self.shared.clock.now())
+        let remembered = self.shared.successes.get(subject.id)?;
+        state::recall(&remembered, subject, self.shared.clock.now())
     }
 
     async fn get(&self, id: OperationId) -> Result<Option<Operation>, Error> {

@@ -21,7 +21,7 @@ pub(super) fn reindex(tables: &Tables, now: Timestamp) -> Result<(), Error> {
     let mut count = 0;
     for record in tables.records() {
         let Some(operation) = unless_unreadable(record)? else { continue };
-        batch.index(operation.asked.id, None, Some(IndexEntries::of(&operation)));
+        batch.index(operation.subject.id, None, Some(IndexEntries::of(&operation)));
         count += 1;
         if count % BATCH_MAX == 0 {
             batch.commit(now).map_err(failed)?;

@@ -55,7 +55,7 @@ impl IndexEntries {
         // of their leases.
         let is_in_flight = unsettled == Some(Unsettled::InFlight);
         let due = (!is_in_flight).then(|| operation.state.changes_at());
-        let key = KeyDigest::of(&operation.asked.key);
+        let key = KeyDigest::of(&operation.subject.key);
         Self { created_at: operation.created_at, key, unsettled, due }
     }
 }

@@ -38,7 +38,7 @@ impl SwapValues {
         let expected = change.and_then(|it| it.expected.as_ref());
         let record = change.and_then(|it| it.record.as_ref());
         let new = record.map(|it| it.operation);
-        let asked = new.map(|it| &it.asked);
+        let subject = new.map(|it| &it.subject);
         let word = match (change, record) {
             (None, _) => "look",
             (Some(_), None) => "remove",
@@ -52,10 +52,10 @@ impl SwapValues {
             each("expected_revision", "expected_revisions", Int8(old_revision)),
             each("new_revision", "new_revisions", Int8(record.map(|it| signed(it.revision)))),
             each("new_record", "new_records", Bytes(bytes)),
-            each("new_route", "new_routes", Text(asked.map(|it| text(&it.route).into()))),
-            each("new_method", "new_methods", Text(asked.map(|it| text(&it.method).into()))),
-            each("new_path", "new_paths", Text(asked.map(|it| text(&it.path).into()))),
-            each("new_key", "new_keys", Text(asked.map(|it| key(&it.key).into()))),
+            each("new_route", "new_routes", Text(subject.map(|it| text(&it.route).into()))),
+            each("new_method", "new_methods", Text(subject.map(|it| text(&it.method).into()))),
+            each("new_path", "new_paths", Text(subject.map(|it| text(&it.path).into()))),
+            each("new_key", "new_keys", Text(subject.map(|it| key(&it.key).into()))),
             each("new_state", "new_states", Text(new.map(|it| it.state.as_str().into()))),
             each("new_attempt", "new_attempts", Int4(new.map(attempt))),
             each("new_holder", "new_holders", Text(new.and_then(holder).map(Into::into))),

@@ -55,8 +55,8 @@ pub(super) fn swap_command(keys: &Keys, swap: &Swap<'_>, replicas_confirm: bool)
         if places.is_listed_anew {
             command = command
                 .arg(operation.created_at.0)
-                .arg(&*operation.asked.route)
-                .arg(score_of(KeyDigest::of(&operation.asked.key)));
+                .arg(&*operation.subject.route)
+                .arg(score_of(KeyDigest::of(&operation.subject.key)));
         }
     }
     if let Some(marker) = guard {

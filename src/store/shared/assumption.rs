@@ -64,7 +64,7 @@ impl Assumption {
 /// there, because its answer would go to the wrong sender.
 pub(super) fn decode(id: OperationId, bytes: &[u8]) -> Result<Operation, Corrupt> {
     let operation = codec::decode(bytes)?;
-    if operation.asked.id == id { Ok(operation) } else { Err(Corrupt::Foreign) }
+    if operation.subject.id == id { Ok(operation) } else { Err(Corrupt::Foreign) }
 }
 
 /// Encodes the record of an operation, under a new revision.

@@ -37,7 +37,7 @@ fn end_of_attempts<T>(assumed: &Assumption, done: &Transition<T>) -> Timestamp {
     let (Some(before), Some(after)) = (before, &done.operation) else { return slack };
     // An attempt that was only observed does not hold back a route that enforces, so the new
     // attempt begins at once.
-    if before.asked.mode != after.asked.mode && after.asked.mode == RequestMode::Enforce {
+    if before.subject.mode != after.subject.mode && after.subject.mode == RequestMode::Enforce {
         return slack;
     }
     match (&before.state, &after.state) {

@@ -15,9 +15,9 @@ const NOW: Timestamp = Timestamp(1_700_000_000_000);
 
 pub(crate) fn measure(criterion: &mut Criterion) {
     let with_answer = |length| {
-        let asked = request(KEY);
+        let claim = request(KEY);
         let ending = success("a".repeat(length).into());
-        changed(&settlement(asked.clone(), 1, ending), Some(changed(&asked, None)))
+        changed(&settlement(claim.clone(), 1, ending), Some(changed(&claim, None)))
     };
     let cases = [
         ("in flight", changed(&request(KEY), None)),
@@ -48,10 +48,10 @@ fn failed(attempts: u8) -> Operation {
     let mut found = None;
     for attempt in 1..=attempts {
         let claim_id = ClaimId::from_random([attempt; 16]);
-        let asked = ClaimRequest { claim_id, ..request(KEY) };
-        let claimed = changed(&asked, found);
+        let request = ClaimRequest { claim_id, ..request(KEY) };
+        let claimed = changed(&request, found);
         let ending = Ending::Failed { status: StatusCode::BAD_GATEWAY, reference: None };
-        found = Some(changed(&settlement(asked, attempt.into(), ending), Some(claimed)));
+        found = Some(changed(&settlement(request, attempt.into(), ending), Some(claimed)));
     }
     found.unwrap()
 }

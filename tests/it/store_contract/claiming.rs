@@ -6,7 +6,7 @@ use std::sync::Arc;
 use onceward::operation::state::{
     ClaimRequest, Claimed, Decided, Grant, IfInFlight, OperationState, Settled,
 };
-use onceward::operation::{OperationRequest, Outcome, RequestMode};
+use onceward::operation::{Outcome, RequestMode, Subject};
 use onceward::store::{Store, StoreExt as _};
 use tokio::task::JoinSet;
 
@@ -26,14 +26,11 @@ pub(super) async fn the_first_claim_is_granted_and_a_copy_meets_it_in_flight(
 }
 
 /// What each of fifty claims at the same moment is told.
-pub(super) async fn fifty_racers(
-    store: &Arc<dyn Store>,
-    asked: &Arc<OperationRequest>,
-) -> Vec<Claimed> {
+pub(super) async fn fifty_racers(store: &Arc<dyn Store>, subject: &Arc<Subject>) -> Vec<Claimed> {
     let start = Arc::new(tokio::sync::Barrier::new(50));
     let mut racers = JoinSet::new();
     for _ in 0..50 {
-        let (store, start, request) = (Arc::clone(store), Arc::clone(&start), claim_on(asked));
+        let (store, start, request) = (Arc::clone(store), Arc::clone(&start), claim_on(subject));
         racers.spawn(async move {
             start.wait().await;
             store.apply(request.clone()).await
@@ -194,7 +191,7 @@ pub(super) async fn what_was_only_observed_is_free_but_for_a_genuine_success(
     let store = harness.store();
     let under = |key: &str, genuine: bool| {
         let mode = RequestMode::Observe { genuine };
-        Arc::new(OperationRequest { mode, ..OperationRequest::clone(&order(key)) })
+        Arc::new(Subject { mode, ..Subject::clone(&order(key)) })
     };
     granted(&*store, &under("in flight", true)).await;
     attempted(&*store, &under("uncertain", true), Outcome::Uncertain).await;

@@ -12,7 +12,7 @@ use fjall::KeyspaceCreateOptions;
 use futures_util::future::join_all;
 use onceward::clock::Clock;
 use onceward::operation::state::{Claimed, Forgetting, OperationState, Settled, Verdict};
-use onceward::operation::{OperationId, OperationRequest, Outcome, Reason, State, Timestamp};
+use onceward::operation::{OperationId, Outcome, Reason, State, Subject, Timestamp};
 use onceward::store::embedded::{self, Durability, Embedded, IfDamaged, OpenError, Settings};
 use onceward::store::{Error, Store, StoreExt as _};
 use tempfile::TempDir;
@@ -632,7 +632,7 @@ async fn what_an_old_holder_says_of_its_attempt_is_there_after_a_crash_in_the_ne
 #[tokio::test]
 async fn a_probe_that_a_crash_interrupts_leaves_nothing_behind() {
     let one = OnDisk::start().await;
-    let mut probe = OperationRequest::clone(&order("1"));
+    let mut probe = Subject::clone(&order("1"));
     probe.route = "onceward:probe".into();
     one.store.apply(claim_on(&Arc::new(probe))).await.unwrap();
     granted(&*one.store, &order("2")).await;

@@ -56,7 +56,8 @@ async fn a_count_shows_what_a_renewal_of_the_same_group_has_changed() {
             },
         }
     };
-    let renewal = Renewal { operation: request.asked.id, claim_id: request.claim_id, lease: LEASE };
+    let renewal =
+        Renewal { operation: request.subject.id, claim_id: request.claim_id, lease: LEASE };
     let time_passes = Meanwhile { then: move || clock.advance(Duration::from_millis(1)) };
     let (started, renewed, passed, uncertain, _) = join!(
         biased;

@@ -4,8 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use onceward::operation::{
-    Key, KeyKind, KeyPart, OperationId, OperationIdParts, OperationRequest, Outcome, State,
-    StateName,
+    Key, KeyKind, KeyPart, OperationId, OperationIdParts, Outcome, State, StateName, Subject,
 };
 use onceward::store::{ListPage, ListQuery, Store};
 
@@ -24,7 +23,7 @@ async fn pages(store: &dyn Store, listing: &ListQuery, limit: NonZeroUsize) -> V
     loop {
         let ListPage { operations, next } = store.list(&listing).await.unwrap();
         assert!(operations.len() <= limit.get(), "{} on a page", operations.len());
-        ids.extend(operations.iter().map(|operation| operation.asked.id));
+        ids.extend(operations.iter().map(|operation| operation.subject.id));
         listing.after = next;
         if next.is_none() {
             return ids;
@@ -37,17 +36,17 @@ pub(super) async fn ids(store: &dyn Store, listing: &ListQuery) -> Vec<Operation
 }
 
 /// What is asked for under this key on another route.
-fn on_route(route: &str, key: &str) -> Arc<OperationRequest> {
-    let asked = order(key);
+fn on_route(route: &str, key: &str) -> Arc<Subject> {
+    let subject = order(key);
     let id = OperationId::derive(OperationIdParts {
         route,
-        method: &asked.method,
+        method: &subject.method,
         path: None,
         scope: &[],
-        from: asked.key.from,
+        from: subject.key.from,
         key: &[&[key.into()]],
     });
-    Arc::new(OperationRequest { id, route: route.into(), ..OperationRequest::clone(&asked) })
+    Arc::new(Subject { id, route: route.into(), ..Subject::clone(&subject) })
 }
 
 pub(super) async fn a_list_is_newest_first(harness: &impl Harness) {
@@ -157,11 +156,11 @@ pub(super) async fn what_is_past_its_retention_is_not_listed(harness: &impl Harn
 }
 
 /// What is asked for by an event of this id and type.
-fn event(id: KeyPart<'_>, kind: &str) -> Arc<OperationRequest> {
+fn event(id: KeyPart<'_>, kind: &str) -> Arc<Subject> {
     let parts: [&[KeyPart<'_>]; 3] = [&["shop".into()], &[id], &[kind.into()]];
     let id = id_of(KeyKind::Event, &parts);
     let key = Key::of(KeyKind::Event, &parts);
-    Arc::new(OperationRequest { id, key, ..OperationRequest::clone(&order("any")) })
+    Arc::new(Subject { id, key, ..Subject::clone(&order("any")) })
 }
 
 /// The operations with this key.

@@ -8,7 +8,7 @@ use onceward::operation::state::{
     ClaimRequest, Claimed, Finding, IfInFlight, IfUncertain, LookupGrant, LookupReport,
     OperationState, Settled,
 };
-use onceward::operation::{DecisionKind, OperationRequest, Outcome, StoredAnswer};
+use onceward::operation::{DecisionKind, Outcome, StoredAnswer, Subject};
 use onceward::store::{Store, StoreExt as _};
 
 use super::Harness;
@@ -20,9 +20,9 @@ use super::support::{
 const LOOKUP: Duration = Duration::from_secs(7);
 
 /// A copy that asks the receiver if nobody knows.
-fn asking(asked: &Arc<OperationRequest>) -> ClaimRequest {
+fn asking(subject: &Arc<Subject>) -> ClaimRequest {
     let if_uncertain = IfUncertain::LookedUp { attempts_max: 10, lease: LOOKUP };
-    ClaimRequest { if_uncertain, ..claim_on(asked) }
+    ClaimRequest { if_uncertain, ..claim_on(subject) }
 }
 
 fn found(request: &ClaimRequest, finding: Finding) -> LookupReport {
@@ -35,8 +35,8 @@ fn empty_200() -> Arc<StoredAnswer> {
 }
 
 /// A copy is granted the look-up.
-async fn asked_by(store: &dyn Store, asked: &Arc<OperationRequest>) -> ClaimRequest {
-    let request = asking(asked);
+async fn asked_by(store: &dyn Store, subject: &Arc<Subject>) -> ClaimRequest {
+    let request = asking(subject);
     let claimed = store.apply(request.clone()).await.unwrap();
     assert!(matches!(claimed, Claimed::Lookup(_)), "{claimed:?}");
     request

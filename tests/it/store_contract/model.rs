@@ -9,7 +9,7 @@ use onceward::operation::state::{
     ClaimRequest, Claimed, Finding, Forgetting, Grant, IfInFlight, IfUncertain, LookupGrant,
     LookupReport, Renewal, Resolution, Rule, Verdict, Withdrawal,
 };
-use onceward::operation::{OperationRequest, Outcome};
+use onceward::operation::{Outcome, Subject};
 use onceward::store::{Store, StoreExt as _};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -115,7 +115,7 @@ async fn make(
         Call::Renew { claim } => match newest_first(claim) {
             Some((request, _)) => {
                 let claim_id = request.claim_id;
-                let renewal = Renewal { operation: request.asked.id, claim_id, lease: LEASE };
+                let renewal = Renewal { operation: request.subject.id, claim_id, lease: LEASE };
                 told(&*store, renewal).await
             }
             None => String::new(),
@@ -132,7 +132,7 @@ async fn make(
         },
         Call::Withdraw { claim } => match newest_first(claim) {
             Some((request, _)) => {
-                let operation = request.asked.id;
+                let operation = request.subject.id;
                 let claim_id = request.claim_id;
                 told(&*store, Withdrawal { operation, claim_id, retention: RETENTION }).await
             }
@@ -179,7 +179,7 @@ async fn seen(store: &dyn Store, round: u32) -> String {
 }
 
 /// What is asked for under this key, which no other round uses.
-fn keyed(round: u32, key: u8, body: &str) -> Arc<OperationRequest> {
+fn keyed(round: u32, key: u8, body: &str) -> Arc<Subject> {
     order_with_body(&format!("{round}/{key}"), body)
 }
 

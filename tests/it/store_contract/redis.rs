@@ -191,7 +191,7 @@ async fn a_new_event_takes_two_round_trips_and_a_replay_one() {
     assert_eq!((after_new - before, after_replay - after_new), (2, 1));
     assert_eq!(commands, commands_after);
     let (request, attempt) = granted(&*store, &order("renewed")).await;
-    renews(&*store, request.asked.id, request.claim_id, LEASE).await;
+    renews(&*store, request.subject.id, request.claim_id, LEASE).await;
     store.apply(end_of(&request, attempt, Outcome::Failed)).await.unwrap();
     assert_eq!(all().await.0 - after_replay, 3);
 }

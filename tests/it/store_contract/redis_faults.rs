@@ -150,8 +150,8 @@ async fn calls_that_are_lost_with_their_connection_keep_nobody_from_the_next_one
     attempted(&*store, &order("done"), Outcome::Succeeded).await;
     relay.goes_silent();
     let claims = (0..100).map(|number| {
-        let (store, asked) = (Arc::clone(&store), order(&format!("lost {number}")));
-        async move { store.apply(claim_on(&asked)).await }
+        let (store, subject) = (Arc::clone(&store), order(&format!("lost {number}")));
+        async move { store.apply(claim_on(&subject)).await }
     });
     let claimed = tokio::spawn(join_all(claims.collect::<Vec<_>>()));
     // They are sent first. This one gets no place before the connection is given up.
@@ -185,7 +185,7 @@ async fn a_claim_that_is_granted_after_it_was_given_up_can_be_withdrawn() {
     assert!(matches!(told, Error::NoReply(_)), "{told:?}");
     server.goes_on();
     works_again(&*store).await;
-    withdraws(&*store, request.asked.id, request.claim_id).await;
+    withdraws(&*store, request.subject.id, request.claim_id).await;
     assert!(matches!(copy_of(&*store, &order("1")).await, Claimed::Granted(_)));
 }
 
@@ -329,7 +329,7 @@ async fn a_record_that_is_damaged_or_none_is_an_error_and_hides_no_other() {
         }
     }
     let listed = store.list(&ALL).await.unwrap();
-    assert!(listed.operations.iter().any(|operation| operation.asked.id == fine.id));
+    assert!(listed.operations.iter().any(|operation| operation.subject.id == fine.id));
     store.sweep(100).await.unwrap();
 }
 

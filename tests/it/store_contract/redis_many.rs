@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use onceward::clock::Clock;
 use onceward::operation::state::{Claimed, Grant, OperationState, Renewed, Settled};
-use onceward::operation::{OperationRequest, Outcome};
+use onceward::operation::{Outcome, Subject};
 use onceward::secret::Secret;
 use onceward::store::redis::{Mode, Settings, open};
 use onceward::store::{Error, Store, StoreExt as _};
@@ -172,10 +172,10 @@ async fn a_master_that_is_demoted_under_load_loses_no_claim_to_the_old_one() {
 }
 
 /// Whose records are in the same slot as those of this one.
-fn beside(asked: &OperationRequest, word: &str) -> Arc<OperationRequest> {
-    let shard = |asked: &OperationRequest| asked.id.as_bytes()[0] % 64;
+fn beside(subject: &Subject, word: &str) -> Arc<Subject> {
+    let shard = |subject: &Subject| subject.id.as_bytes()[0] % 64;
     let mut keys = (0..).map(|n| order(&format!("{word} {n}")));
-    keys.find(|other| shard(other) == shard(asked)).unwrap()
+    keys.find(|other| shard(other) == shard(subject)).unwrap()
 }
 
 #[tokio::test]
@@ -243,12 +243,8 @@ async fn a_cluster_serves_all_calls_while_a_slot_is_moved_and_a_master_dies() {
     until("the list is whole", async || store.list(&ALL).await.is_ok()).await;
 }
 
-async fn is_turned_away_beside(
-    store: &dyn Store,
-    asked: &OperationRequest,
-    word: &str,
-) -> &'static str {
-    let beside = beside(asked, word);
+async fn is_turned_away_beside(store: &dyn Store, subject: &Subject, word: &str) -> &'static str {
+    let beside = beside(subject, word);
     is_turned_away(store, &beside.key.parts[0]).await
 }
 

@@ -86,7 +86,7 @@ impl Older<'_> {
 /// Claims an operation and then settles it, on a server of its own: what is kept of each.
 async fn written(request: &ClaimRequest) -> [Vec<Vec<u8>>; 2] {
     let server = RedisServer::start().await;
-    let (store, id) = (store_on(&server), request.asked.id);
+    let (store, id) = (store_on(&server), request.subject.id);
     store.apply(request.clone()).await.unwrap();
     let claimed = fields(&server, id).await;
     store.apply(end_of(request, 1, Outcome::Succeeded)).await.unwrap();
@@ -94,43 +94,43 @@ async fn written(request: &ClaimRequest) -> [Vec<Vec<u8>>; 2] {
 }
 
 async fn somebody_waits(store: &dyn Store, request: &ClaimRequest) {
-    let met = store.apply(that_waits(claim_on(&request.asked))).await.unwrap();
+    let met = store.apply(that_waits(claim_on(&request.subject))).await.unwrap();
     assert!(matches!(met, Claimed::NotGranted(OperationState::InFlight { .. })), "{met:?}");
 }
 
 #[tokio::test]
 async fn what_an_older_process_settles_is_replayed() {
     let server = RedisServer::start().await;
-    let (store, other, asked) = (store_on(&server), store_on(&server), order("1"));
+    let (store, other, subject) = (store_on(&server), store_on(&server), order("1"));
     listens(&*other).await;
-    let (request, _) = granted(&*store, &asked).await;
-    assert_eq!(places(&server, asked.id).await, ["created", "in_flight", "keys"]);
+    let (request, _) = granted(&*store, &subject).await;
+    assert_eq!(places(&server, subject.id).await, ["created", "in_flight", "keys"]);
     somebody_waits(&*other, &request).await;
-    let mut watch = other.watch(asked.id).await.unwrap();
+    let mut watch = other.watch(subject.id).await.unwrap();
     let [_, settled] = written(&request).await;
-    let older = Older { server: &server, id: asked.id };
-    older.puts(&fields(&server, asked.id).await[0], true, &settled).await;
+    let older = Older { server: &server, id: subject.id };
+    older.puts(&fields(&server, subject.id).await[0], true, &settled).await;
     timeout(PATIENCE, watch.ended()).await.expect("the end is told");
-    assert_eq!(places(&server, asked.id).await, ["created", "settled", "keys"]);
+    assert_eq!(places(&server, subject.id).await, ["created", "settled", "keys"]);
     for store in [store, other, store_on(&server)] {
-        assert_eq!(copy_of(&*store, &asked).await, replay());
+        assert_eq!(copy_of(&*store, &subject).await, replay());
     }
 }
 
 #[tokio::test]
 async fn what_an_older_process_claimed_is_settled_and_seen_by_it() {
     let server = RedisServer::start().await;
-    let (store, asked) = (store_on(&server), order("1"));
-    let request = claim_on(&asked);
+    let (store, subject) = (store_on(&server), order("1"));
+    let request = claim_on(&subject);
     let [claimed, _] = written(&request).await;
-    let older = Older { server: &server, id: asked.id };
+    let older = Older { server: &server, id: subject.id };
     older.puts(b"", false, &claimed).await;
     somebody_waits(&*store, &request).await;
     let settled = store.apply(end_of(&request, 1, Outcome::Succeeded)).await.unwrap();
     assert!(matches!(settled, Settled::Recorded { .. }), "{settled:?}");
     assert_eq!(server.calls("publish").await, 1);
-    assert_eq!(places(&server, asked.id).await, ["created", "settled", "keys"]);
-    let kept = fields(&server, asked.id).await;
+    assert_eq!(places(&server, subject.id).await, ["created", "settled", "keys"]);
+    let kept = fields(&server, subject.id).await;
     let [revision, record] = older.sees().await;
     assert_eq!(revision, Value::BulkString(kept[0].clone()));
     assert_eq!(record, Value::BulkString(kept[1].clone()));
@@ -140,14 +140,14 @@ async fn what_an_older_process_claimed_is_settled_and_seen_by_it() {
 #[tokio::test]
 async fn an_older_process_finds_every_field() {
     let server = RedisServer::start().await;
-    let (store, asked) = (store_on(&server), order("1"));
-    let (request, _) = attempted(&*store, &asked, Outcome::Failed).await;
-    let kept = fields(&server, asked.id).await;
+    let (store, subject) = (store_on(&server), order("1"));
+    let (request, _) = attempted(&*store, &subject, Outcome::Failed).await;
+    let kept = fields(&server, subject.id).await;
     assert_eq!(kept[2], b"failed");
     assert_eq!(kept[5], b"orders");
-    granted(&*store, &asked).await;
-    let again = fields(&server, asked.id).await;
+    granted(&*store, &subject).await;
+    let again = fields(&server, subject.id).await;
     assert_eq!(again[2], b"in_flight");
     assert_eq!(again[4..], kept[4..], "{request:?}");
-    assert_eq!(places(&server, asked.id).await, ["created", "in_flight", "keys"]);
+    assert_eq!(places(&server, subject.id).await, ["created", "in_flight", "keys"]);
 }

@@ -6,7 +6,7 @@ use onceward::operation::state::{
     Advanced, ClaimRequest, Claimed, EventEnd, Grant, IfUncertain, OperationState, StepSettlement,
     Verdict,
 };
-use onceward::operation::{OperationRequest, Outcome, Plan};
+use onceward::operation::{Outcome, Plan, Subject};
 use onceward::store::{Store, StoreExt as _};
 
 use super::Harness;
@@ -16,18 +16,18 @@ fn plan(at_once: bool) -> Arc<Plan> {
     plan_of(&["charge", "account", "mail"], at_once, IfUncertain::Held)
 }
 
-fn claiming(asked: &Arc<OperationRequest>, plan: &Arc<Plan>) -> ClaimRequest {
-    ClaimRequest { plan: Some(Arc::clone(plan)), ..claim_on(asked) }
+fn claiming(subject: &Arc<Subject>, plan: &Arc<Plan>) -> ClaimRequest {
+    ClaimRequest { plan: Some(Arc::clone(plan)), ..claim_on(subject) }
 }
 
 /// Claims an event whose first step to run is this one.
 async fn begun(
     store: &dyn Store,
-    asked: &Arc<OperationRequest>,
+    subject: &Arc<Subject>,
     plan: &Arc<Plan>,
     first: &str,
 ) -> (ClaimRequest, u32) {
-    let request = claiming(asked, plan);
+    let request = claiming(subject, plan);
     let claimed = store.apply(request.clone()).await.unwrap();
     let Claimed::Granted(Grant { attempt, steps }) = claimed else {
         panic!("not begun: {claimed:?}")
@@ -49,8 +49,8 @@ fn open(step: &str) -> Advanced {
 }
 
 /// How it stands with each step.
-async fn standing(store: &dyn Store, asked: &Arc<OperationRequest>) -> Vec<&'static str> {
-    let found = store.get(asked.id).await.unwrap().unwrap();
+async fn standing(store: &dyn Store, subject: &Arc<Subject>) -> Vec<&'static str> {
+    let found = store.get(subject.id).await.unwrap().unwrap();
     found.steps.iter().map(|step| step.state.as_str()).collect()
 }
 

@@ -11,8 +11,7 @@ use onceward::operation::state::{
 };
 use onceward::operation::{
     AnswerBody, ClaimId, Durations, FingerprintDigest, Key, KeyKind, KeyPart, OperationId,
-    OperationIdParts, OperationRequest, Outcome, Plan, PlannedStep, Reason, RequestMode,
-    StoredAnswer,
+    OperationIdParts, Outcome, Plan, PlannedStep, Reason, RequestMode, StoredAnswer, Subject,
 };
 use onceward::store::{Store, StoreExt as _};
 
@@ -30,12 +29,12 @@ pub(super) fn id_of(from: KeyKind, key: &[&[KeyPart<'_>]]) -> OperationId {
 }
 
 /// What a request with this key and body asks for.
-pub(super) fn order_with_body(key: &str, body: &str) -> Arc<OperationRequest> {
+pub(super) fn order_with_body(key: &str, body: &str) -> Arc<Subject> {
     let id = id_of(KeyKind::Header, &[&[key.into()]]);
     let key = Key { from: KeyKind::Header, parts: vec![key.to_owned()] };
     let mut digest = FingerprintDigest::under("body");
     digest.part(body.as_bytes());
-    Arc::new(OperationRequest {
+    Arc::new(Subject {
         id,
         route: "orders".into(),
         method: "POST".to_owned(),
@@ -47,12 +46,12 @@ pub(super) fn order_with_body(key: &str, body: &str) -> Arc<OperationRequest> {
 }
 
 /// What a request with this key asks for.
-pub(super) fn order(key: &str) -> Arc<OperationRequest> {
+pub(super) fn order(key: &str) -> Arc<Subject> {
     order_with_body(key, "{}")
 }
 
 /// A claim that may be granted, under a claim id of its own.
-pub(super) fn claim_on(asked: &Arc<OperationRequest>) -> ClaimRequest {
+pub(super) fn claim_on(subject: &Arc<Subject>) -> ClaimRequest {
     static CLAIMS: AtomicU64 = AtomicU64::new(1);
     let number = u128::from(CLAIMS.fetch_add(1, Ordering::Relaxed));
     let claim_id = ClaimId::from_random(number.to_be_bytes());
@@ -62,15 +61,12 @@ pub(super) fn claim_on(asked: &Arc<OperationRequest>) -> ClaimRequest {
         retention: RETENTION,
         hold_for: HOLD_FOR,
     };
-    ClaimRequest::new(Arc::clone(asked), claim_id, "test".into(), durations)
+    ClaimRequest::new(Arc::clone(subject), claim_id, "test".into(), durations)
 }
 
 /// Claims an operation that is free: the claim, and the attempt's number.
-pub(super) async fn granted(
-    store: &dyn Store,
-    asked: &Arc<OperationRequest>,
-) -> (ClaimRequest, u32) {
-    let request = claim_on(asked);
+pub(super) async fn granted(store: &dyn Store, subject: &Arc<Subject>) -> (ClaimRequest, u32) {
+    let request = claim_on(subject);
     let claimed = store.apply(request.clone()).await.unwrap();
     let Claimed::Granted(Grant { attempt, .. }) = claimed else {
         panic!("not granted: {claimed:?}")
@@ -84,13 +80,13 @@ pub(super) fn granted_as(attempt: u32) -> Claimed {
 }
 
 /// What a copy of it is told now.
-pub(super) async fn copy_of(store: &dyn Store, asked: &Arc<OperationRequest>) -> Claimed {
-    store.apply(claim_on(asked)).await.unwrap()
+pub(super) async fn copy_of(store: &dyn Store, subject: &Arc<Subject>) -> Claimed {
+    store.apply(claim_on(subject)).await.unwrap()
 }
 
 /// The same, granted nothing.
-pub(super) async fn look_at(store: &dyn Store, asked: &Arc<OperationRequest>) -> Claimed {
-    let look = ClaimRequest { may_grant: false, ..claim_on(asked) };
+pub(super) async fn look_at(store: &dyn Store, subject: &Arc<Subject>) -> Claimed {
+    let look = ClaimRequest { may_grant: false, ..claim_on(subject) };
     store.apply(look.clone()).await.unwrap()
 }
 
@@ -112,7 +108,7 @@ pub(super) fn end_of(request: &ClaimRequest, attempt: u32, outcome: Outcome) -> 
         Outcome::Uncertain => Ending::Unanswered { reason: Reason::ConnectionLost, status: None },
     };
     Settlement {
-        asked: Arc::clone(&request.asked),
+        subject: Arc::clone(&request.subject),
         claim_id: request.claim_id,
         attempt,
         holder: Arc::clone(&request.holder),
@@ -149,10 +145,10 @@ pub(super) fn end_of_step(
 /// Claims a free operation and settles it.
 pub(super) async fn attempted(
     store: &dyn Store,
-    asked: &Arc<OperationRequest>,
+    subject: &Arc<Subject>,
     outcome: Outcome,
 ) -> (ClaimRequest, u32) {
-    let (request, attempt) = granted(store, asked).await;
+    let (request, attempt) = granted(store, subject).await;
     let settled = store.apply(end_of(&request, attempt, outcome)).await.unwrap();
     assert_eq!(settled, Settled::Recorded { copy_refused: false });
     (request, attempt)

@@ -226,8 +226,8 @@ fn answer(operation: &Operation, end: &StepSettlement, copy_refused: bool) -> Ad
 /// lost their lease with the record, and are uncertain until their own ends are reported.
 fn new_record(end: &StepSettlement, now: Timestamp) -> Operation {
     let StepSettlement { settlement, plan, .. } = end;
-    let Settlement { asked, claim_id, attempt, holder, durations, .. } = settlement;
-    let mut operation = Operation::begun(asked, now);
+    let Settlement { subject, claim_id, attempt, holder, durations, .. } = settlement;
+    let mut operation = Operation::begun(subject, now);
     let mut is_before = true;
     for planned in &plan.steps {
         let is_it = planned.name == end.step;

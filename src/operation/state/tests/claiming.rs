@@ -40,7 +40,7 @@ fn a_claim_that_only_looks_is_granted_nothing() {
 
 #[test]
 fn another_request_under_the_key_is_told_nothing_else() {
-    let other = ClaimRequest { asked: asked("other"), ..request(2) };
+    let other = ClaimRequest { subject: subject("other"), ..request(2) };
     for found in [in_flight(), succeeded(), uncertain()] {
         let done = claim(found.clone(), &other, at(1));
         assert_eq!((done.result, done.change), (mismatched(1), Change::None));
@@ -50,11 +50,11 @@ fn another_request_under_the_key_is_told_nothing_else() {
 
 #[test]
 fn a_failed_or_forgotten_operation_does_not_bind_the_fingerprint() {
-    let other = ClaimRequest { asked: asked("other"), ..request(2) };
+    let other = ClaimRequest { subject: subject("other"), ..request(2) };
     for found in [failed(), forgotten()] {
         let done = claim(found, &other, at(1));
         assert_eq!(done.result, granted(2));
-        assert_eq!(done.operation.unwrap().asked.fingerprint, fingerprint("other"));
+        assert_eq!(done.operation.unwrap().subject.fingerprint, fingerprint("other"));
     }
 }
 

@@ -62,7 +62,7 @@ fn who_may_not_ask_is_refused() {
         let done = claim(uncertain(), &other, at(1));
         assert!(is_uncertain(&done.result), "{:?}", done.result);
     }
-    let other = ClaimRequest { asked: asked("other"), ..looking(2) };
+    let other = ClaimRequest { subject: subject("other"), ..looking(2) };
     let done = claim(uncertain(), &other, at(1));
     assert_eq!(done.result, mismatched(1));
 }

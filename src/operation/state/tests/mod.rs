@@ -16,8 +16,8 @@ use std::time::Duration;
 use super::*;
 use crate::operation::{
     AnswerBody, AttemptLog, ClaimId, DecisionKind, Durations, Fingerprint, FingerprintDigest, Key,
-    KeyKind, Operation, OperationId, OperationRequest, Outcome, Plan, PlannedStep, Reason,
-    RequestMode, StoredAnswer,
+    KeyKind, Operation, OperationId, Outcome, Plan, PlannedStep, Reason, RequestMode, StoredAnswer,
+    Subject,
 };
 
 const T0: Timestamp = Timestamp(1_000_000);
@@ -45,8 +45,8 @@ fn fingerprint(body: &str) -> Fingerprint {
     digest.finish()
 }
 
-fn asked(body: &str) -> Arc<OperationRequest> {
-    Arc::new(OperationRequest {
+fn subject(body: &str) -> Arc<Subject> {
+    Arc::new(Subject {
         id: OperationId::from_bytes([7; 16]),
         route: "orders".into(),
         method: "POST".to_owned(),
@@ -62,7 +62,7 @@ fn claim_of(n: u8) -> ClaimId {
 }
 
 fn request(n: u8) -> ClaimRequest {
-    ClaimRequest::new(asked("body"), claim_of(n), "here".into(), durations())
+    ClaimRequest::new(subject("body"), claim_of(n), "here".into(), durations())
 }
 
 fn answer(status: u16) -> Arc<StoredAnswer> {
@@ -71,7 +71,7 @@ fn answer(status: u16) -> Arc<StoredAnswer> {
 
 fn settlement(n: u8, outcome: Outcome) -> Settlement {
     Settlement {
-        asked: asked("body"),
+        subject: subject("body"),
         claim_id: claim_of(n),
         attempt: u32::from(n),
         holder: "here".into(),
@@ -128,25 +128,25 @@ fn resolve(found: Option<Operation>, said: &Resolution, now: Timestamp) -> Trans
 
 fn forget(found: Option<Operation>, reason: &str, now: Timestamp) -> Transition<Decided> {
     let by = "ops".to_owned();
-    Forgetting { operation: asked("body").id, by, reason: reason.to_owned() }.apply(found, now)
+    Forgetting { operation: subject("body").id, by, reason: reason.to_owned() }.apply(found, now)
 }
 
 fn renew(found: Option<Operation>, n: u8, lease: Duration, now: Timestamp) -> Transition<Renewed> {
-    Renewal { operation: asked("body").id, claim_id: claim_of(n), lease }.apply(found, now)
+    Renewal { operation: subject("body").id, claim_id: claim_of(n), lease }.apply(found, now)
 }
 
 fn withdraw(found: Option<Operation>, claim_id: ClaimId, now: Timestamp) -> Transition<()> {
     let retention = durations().retention;
-    Withdrawal { operation: asked("body").id, claim_id, retention }.apply(found, now)
+    Withdrawal { operation: subject("body").id, claim_id, retention }.apply(found, now)
 }
 
 fn expire(found: Option<Operation>, now: Timestamp) -> Transition<bool> {
-    Expiry { operation: asked("body").id }.apply(found, now)
+    Expiry { operation: subject("body").id }.apply(found, now)
 }
 
 fn resolution(verdict: Verdict) -> Resolution {
     Resolution {
-        operation: asked("body").id,
+        operation: subject("body").id,
         verdict,
         by: "ops".to_owned(),
         reason: "looked it up".to_owned(),

@@ -194,7 +194,7 @@ impl World {
             Happens::Renew { claim } => {
                 let id = self.newest(*claim).map_or(claim_of(0), |(id, _)| id);
                 let lease = durations().lease;
-                let renewal = Renewal { operation: asked("body").id, claim_id: id, lease };
+                let renewal = Renewal { operation: subject("body").id, claim_id: id, lease };
                 self.record = renewal.apply(found, now).operation;
                 Ok(())
             }

@@ -76,7 +76,7 @@ fn selected_parts_are_compared_and_an_absent_one_counts() {
 #[test]
 fn fingerprints_of_different_rules_are_not_compared() {
     let [one, other] = ["1", "2"].map(|body| post(body).key("k1"));
-    let fingerprint = |route: Route, sent: &Sent| route.asked(sent).fingerprint;
+    let fingerprint = |route: Route, sent: &Sent| route.subject(sent).fingerprint;
     let auto = fingerprint(route("r"), &one);
     let body = fingerprint(route("r").over(FingerprintOver::Body), &other);
     assert!(!auto.matches(&body), "`auto` is the body here");

@@ -11,23 +11,23 @@ fn what_a_request_is_about_is_pinned() {
     let orders = route("orders");
     let header = orders.keys(&post("hello").key("\"k1\""));
     assert_eq!(header.forward_key, "k1");
-    assert_eq!(*header.asked.route, *"orders");
-    assert_eq!((header.asked.method.as_str(), header.asked.path.as_str()), ("POST", "/orders"));
-    assert_eq!(header.asked.key, Key { from: KeyKind::Header, parts: vec!["k1".into()] });
-    assert_eq!(header.asked.id.to_string(), "op_92e94573b157cfb695e4b12a006fc55f");
+    assert_eq!(*header.subject.route, *"orders");
+    assert_eq!((header.subject.method.as_str(), header.subject.path.as_str()), ("POST", "/orders"));
+    assert_eq!(header.subject.key, Key { from: KeyKind::Header, parts: vec!["k1".into()] });
+    assert_eq!(header.subject.id.to_string(), "op_92e94573b157cfb695e4b12a006fc55f");
 
     let event = orders.keys(&post(r#"{"id":8202522731445525542,"type":"paid"}"#));
     assert_eq!(event.key, "8202522731445525542");
-    assert_eq!(event.forward_key, event.asked.id.to_string());
+    assert_eq!(event.forward_key, event.subject.id.to_string());
     let parts = ["orders", "8202522731445525542", "paid"].map(String::from).to_vec();
-    assert_eq!(event.asked.key, Key { from: KeyKind::Event, parts });
-    assert_eq!(event.asked.id.to_string(), "op_92b0ea2075b84f9d734df50ef6b6d935");
+    assert_eq!(event.subject.key, Key { from: KeyKind::Event, parts });
+    assert_eq!(event.subject.id.to_string(), "op_92b0ea2075b84f9d734df50ef6b6d935");
 
     let hashed = orders.without_key(WhenKeyMissing::HashBody).keys(&post("hello"));
     let hello = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
-    assert_eq!(hashed.forward_key, hashed.asked.id.to_string());
-    assert_eq!(hashed.asked.key, Key { from: KeyKind::Body, parts: vec![hello.into()] });
-    assert_eq!(hashed.asked.id.to_string(), "op_53ed0fc847f6464189e2182a5b74202c");
+    assert_eq!(hashed.forward_key, hashed.subject.id.to_string());
+    assert_eq!(hashed.subject.key, Key { from: KeyKind::Body, parts: vec![hello.into()] });
+    assert_eq!(hashed.subject.id.to_string(), "op_53ed0fc847f6464189e2182a5b74202c");
 }
 
 #[test]
@@ -47,8 +47,8 @@ fn a_batch_has_no_id_and_can_be_known_by_its_body() {
     let hashing = route("r").without_key(WhenKeyMissing::HashBody);
     assert_eq!(hashing.ids([&batch, &longer, &batch]).len(), 2);
     let each = route("r").id("json:/*/eventId");
-    assert_eq!(each.asked(&longer).key.parts, ["r", "1", "2", "3"]);
-    assert_eq!(each.keys(&longer).forward_key, each.asked(&longer).id.to_string());
+    assert_eq!(each.subject(&longer).key.parts, ["r", "1", "2", "3"]);
+    assert_eq!(each.keys(&longer).forward_key, each.subject(&longer).id.to_string());
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn the_parts_of_an_event_do_not_run_into_each_other() {
     let event = |source: &str, id: &str, kind: &str| {
         let mut route = route("r");
         source.clone_into(&mut route.key.event.source);
-        route.asked(&post(serde_json::json!({ "id": id, "type": kind }).to_string())).id
+        route.subject(&post(serde_json::json!({ "id": id, "type": kind }).to_string())).id
     };
     for separator in ["|", ":", "\n", "\0"] {
         let left = event("shop", &format!("evt{separator}x"), "y");
@@ -103,7 +103,7 @@ fn the_parts_of_an_event_do_not_run_into_each_other() {
     }
     let body = r#"{"a":[{"i":1},{"i":2}],"b":[{"i":3}],"c":[{"i":1}],"d":[{"i":2},{"i":3}]}"#;
     let [ab, cd] = [["json:/a/*/i", "json:/b/*/i"], ["json:/c/*/i", "json:/d/*/i"]]
-        .map(|[id, kind]| route("r").id(id).kind(kind).asked(&post(body)));
+        .map(|[id, kind]| route("r").id(id).kind(kind).subject(&post(body)));
     assert_eq!(ab.key, cd.key);
     assert_ne!(ab.id, cd.id);
 }
@@ -114,15 +114,15 @@ fn the_type_of_an_event_is_part_of_its_identity() {
     assert_eq!(route("r").ids(&events).len(), 3);
     let needed = route("r").kind("json:/type");
     assert_eq!(needed.identifies(&events[2]), missing(MissingReason::Absent));
-    assert_eq!(route("r").asked(&events[2]).key.parts, ["r", "evt_1"]);
+    assert_eq!(route("r").subject(&events[2]).key.parts, ["r", "evt_1"]);
 }
 
 #[test]
 fn a_request_has_one_key_or_none() {
     let orders = route("r");
-    let once = orders.asked(&post(EVENT).key("K"));
-    assert_eq!(orders.asked(&post(EVENT).key("K").key("K")), once);
-    assert_eq!(orders.asked(&post(EVENT).header("idempotency-key", "\"K\"")), once);
+    let once = orders.subject(&post(EVENT).key("K"));
+    assert_eq!(orders.subject(&post(EVENT).key("K").key("K")), once);
+    assert_eq!(orders.subject(&post(EVENT).header("idempotency-key", "\"K\"")), once);
     let differ = invalid(InvalidReason::KeysDiffer);
     assert_eq!(orders.identifies(&post(EVENT).key("K").key("L")), differ);
     assert_eq!(orders.identifies(&post(EVENT).key("K").header("idempotency-key", "L")), differ);
@@ -131,9 +131,9 @@ fn a_request_has_one_key_or_none() {
 
 #[test]
 fn a_blank_key_header_falls_back_to_the_event() {
-    let event = route("r").asked(&post(EVENT));
+    let event = route("r").subject(&post(EVENT));
     for blank in ["", "    ", "\"\""] {
-        assert_eq!(route("r").asked(&post(EVENT).key(blank)), event);
+        assert_eq!(route("r").subject(&post(EVENT).key(blank)), event);
         assert_eq!(
             route("r").identifies(&post("hello").key(blank)),
             missing(MissingReason::NotJson)
@@ -154,7 +154,7 @@ fn keys_are_compared_byte_for_byte() {
 #[test]
 fn a_header_an_event_and_a_digest_are_never_the_same_key() {
     let hashing = route("r").without_key(WhenKeyMissing::HashBody);
-    let digest = hashing.asked(&post("hello"));
+    let digest = hashing.subject(&post("hello"));
     let text = digest.key.parts[0].clone();
     let header = post("hello").key(&text);
     let event = post(format!(r#"{{"id":"{text}"}}"#));
@@ -173,8 +173,8 @@ fn one_key_on_two_routes_methods_or_paths_is_two_operations() {
     // The last key is the first key, written in another way.
     assert_eq!(route("r").prefix().ids(&all).len(), 4);
     assert_eq!(route("r").ids(&all).len(), 2);
-    assert_ne!(route("r").asked(&all[0]).id, route("s").asked(&all[0]).id);
-    assert_ne!(route("r").asked(&post(EVENT)).id, route("s").asked(&post(EVENT)).id);
+    assert_ne!(route("r").subject(&all[0]).id, route("s").subject(&all[0]).id);
+    assert_ne!(route("r").subject(&post(EVENT)).id, route("s").subject(&post(EVENT)).id);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn every_spelling_of_a_path_is_one_operation() {
     assert_eq!(route("r").prefix().ids(&spelled).len(), 1);
     let others = ["/st/acct", "/st/Acct", "/st/acct/", "/st/a%2Fcct", "/st/acct;v=1"].map(to);
     assert_eq!(route("r").prefix().ids(&others).len(), 5);
-    assert_eq!(route("r").asked(&spelled[1]).path, "/st/%61cct");
+    assert_eq!(route("r").subject(&spelled[1]).path, "/st/%61cct");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn under_hash_body_a_digest_takes_the_place_of_each_absent_part() {
     // A tenant's name that equals a digest does not count as one.
     let digest = hex::encode(Sha256::digest(EVENT));
     let named = post(EVENT).header("x-tenant", &digest);
-    assert_ne!(hashing().asked(&post(EVENT)).id, hashing().asked(&named).id);
+    assert_ne!(hashing().subject(&post(EVENT)).id, hashing().subject(&named).id);
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn long_parts_and_large_batches_are_keys() {
     assert_eq!(route("r").ids([&long(255), &long(256), &long(4096)]).len(), 3);
     assert_eq!(route("r").identifies(&long(4097)), invalid(InvalidReason::TooLong));
     let identified = route("r").keys(&long(256));
-    assert_eq!(identified.forward_key, identified.asked.id.to_string());
+    assert_eq!(identified.forward_key, identified.subject.id.to_string());
     let names: Vec<String> = (0..17).map(|n| format!("json:/p{n}")).collect();
     let scoped = route("r").scope(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let parts = |bytes: usize| {
@@ -273,7 +273,7 @@ fn long_parts_and_large_batches_are_keys() {
     let each = route("r").id("json:/*/id");
     assert_eq!(each.ids([&batch(1100), &batch(8192), &batch(1100)]).len(), 2);
     assert_eq!(each.identifies(&batch(8193)), invalid(InvalidReason::TooManyParts));
-    let kept: usize = each.asked(&batch(8192)).key.parts.iter().map(String::len).sum();
+    let kept: usize = each.subject(&batch(8192)).key.parts.iter().map(String::len).sum();
     assert!(kept < 2048, "{kept}");
 }
 
@@ -307,17 +307,17 @@ fn methods_that_ask_for_nothing_pass_unless_they_are_named() {
 /// Case `key-hop-by-hop`: the key is read before any header is removed from the head.
 #[test]
 fn a_key_that_connection_names_is_a_key() {
-    let plain = route("r").asked(&post("x").key("k1"));
+    let plain = route("r").subject(&post("x").key("k1"));
     let named = post("x").key("k1").header("connection", "X-Idempotency-Key");
-    assert_eq!(route("r").asked(&named), plain);
+    assert_eq!(route("r").subject(&named), plain);
 }
 
 /// Only configured headers count.
 #[test]
 fn other_headers_and_the_content_type_do_not_count() {
-    let plain = route("r").asked(&post("x").key("k1"));
+    let plain = route("r").subject(&post("x").key("k1"));
     let more = post("x").key("k1").header("content-type", "text/plain").header("x-hit", "1");
-    assert_eq!(route("r").asked(&more), plain);
+    assert_eq!(route("r").subject(&more), plain);
 }
 
 /// An upstream that deduplicates by the forwarded key drops the second of two requests with the
@@ -346,7 +346,7 @@ fn what_is_forwarded_tells_operations_apart() {
 fn what_an_event_wrote_is_forwarded_as_the_operation_id() {
     for id in [r"a\r\nb: c", "a b", "é", r"\u0000"] {
         let identified = route("r").keys(&post(format!(r#"{{"id":"{id}"}}"#)));
-        assert_eq!(identified.forward_key, identified.asked.id.to_string(), "{id}");
+        assert_eq!(identified.forward_key, identified.subject.id.to_string(), "{id}");
     }
 }
 

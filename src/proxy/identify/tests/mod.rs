@@ -120,16 +120,16 @@ impl Route {
         }
     }
 
-    fn asked(&self, sent: &Sent) -> Arc<OperationRequest> {
-        self.keys(sent).asked
+    fn subject(&self, sent: &Sent) -> Arc<Subject> {
+        self.keys(sent).subject
     }
 
     fn ids<'a>(&self, all: impl IntoIterator<Item = &'a Sent>) -> HashSet<OperationId> {
-        all.into_iter().map(|sent| self.asked(sent).id).collect()
+        all.into_iter().map(|sent| self.subject(sent).id).collect()
     }
 
     fn compares_equal(&self, one: &Sent, other: &Sent) -> bool {
-        self.asked(one).fingerprint.matches(&self.asked(other).fingerprint)
+        self.subject(one).fingerprint.matches(&self.subject(other).fingerprint)
     }
 }
 

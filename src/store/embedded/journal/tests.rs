@@ -12,22 +12,20 @@ use super::super::tables::Tables;
 use super::examine::{Examined, LossKind, SECTOR, examine};
 use super::*;
 use crate::operation::state::{ClaimRequest, Ending, Rule as _, Settlement};
-use crate::operation::{
-    AnswerBody, Operation, OperationId, OperationRequest, StoredAnswer, Timestamp,
-};
+use crate::operation::{AnswerBody, Operation, OperationId, StoredAnswer, Subject, Timestamp};
 
 /// An operation that was answered with this body.
 fn answered(number: u8, body: &[u8]) -> Operation {
     let example = ClaimRequest::example();
     let id = OperationId::from_bytes([number; 16]);
-    let asked = Arc::new(OperationRequest { id, ..(*example.asked).clone() });
-    let request = ClaimRequest { asked, ..example };
+    let subject = Arc::new(Subject { id, ..(*example.subject).clone() });
+    let request = ClaimRequest { subject, ..example };
     let claimed = request.apply(None, Timestamp(1_800_000_000_000)).operation;
     let mut answer = StoredAnswer::empty(http::StatusCode::OK);
     answer.body = AnswerBody::Kept(body.to_vec().into());
     let ending = Ending::Succeeded { answer: answer.into(), reference: None };
-    let ClaimRequest { asked, claim_id, holder, durations, .. } = request;
-    let end = Settlement { asked, claim_id, attempt: 1, holder, durations, ending };
+    let ClaimRequest { subject, claim_id, holder, durations, .. } = request;
+    let end = Settlement { subject, claim_id, attempt: 1, holder, durations, ending };
     end.apply(claimed, Timestamp(1_800_000_000_500)).operation.unwrap()
 }
 
@@ -51,7 +49,7 @@ fn records_written(groups: &[Vec<Operation>], durability: Durability) -> Vec<Vec
     for records in groups {
         let mut batch = Batch::new(&tables);
         for record in records {
-            batch.write(record.asked.id, None, Some(record)).unwrap();
+            batch.write(record.subject.id, None, Some(record)).unwrap();
         }
         batch.commit(Timestamp(1_800_000_001_000)).unwrap();
         images.push(content(&journal).unwrap());
@@ -323,7 +321,7 @@ fn a_journal_of_an_older_version_is_read() {
 #[test]
 fn a_damaged_part_names_its_operations_without_those_of_probes() {
     let mut probe = answered(1, b"of a probe");
-    Arc::make_mut(&mut probe.asked).route = "onceward:probe".into();
+    Arc::make_mut(&mut probe.subject).route = "onceward:probe".into();
     let group = vec![probe, answered(2, b"of a sender")];
     let mut bytes = records_written(&[group], Durability::Sync).pop().unwrap();
     let last = bytes.len() - 1;

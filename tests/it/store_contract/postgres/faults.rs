@@ -132,7 +132,7 @@ async fn a_claim_whose_commit_is_held_up_is_withdrawn_when_it_is_over() {
     for claim in &claims {
         store
             .apply(Withdrawal {
-                operation: claim.asked.id,
+                operation: claim.subject.id,
                 claim_id: claim.claim_id,
                 retention: RETENTION,
             })
@@ -143,14 +143,14 @@ async fn a_claim_whose_commit_is_held_up_is_withdrawn_when_it_is_over() {
     for claim in &claims {
         until("it is withdrawn", async || {
             let withdrawal = Withdrawal {
-                operation: claim.asked.id,
+                operation: claim.subject.id,
                 claim_id: claim.claim_id,
                 retention: RETENTION,
             };
             store.apply(withdrawal).await.is_ok()
         })
         .await;
-        let found = store.get(claim.asked.id).await.unwrap();
+        let found = store.get(claim.subject.id).await.unwrap();
         let state = found.as_ref().map(|found| found.state.as_str());
         assert!(matches!(state, None | Some("failed")), "{found:?}");
     }
@@ -213,7 +213,7 @@ async fn two_connections_are_enough_for_twenty_attempts_at_a_time() {
         let store = Arc::clone(&store);
         settles.spawn(async move {
             assert_eq!(
-                renews(&*store, request.asked.id, request.claim_id, LEASE).await,
+                renews(&*store, request.subject.id, request.claim_id, LEASE).await,
                 Renewed::Renewed
             );
             store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap()
@@ -245,7 +245,7 @@ async fn a_renewal_does_not_wait_behind_claims_that_have_every_other_connection(
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
     until("the claims wait", async || server.row(waiting).await.get::<_, i64>(0) >= 3).await;
     let start = Instant::now();
-    let renewed = renews(&*store, request.asked.id, request.claim_id, LEASE).await;
+    let renewed = renews(&*store, request.subject.id, request.claim_id, LEASE).await;
     assert_eq!(renewed, Renewed::Renewed);
     assert!(start.elapsed() < timeout / 4, "{:?}", start.elapsed());
     // a claim that waits for longer than it may says so, before its time is over

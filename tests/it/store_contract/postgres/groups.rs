@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use onceward::operation::state::{ClaimRequest, Claimed, Grant, OperationState, Settled};
-use onceward::operation::{OperationRequest, Outcome};
+use onceward::operation::{Outcome, Subject};
 use onceward::store::postgres::Settings;
 use onceward::store::{Error, Store, StoreExt as _, WhenEmptied};
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ use super::{Served, open, settings};
 use crate::store_contract::support::{attempted, claim_on, copy_of, end_of, granted, order};
 
 /// Operations that nobody has claimed yet.
-fn orders(name: &str, count: usize) -> Vec<Arc<OperationRequest>> {
+fn orders(name: &str, count: usize) -> Vec<Arc<Subject>> {
     (0..count).map(|number| order(&format!("{name} {number}"))).collect()
 }
 
@@ -27,7 +27,7 @@ fn orders(name: &str, count: usize) -> Vec<Arc<OperationRequest>> {
 type Told = (ClaimRequest, Result<Claimed, Error>);
 
 /// Claims all of them at the same time.
-async fn claimed(store: &dyn Store, orders: &[Arc<OperationRequest>]) -> Vec<Told> {
+async fn claimed(store: &dyn Store, orders: &[Arc<Subject>]) -> Vec<Told> {
     let claims = orders.iter().map(async |order| {
         let request = claim_on(order);
         let told = store.apply(request.clone()).await;
@@ -63,7 +63,7 @@ async fn calls_at_the_same_time_share_transactions() {
     assert!(after - before < 100, "{} transactions for 200 changes", after - before);
     for (request, _) in &claims {
         assert!(matches!(
-            copy_of(&*served.store, &request.asked).await,
+            copy_of(&*served.store, &request.subject).await,
             Claimed::NotGranted(OperationState::Succeeded { attempt: 1, .. })
         ));
     }
@@ -84,7 +84,7 @@ async fn of_two_stores_that_claim_the_same_operations_at_once_each_gets_its_answ
             let granted: Vec<_> =
                 one.iter().chain(&other).filter(|told| is_granted(told)).collect();
             assert!(one.iter().chain(&other).all(|(_, told)| told.is_ok()));
-            let ids: HashSet<_> = granted.iter().map(|(request, _)| request.asked.id).collect();
+            let ids: HashSet<_> = granted.iter().map(|(request, _)| request.subject.id).collect();
             assert_eq!((granted.len(), ids.len()), (50, 50));
             let ends = granted.iter().map(|(request, told)| {
                 assert_eq!(attempt_of(told), attempt);
@@ -132,7 +132,7 @@ async fn operations_that_somebody_locks_hold_up_no_other_one() {
 }
 
 /// Makes the server do this before it inserts the row of an operation.
-async fn before_insert(served: &Served, order: &OperationRequest, body: &str) {
+async fn before_insert(served: &Served, order: &Subject, body: &str) {
     let trigger = format!(
         "CREATE FUNCTION before_insert() RETURNS trigger LANGUAGE plpgsql
             AS $$ BEGIN {body}; RETURN NEW; END $$;

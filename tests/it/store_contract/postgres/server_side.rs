@@ -49,7 +49,7 @@ async fn a_replay_and_a_refused_copy_write_nothing() {
     granted(&*served.store, &in_flight).await;
     copy_of(&*served.store, &in_flight).await;
     let another = served.another();
-    assert_eq!(another.get(done.id).await.unwrap().unwrap().asked, done);
+    assert_eq!(another.get(done.id).await.unwrap().unwrap().subject, done);
     let next_transaction = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text";
     let before: String = served.server.row(next_transaction).await.get(0);
     for store in [&served.store, &another] {
@@ -160,8 +160,8 @@ async fn lists_counts_and_expiry_use_indexes() {
 }
 
 /// Who waits for it on one store, and hears of its end from another one.
-async fn waits(store: &dyn Store, asked: &Arc<onceward::operation::OperationRequest>) {
-    let waits = ClaimRequest { if_in_flight: IfInFlight::Waits, ..claim_on(asked) };
+async fn waits(store: &dyn Store, subject: &Arc<onceward::operation::Subject>) {
+    let waits = ClaimRequest { if_in_flight: IfInFlight::Waits, ..claim_on(subject) };
     let told = store.apply(waits.clone()).await.unwrap();
     assert!(matches!(told, Claimed::NotGranted(OperationState::InFlight { .. })), "{told:?}");
 }

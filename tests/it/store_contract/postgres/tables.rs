@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use onceward::operation::state::{Claimed, Forgetting};
-use onceward::operation::{Key, KeyKind, OperationRequest, Outcome};
+use onceward::operation::{Key, KeyKind, Outcome, Subject};
 use onceward::store::postgres::Settings;
 use onceward::store::{Error, ListQuery, StoreExt as _};
 use tokio::task::JoinSet;
@@ -69,7 +69,7 @@ async fn tables_of_an_older_version_are_changed_beside_a_process_that_uses_them(
         ALTER FUNCTION onceward.searched STRICT";
     served.server.execute(changed_back).await;
     let orders: Vec<_> = (0..30).map(|number| order(&format!("{number}"))).collect();
-    let older = async |orders: &[Arc<OperationRequest>]| {
+    let older = async |orders: &[Arc<Subject>]| {
         let mut told = Vec::new();
         for order in orders {
             told.push(copy_of(&*served.store, order).await);
@@ -146,7 +146,7 @@ async fn a_damaged_record_is_an_error_and_hides_no_other_one() {
     ));
     let listing = ListQuery { route: None, state: None, key: None, after: None, limit: 10 };
     let listed = store.list(&listing).await.unwrap().operations;
-    assert!(listed.iter().any(|listed| listed.asked == whole));
+    assert!(listed.iter().any(|listed| listed.subject == whole));
     store.sweep(10).await.unwrap();
 }
 
@@ -156,10 +156,9 @@ async fn any_text_is_kept() {
     let served = Served::start().await;
     let part = "a\0b'\"\\ \u{1f980} \u{2028}";
     let key = Key { from: KeyKind::Event, parts: vec![part.to_owned()] };
-    let asked =
-        Arc::new(OperationRequest { path: part.to_owned(), key, ..(*order("any")).clone() });
-    granted(&*served.store, &asked).await;
-    assert_eq!(served.another().get(asked.id).await.unwrap().unwrap().asked, asked);
+    let subject = Arc::new(Subject { path: part.to_owned(), key, ..(*order("any")).clone() });
+    granted(&*served.store, &subject).await;
+    assert_eq!(served.another().get(subject.id).await.unwrap().unwrap().subject, subject);
     let row = served.server.row(
         "SELECT path, key -> 'parts' ->> 0 FROM onceward.operations \
         WHERE key ->> 'from' = 'event'",
