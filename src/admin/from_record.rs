@@ -12,7 +12,7 @@ impl From<&Operation> for api::Operation {
         let (settled_at, answer) = match &operation.state {
             State::Succeeded(success) => (Some(success.settled_at), Some(&success.answer)),
             State::Failed(failure) => (Some(failure.settled_at), None),
-            State::Uncertain(held) => (None, held.answer.as_ref()),
+            State::Uncertain(hold) => (None, hold.answer.as_ref()),
             State::InFlight(_) | State::Forgotten { .. } => (None, None),
         };
         let lease = match &operation.state {

@@ -76,16 +76,13 @@ pub(super) fn receiver(
     };
     let lookup = table.section("lookup", |table| lookup(table, needs_url))?;
     let if_uncertain = match (when_uncertain, &lookup) {
-        (UncertainWord::Retry, _) => IfUncertain::Retried { attempts_max },
+        (UncertainWord::Retry, _) => IfUncertain::Retry { attempts_max },
         (UncertainWord::Lookup, Some(lookup)) if lookup_use == LookupUse::Used => {
-            IfUncertain::LookedUp {
-                attempts_max,
-                lease: lookup.timeout.saturating_add(LOOKUP_ROOM),
-            }
+            IfUncertain::LookUp { attempts_max, lease: lookup.timeout.saturating_add(LOOKUP_ROOM) }
         }
         // Under `lookup`, only the steps of the route look up, or the routes that `[defaults]` are
         // for.
-        (UncertainWord::Hold | UncertainWord::Lookup, _) => IfUncertain::Held,
+        (UncertainWord::Hold | UncertainWord::Lookup, _) => IfUncertain::Hold,
     };
     let forward_key = forward_key.map(|header| header.0);
     let policy = ReceiverPolicy { if_uncertain, lookup, outcome: rule, reference, forward_key };

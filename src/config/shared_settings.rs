@@ -152,7 +152,7 @@ fn policy(
     if remember == Remember::InFlight {
         // Nobody could say later which event an operator or an upstream speaks of. The operation is
         // free as soon as its attempt must have ended.
-        receiver.if_uncertain = IfUncertain::Retried { attempts_max: u32::MAX };
+        receiver.if_uncertain = IfUncertain::Retry { attempts_max: u32::MAX };
     }
     Ok(Policy {
         durations: Durations { lease, attempt_timeout, retention, hold_for },

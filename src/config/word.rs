@@ -38,7 +38,7 @@ macro_rules! words {
     };
 }
 
-words!(IfInFlight, "`refuse` or `wait`", "refuse" => Refused, "wait" => Waits);
+words!(IfInFlight, "`refuse` or `wait`", "refuse" => Refuse, "wait" => Wait);
 words!(
     UncertainWord, "`hold`, `lookup` or `retry`",
     "hold" => Hold, "lookup" => Lookup, "retry" => Retry

@@ -7,7 +7,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::executor::Executor;
 use super::insist::insist;
-use super::lease::HeldLease;
+use super::lease::OwnLease;
 use crate::clock::Moment;
 use crate::operation::state::{
     Advanced, ClaimRequest, Ending, Grant, Settled, Settlement, StepSettlement,
@@ -20,7 +20,7 @@ use crate::store::{self, StoreExt as _};
 #[derive(Debug)]
 #[must_use = "an unfinished claim leaves its operation uncertain"]
 pub(super) struct Claim {
-    lease: Arc<HeldLease>,
+    lease: Arc<OwnLease>,
     /// The attempt's number.
     pub(super) attempt: u32,
     /// The steps that have begun with the claim; empty on a route without steps.
@@ -52,13 +52,13 @@ impl Claim {
     ) -> Self {
         let Grant { attempt, steps } = grant;
         let store = Arc::clone(&executor.store);
-        let lease = Arc::new(HeldLease::new(store, executor.clock.clone(), request, sent_at));
+        let lease = Arc::new(OwnLease::new(store, executor.clock.clone(), request, sent_at));
         let unrecorded = AtomicUsize::new(steps.len().max(1));
         Self { lease, attempt, steps, sent_at, unrecorded, _place: place }
     }
 
     /// The lease. It is shared, because the heartbeat runs beside the attempt.
-    pub(super) fn lease(&self) -> Arc<HeldLease> {
+    pub(super) fn lease(&self) -> Arc<OwnLease> {
         Arc::clone(&self.lease)
     }
 

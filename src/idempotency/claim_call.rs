@@ -91,7 +91,7 @@ impl Context<'_> {
         if let Some(state) = self.executor.recalled(subject, self.handler) {
             return Disposition::NotGranted { operation, state };
         }
-        let options = ClaimOptions::new(None, IfInFlight::Refused);
+        let options = ClaimOptions::new(None, IfInFlight::Refuse);
         let claimed = match ClaimCall::new(self, subject, options) {
             Ok(call) => call.send().await,
             Err(error) => Err(error),

@@ -45,7 +45,7 @@ impl Context<'_> {
         let if_in_flight = handler.policy.if_in_flight;
         let options = ClaimOptions::new(handler.place(), if_in_flight);
         let mut claimed = self.claim(&keyed, options).await;
-        if if_in_flight == IfInFlight::Waits
+        if if_in_flight == IfInFlight::Wait
             && let Ok(ClaimResult::NotGranted(OperationState::InFlight { attempt, lease_left })) =
                 claimed
         {

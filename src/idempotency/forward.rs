@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::executor::{Context, Executor};
-use super::lease::HeldLease;
+use super::lease::OwnLease;
 use super::receiver::Receiver;
 use crate::budget::Reserved;
 use crate::clock::Moment;
@@ -76,7 +76,7 @@ pub(super) struct Bounds<'a> {
     /// When the attempt ends at the latest.
     pub(super) ends: Instant,
     /// The lease of the attempt, if it has one.
-    pub(super) lease: Option<&'a HeldLease>,
+    pub(super) lease: Option<&'a OwnLease>,
     /// Cancelled when the attempts in flight must end.
     pub(super) stop: &'a CancellationToken,
 }
@@ -86,7 +86,7 @@ impl<'a> Bounds<'a> {
     pub(super) fn of_attempt(
         executor: &'a Executor,
         receiver: &Receiver,
-        lease: &'a HeldLease,
+        lease: &'a OwnLease,
         began_at: Moment,
     ) -> Self {
         let spent = began_at.until(executor.clock.moment());
@@ -116,9 +116,9 @@ impl<'a> Bounds<'a> {
         Ok(())
     }
 
-    /// Waits for `work` within the bounds. Work that exceeds the bounds is dropped. This closes its
+    /// Runs `work` within the bounds. Work that exceeds the bounds is dropped. This closes its
     /// connection, so the upstream can see that nobody waits.
-    pub(super) async fn hold<T>(&self, work: impl Future<Output = T>) -> Result<T, Reason> {
+    pub(super) async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Reason> {
         tokio::select! {
             biased;
             done = timeout_at(self.ends, work) => done.map_err(|_| Reason::TimedOut),
@@ -163,8 +163,8 @@ pub(super) async fn exchange(
             Err(broke) => Err(NoAnswer::Unanswered { reason: broke.reason(), status }),
         }
     };
-    let held = bounds.hold(work).await;
-    held.unwrap_or_else(|reason| Err(NoAnswer::dropped(reason, &progress, status)))
+    let bounded = bounds.run(work).await;
+    bounded.unwrap_or_else(|reason| Err(NoAnswer::dropped(reason, &progress, status)))
 }
 
 /// Sends a request on one connection after another, until a connection has taken a byte of the

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::lease::HeldLease;
+use super::lease::OwnLease;
 use crate::store;
 use crate::telemetry::chain;
 
@@ -23,7 +23,7 @@ const PAUSE_LAST: Duration = Duration::from_secs(5);
 /// # Errors
 /// The record cannot be read, and the lease has run out.
 pub(super) async fn insist<T, F: Future<Output = Result<T, store::Error>>>(
-    lease: &HeldLease,
+    lease: &OwnLease,
     call: impl FnMut() -> F,
     answer_early: impl FnOnce(),
 ) -> Result<T, store::Error> {
@@ -46,7 +46,7 @@ pub(super) async fn insist<T, F: Future<Output = Result<T, store::Error>>>(
 
 /// Repeats a call until the store has answered. Each failure notifies `failed`.
 async fn repeat<T, F: Future<Output = Result<T, store::Error>>>(
-    lease: &HeldLease,
+    lease: &OwnLease,
     failed: &Notify,
     mut call: impl FnMut() -> F,
 ) -> Result<T, store::Error> {

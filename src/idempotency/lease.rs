@@ -22,7 +22,7 @@ use crate::telemetry::chain;
 /// time at which the call arrived. So the lease ends for the holder before the store lets another
 /// process have the operation.
 #[derive(Debug)]
-pub(super) struct HeldLease {
+pub(super) struct OwnLease {
     pub(super) store: Arc<dyn Store>,
     /// A clock that also runs while the machine is suspended, because the lease does not stop then.
     pub(super) clock: Clock,
@@ -32,7 +32,7 @@ pub(super) struct HeldLease {
     stopped: AtomicBool,
 }
 
-impl HeldLease {
+impl OwnLease {
     /// The lease that was granted to a request. The call for it was sent at `sent_at`.
     pub(super) fn new(
         store: Arc<dyn Store>,

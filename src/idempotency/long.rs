@@ -46,7 +46,7 @@ impl LongAttempt<'_> {
         };
         if is_success {
             self.recording.run(ending, forwarded).await;
-            let _broke_off = self.bounds.hold(flow.run()).await;
+            let _broke_off = self.bounds.run(flow.run()).await;
             return;
         }
         let operation = self.recording.claim.subject().id;
@@ -63,7 +63,7 @@ impl LongAttempt<'_> {
         let Self { recording, bounds, .. } = self;
         let status = ending.status();
         let mut last = None;
-        let ending = match bounds.hold(flow.run_but_last()).await {
+        let ending = match bounds.run(flow.run_but_last()).await {
             Ok(Ok(piece)) => {
                 last = Some(piece);
                 ending
@@ -80,7 +80,7 @@ impl LongAttempt<'_> {
             // then.
             let _early_or_recorded = is_early.await;
             if let Some(last) = last {
-                let _slow = bounds.hold(last.hand_on()).await;
+                let _slow = bounds.run(last.hand_on()).await;
             }
         };
         let (_recorded, ()) = tokio::join!(record, hand_on);

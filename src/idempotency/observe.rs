@@ -38,7 +38,7 @@ impl Context<'_> {
     async fn observe(self, keyed: KeyedRequest) {
         use telemetry::Disposition as D;
         let Self { executor, handler, reply } = self;
-        let options = ClaimOptions::new(handler.place(), IfInFlight::Refused);
+        let options = ClaimOptions::new(handler.place(), IfInFlight::Refuse);
         // The copy is forwarded anyway, so it needs no look-up.
         let options = ClaimOptions { may_look_up: false, ..options };
         let claimed = match executor.recalled(&keyed.subject, handler) {

@@ -51,7 +51,7 @@ impl Context<'_> {
         let forward = async {
             let progress = Progress::default();
             let sending = send(handler.receivers.passes_to(), request, &bounds, &progress);
-            let sent = bounds.hold(sending).await;
+            let sent = bounds.run(sending).await;
             let sent =
                 sent.unwrap_or_else(|reason| Err(NoAnswer::dropped(reason, &progress, None)));
             let answer = match sent {
@@ -73,7 +73,7 @@ impl Context<'_> {
                 patience: Duration::MAX,
             };
             // If the body breaks off, the sender sees that. There is nothing to record.
-            let _broke_off = bounds.hold(flow.run()).await;
+            let _broke_off = bounds.run(flow.run()).await;
         };
         reply.remind_during(pin!(forward), || Disposition::Passed(Forwarded::TimedOut)).await;
     }

@@ -54,10 +54,10 @@ impl PendingReply {
     }
 
     /// Does some work. If the sender's deadline passes before the work has ended, the sender is
-    /// told to come back, unless it has an answer already. The work goes on. It is borrowed for
-    /// the reason given at [`HeldLease::renew_during`].
+    /// told to come back, unless it has an answer already. The work goes on. It is borrowed for the
+    /// reason given at [`OwnLease::renew_during`].
     ///
-    /// [`HeldLease::renew_during`]: super::lease::HeldLease::renew_during
+    /// [`OwnLease::renew_during`]: super::lease::OwnLease::renew_during
     pub(super) async fn remind_during<T>(
         &self,
         work: Pin<&mut impl Future<Output = T>>,

@@ -41,7 +41,7 @@ impl StepsPolicy {
     #[must_use]
     pub fn retried(mut self) -> Self {
         for step in &mut self.steps {
-            step.receiver.if_uncertain = IfUncertain::Retried { attempts_max: u32::MAX };
+            step.receiver.if_uncertain = IfUncertain::Retry { attempts_max: u32::MAX };
         }
         self
     }

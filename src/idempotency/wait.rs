@@ -66,7 +66,7 @@ impl Wait<'_> {
         let mut latest = attempt;
         let mut place = handler.place();
         loop {
-            let claimed = self.claim(place.take(), IfInFlight::Waits, latest.number).await;
+            let claimed = self.claim(place.take(), IfInFlight::Wait, latest.number).await;
             let pause = match claimed {
                 Ok(ClaimResult::NotGranted(OperationState::InFlight { attempt, lease_left })) => {
                     latest = AttemptInFlight::new(attempt, lease_left);
@@ -120,7 +120,7 @@ impl Wait<'_> {
     async fn refuse(&self, attempt: AttemptInFlight) -> Result<ClaimResult, store::Error> {
         let Context { executor, handler, .. } = self.context;
         executor.metrics.limit_reached(Limit::Waiters);
-        let options = ClaimOptions::new(handler.place(), IfInFlight::Refused);
+        let options = ClaimOptions::new(handler.place(), IfInFlight::Refuse);
         match self.context.claim(self.keyed, options).await {
             Err(error) if !matches!(error, store::Error::Unreadable(..)) => Ok(attempt.result()),
             claimed => claimed,
@@ -131,7 +131,7 @@ impl Wait<'_> {
     /// so nothing is granted to it. The call may be dropped, and a grant to a dropped call would
     /// leave the operation in flight.
     async fn last_word(&self, latest: AttemptInFlight) -> ClaimResult {
-        let look = self.claim(None, IfInFlight::Refused, latest.number);
+        let look = self.claim(None, IfInFlight::Refuse, latest.number);
         match timeout(LAST_WORD, look).await {
             Ok(Ok(state @ ClaimResult::NotGranted(_))) => state,
             Ok(Ok(ClaimResult::Granted(_) | ClaimResult::NoPlace) | Err(_)) | Err(_) => {

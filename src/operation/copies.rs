@@ -7,25 +7,25 @@ use std::time::Duration;
 pub enum IfInFlight {
     /// The copy is refused: its sender is told to come back. The record notes that, because a
     /// sender that does not come back loses the event if the attempt fails.
-    Refused,
+    Refuse,
     /// The copy waits for the outcome.
-    Waits,
+    Wait,
 }
 
 /// What happens to a copy of an uncertain operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfUncertain {
     /// The copy is refused until an operator resolves the operation.
-    Held,
+    Hold,
     /// The copy makes the next attempt as soon as the last one must have ended. An upstream that
     /// was paused may still finish the last attempt, so an operation may be done twice.
-    Retried {
+    Retry {
         /// The number of uncertain attempts at which the operation is held.
         attempts_max: u32,
     },
     /// The receiver is asked whether the operation was done, by one copy at a time. If it was not
-    /// done, the copy makes the next attempt under the conditions of `Retried`.
-    LookedUp {
+    /// done, the copy makes the next attempt under the conditions of `Retry`.
+    LookUp {
         /// The number of uncertain attempts at which the operation is not sent again.
         attempts_max: u32,
         /// How long one look-up keeps other copies from asking.

@@ -24,7 +24,7 @@ pub use fingerprint::{Fingerprint, FingerprintDigest};
 pub use id::{ClaimId, OperationId, OperationIdParts};
 pub use key::{Key, KeyKind, KeyPart};
 pub use state::{State, StateName};
-pub use step::{HeldStep, Plan, PlannedStep, Step, StepState};
+pub use step::{Plan, PlannedStep, Step, StepHold, StepState};
 pub use time::Timestamp;
 
 use std::sync::Arc;

@@ -33,7 +33,7 @@ pub enum StepState {
         ends_at: Timestamp,
     },
     /// Nobody knows whether the step was done.
-    Uncertain(HeldStep),
+    Uncertain(StepHold),
     /// The step was done. It does not run again.
     Succeeded {
         /// The claim that settled the step; none if an operator or a look-up did.
@@ -50,7 +50,7 @@ pub enum StepState {
 
 /// The part of a record about an uncertain step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeldStep {
+pub struct StepHold {
     /// The claim under which the step began. It may settle the step late.
     pub claim_id: ClaimId,
     /// Why the step is uncertain.
@@ -69,7 +69,7 @@ impl Step {
     pub fn weight(&self) -> usize {
         match &self.state {
             StepState::Succeeded { answer, .. } => answer.weight(),
-            StepState::Uncertain(held) => held.answer.as_ref().map_or(0, |answer| answer.weight()),
+            StepState::Uncertain(hold) => hold.answer.as_ref().map_or(0, |answer| answer.weight()),
             StepState::Waiting | StepState::InFlight { .. } | StepState::Failed { .. } => 0,
         }
     }

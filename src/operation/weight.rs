@@ -15,7 +15,7 @@ impl Operation {
     pub fn weight(&self) -> usize {
         let answer = match &self.state {
             State::Succeeded(success) => success.answer.weight(),
-            State::Uncertain(held) => held.answer.as_ref().map_or(0, |answer| answer.weight()),
+            State::Uncertain(hold) => hold.answer.as_ref().map_or(0, |answer| answer.weight()),
             State::InFlight(_) | State::Failed(_) | State::Forgotten { .. } => 0,
         };
         let key: usize = self.subject.key.parts.iter().map(String::capacity).sum();

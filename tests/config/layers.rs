@@ -102,10 +102,10 @@ fn what_is_not_said_is_built_in() {
             hold_for: 2592000s,
         },
         answer_within: None,
-        if_in_flight: Refused,
+        if_in_flight: Refuse,
         waiters_max: 32,
         receiver: ReceiverPolicy {
-            if_uncertain: Held,
+            if_uncertain: Hold,
             lookup: None,
             outcome: OutcomeRule {
                 succeeded: [
@@ -164,7 +164,7 @@ over = ["json:/amount"]
     assert_eq!(route.upstream.target.path.as_deref(), Some("/in"));
     assert_eq!(route.policy.durations.retention, Duration::from_hours(1));
     assert_eq!(route.policy.durations.lease, Duration::from_secs(15));
-    assert_eq!(route.policy.if_in_flight, IfInFlight::Waits);
+    assert_eq!(route.policy.if_in_flight, IfInFlight::Wait);
     assert_eq!(route.policy.waiters_max, 32);
     assert_eq!(route.policy.answer_within, None);
     assert_eq!(route.in_flight_status, StatusCode::TOO_EARLY);

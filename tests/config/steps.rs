@@ -33,8 +33,8 @@ fn a_step_takes_what_it_does_not_say_from_its_route_and_that_from_the_defaults()
     assert_eq!(mail.upstream.keepalive, Duration::from_secs(1));
     assert_eq!(ledger.upstream.keepalive_max, Duration::from_secs(30));
     assert_eq!(mail.upstream.keepalive_max, Duration::from_secs(7));
-    assert_eq!(ledger.receiver.if_uncertain, IfUncertain::Retried { attempts_max: 10 });
-    assert!(matches!(mail.receiver.if_uncertain, IfUncertain::LookedUp { attempts_max: 10, .. }));
+    assert_eq!(ledger.receiver.if_uncertain, IfUncertain::Retry { attempts_max: 10 });
+    assert!(matches!(mail.receiver.if_uncertain, IfUncertain::LookUp { attempts_max: 10, .. }));
     assert_eq!(
         (
             ledger.receiver.forward_key.as_ref(),
@@ -143,7 +143,7 @@ fn where_events_have_no_ids_an_uncertain_step_is_free_once_it_must_have_ended() 
     let route = "replay.remember = \"in-flight\"";
     let config = with_steps(route, &[LEDGER, MAIL]).config().unwrap();
     let steps = config.routes[0].steps.as_ref().unwrap();
-    let free = IfUncertain::Retried { attempts_max: u32::MAX };
+    let free = IfUncertain::Retry { attempts_max: u32::MAX };
     assert!(steps.steps.iter().all(|step| step.receiver.if_uncertain == free));
 }
 
@@ -170,7 +170,7 @@ fn a_step_takes_what_stands_in_a_variable() {
         .config()
         .unwrap();
     let ledger = &config.routes[0].steps.as_ref().unwrap().steps[0];
-    assert_eq!(ledger.receiver.if_uncertain, IfUncertain::Retried { attempts_max: 5 });
+    assert_eq!(ledger.receiver.if_uncertain, IfUncertain::Retry { attempts_max: 5 });
     assert!(!ledger.upstream.preserve_host);
     assert_eq!(ledger.upstream.keepalive, Duration::from_secs(3));
     let succeeded: Vec<u16> =
@@ -189,7 +189,7 @@ fn steps_in_a_variable_take_what_their_route_says() {
     let steps = &config.routes[0].steps.as_ref().unwrap().steps;
     assert_eq!(steps.len(), 1);
     assert_eq!(steps[0].attempt_timeout, Duration::from_secs(25));
-    assert!(matches!(steps[0].receiver.if_uncertain, IfUncertain::Retried { .. }));
+    assert!(matches!(steps[0].receiver.if_uncertain, IfUncertain::Retry { .. }));
     let effective = written.effective();
     let line = "routes.orders.steps.0.name = \"other\"  # ONCEWARD_ROUTES__ORDERS__STEPS\n";
     assert!(effective.contains(line), "{effective}");

@@ -24,7 +24,7 @@ fn a_variable_is_read_as_what_its_setting_wants() {
             .variable("ONCEWARD_ADMIN_TOKEN", "left alone")
             .variable("ONCEWARD_LOG", "left alone");
     let route = written.route("orders");
-    assert_eq!(route.policy.if_in_flight, IfInFlight::Waits);
+    assert_eq!(route.policy.if_in_flight, IfInFlight::Wait);
     assert_eq!(route.policy.waiters_max, 7);
     assert!(!route.upstream.preserve_host);
     assert_eq!(route.methods, ["POST", "PUT"]);

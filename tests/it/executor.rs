@@ -118,10 +118,10 @@ fn policy() -> Policy {
             hold_for: Duration::from_mins(5),
         },
         answer_within: None,
-        if_in_flight: IfInFlight::Waits,
+        if_in_flight: IfInFlight::Wait,
         waiters_max: 10,
         receiver: ReceiverPolicy {
-            if_uncertain: IfUncertain::Held,
+            if_uncertain: IfUncertain::Hold,
             lookup: None,
             outcome: OutcomeRule { succeeded: vec![all(200)], uncertain: vec![] },
             reference: None,

@@ -49,7 +49,7 @@ fn no_preset_refuses_a_copy_in_a_way_that_loses_the_event() {
         let route = route(preset.name);
         let facts = &route.provider.as_ref().unwrap().facts;
         let name = preset.name;
-        let waits = route.policy.if_in_flight == IfInFlight::Waits;
+        let waits = route.policy.if_in_flight == IfInFlight::Wait;
         assert_eq!(waits, route.policy.remember == Remember::Retention, "{name}");
         let answer_within = route.policy.answer_within.unwrap();
         assert!(facts.patience.is_none_or(|patience| answer_within < patience), "{name}");

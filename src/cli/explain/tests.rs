@@ -57,10 +57,10 @@ fn orders() -> RouteSettings {
                 hold_for: minute,
             },
             answer_within: None,
-            if_in_flight: IfInFlight::Refused,
+            if_in_flight: IfInFlight::Refuse,
             waiters_max: 32,
             receiver: ReceiverPolicy {
-                if_uncertain: IfUncertain::Held,
+                if_uncertain: IfUncertain::Hold,
                 lookup: None,
                 outcome: OutcomeRule { succeeded: Vec::new(), uncertain: Vec::new() },
                 reference: None,

@@ -80,7 +80,7 @@ pub(super) fn key_not_the_event(examined: &ExaminedRoute<'_>) -> Option<Finding>
 /// attempt of the other is lost: the upstream may have looked before the second event happened.
 pub(super) fn events_shared(examined: &ExaminedRoute<'_>) -> Option<Finding> {
     examined.sender?;
-    let waits = examined.route.policy.if_in_flight != IfInFlight::Refused;
+    let waits = examined.route.policy.if_in_flight != IfInFlight::Refuse;
     (waits && !examined.is_remembered()).then(|| {
         examined.finding(
             "events-shared",

@@ -25,7 +25,7 @@ pub(super) fn risks(examined: &ExaminedRoute<'_>) -> Vec<Finding> {
 
 fn lookup_unused(examined: &ExaminedRoute<'_>) -> Option<Finding> {
     let is_idle = |policy: &ReceiverPolicy| {
-        policy.lookup.is_some() && !matches!(policy.if_uncertain, IfUncertain::LookedUp { .. })
+        policy.lookup.is_some() && !matches!(policy.if_uncertain, IfUncertain::LookUp { .. })
     };
     let is_idle = match &examined.route.steps {
         None => is_idle(&examined.route.policy.receiver),

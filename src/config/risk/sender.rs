@@ -120,7 +120,7 @@ pub(super) fn final_statuses(examined: &ExaminedRoute<'_>) -> Option<Finding> {
 pub(super) fn refusals_count_as_failures(examined: &ExaminedRoute<'_>) -> Option<Finding> {
     let facts = &examined.sender?.facts;
     let limit = facts.disabled_after.as_deref().filter(|_| !facts.never_retries())?;
-    let refuses = examined.route.policy.if_in_flight == IfInFlight::Refused;
+    let refuses = examined.route.policy.if_in_flight == IfInFlight::Refuse;
     (refuses && examined.is_remembered()).then(|| {
         examined.finding(
             "refusals-count-as-failures",

@@ -18,7 +18,7 @@ pub(super) fn wait_without_limit(examined: &ExaminedRoute<'_>) -> Option<Finding
     }
     let policy = &examined.route.policy;
     match (policy.if_in_flight, policy.answer_within) {
-        (IfInFlight::Waits, None) => Some(examined.finding(
+        (IfInFlight::Wait, None) => Some(examined.finding(
             "wait-without-limit",
             "when_in_flight",
             format!(
@@ -27,7 +27,7 @@ pub(super) fn wait_without_limit(examined: &ExaminedRoute<'_>) -> Option<Finding
             ),
             "`answer_within = \"8s\"`, or what is below the patience of the sender",
         )),
-        (IfInFlight::Waits, Some(_)) | (IfInFlight::Refused, _) => None,
+        (IfInFlight::Wait, Some(_)) | (IfInFlight::Refuse, _) => None,
     }
 }
 

@@ -105,7 +105,7 @@ async fn without_body(
     // A success is known by its status. Any other answer that breaks off leaves the outcome
     // unknown.
     if rules.outcome(status) != Outcome::Succeeded {
-        let reason = match bounds.hold(to_its_end).await {
+        let reason = match bounds.run(to_its_end).await {
             Ok(Ok(())) => None,
             Ok(Err(broke)) => Some(broke.reason()),
             Err(reason) => Some(reason),

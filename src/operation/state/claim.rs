@@ -7,7 +7,7 @@ use super::grant::grant;
 use super::lapse::lapse;
 use super::next::{Next, next};
 use super::{
-    Call, Change, ClaimRequest, Claimed, Grant, Held, IfInFlight, LookupLease, OperationState,
+    Call, Change, ClaimRequest, Claimed, Grant, Hold, IfInFlight, LookupLease, OperationState,
     Remember, Rule, State, Success, Transition,
 };
 use crate::operation::{
@@ -54,7 +54,7 @@ impl Rule for ClaimRequest {
     }
 
     fn waits(&self) -> bool {
-        self.if_in_flight == IfInFlight::Waits
+        self.if_in_flight == IfInFlight::Wait
     }
 }
 
@@ -83,9 +83,9 @@ fn claim(mut operation: Operation, request: &ClaimRequest, now: Timestamp) -> Tr
             let change = if request.waits() { Change::None } else { lease.mark_refused() };
             (change, OperationState::InFlight { attempt, lease_left }.into())
         }
-        State::Uncertain(held) => {
-            let held = held.clone();
-            return claim_uncertain(operation, held, request, now);
+        State::Uncertain(hold) => {
+            let hold = hold.clone();
+            return claim_uncertain(operation, hold, request, now);
         }
         State::Succeeded(success) if gets_answer(request, attempt) => {
             (Change::None, state_of_success(success, attempt, matches).into())
@@ -102,35 +102,35 @@ fn claim(mut operation: Operation, request: &ClaimRequest, now: Timestamp) -> Tr
     Transition::to(operation, change, answer)
 }
 
-/// Claims an uncertain operation, as the policy of the route says. `held` is its state.
+/// Claims an uncertain operation, as the policy of the route says. `hold` is its state.
 fn claim_uncertain(
     mut operation: Operation,
-    mut held: Held,
+    mut hold: Hold,
     request: &ClaimRequest,
     now: Timestamp,
 ) -> Transition<Claimed> {
     let attempt = operation.attempts.latest_number();
-    let (change, answer) = match next(&operation, &held, request, now) {
+    let (change, answer) = match next(&operation, &hold, request, now) {
         Next::Attempt => {
             // Each step has its own decision, which is added when the step begins again.
             if request.plan.is_none() {
-                let decision = by_setting(DecisionKind::Retried, None, held.reason, now);
+                let decision = by_setting(DecisionKind::Retried, None, hold.reason, now);
                 add(&mut operation.decisions, decision);
             }
             return grant(Some(operation), request, now);
         }
-        Next::Held => (Change::Lazy, held.refuse(attempt, now)),
+        Next::Hold => (Change::Lazy, hold.refuse(attempt, now)),
         Next::Lookup { step, lease } => {
             let lease = LookupLease { id: request.claim_id, until: now.plus(lease), step };
-            (Change::Lazy, held.grant_look_up(attempt, lease, now))
+            (Change::Lazy, hold.grant_look_up(attempt, lease, now))
         }
         // A look-up is like an attempt in flight: a copy can wait for its end.
         Next::AwaitLookup { lease_left } => {
-            let change = if request.waits() { Change::None } else { held.mark_refused() };
+            let change = if request.waits() { Change::None } else { hold.mark_refused() };
             (change, OperationState::InFlight { attempt, lease_left }.into())
         }
     };
-    operation.state = State::Uncertain(held);
+    operation.state = State::Uncertain(hold);
     Transition::to(operation, change, answer)
 }
 

@@ -55,17 +55,17 @@ fn conclude(
     }
     let attempt = operation.attempts.latest_number();
     let attempts_max = match request.if_uncertain {
-        IfUncertain::LookedUp { attempts_max, .. } | IfUncertain::Retried { attempts_max } => {
+        IfUncertain::LookUp { attempts_max, .. } | IfUncertain::Retry { attempts_max } => {
             attempts_max
         }
-        IfUncertain::Held => 0,
+        IfUncertain::Hold => 0,
     };
-    let State::Uncertain(held) = &mut operation.state else {
+    let State::Uncertain(hold) = &mut operation.state else {
         return request.apply(Some(operation), now);
     };
     let result = match finding {
         Finding::Done => {
-            let answer = StoredAnswer::for_copies(held.answer.as_ref());
+            let answer = StoredAnswer::for_copies(hold.answer.as_ref());
             let result = OperationState::Succeeded { attempt, answer: Arc::clone(&answer) };
             operation.state = State::Succeeded(Success {
                 claim_id: None,
@@ -76,12 +76,12 @@ fn conclude(
             result.into()
         }
         // *Not done* means *not yet* while the upstream may still be working on the last attempt.
-        Finding::NotDone if may_attempt(held, &operation.attempts, attempts_max, now) => {
+        Finding::NotDone if may_attempt(hold, &operation.attempts, attempts_max, now) => {
             return grant(Some(operation), request, now);
         }
         Finding::NotDone | Finding::Unknown => {
-            held.lookup = None;
-            held.refuse(attempt, now)
+            hold.lookup = None;
+            hold.refuse(attempt, now)
         }
     };
     Transition::to(operation, Change::Durable, result)
@@ -90,8 +90,8 @@ fn conclude(
 /// Whether the report belongs to the look-up that was granted last.
 fn is_current(state: &State, report: &LookupReport) -> bool {
     let LookupReport { request, step, .. } = report;
-    let State::Uncertain(held) = state else { return false };
-    let lookup = held.lookup.as_ref();
+    let State::Uncertain(hold) = state else { return false };
+    let lookup = hold.lookup.as_ref();
     lookup.is_some_and(|lookup| lookup.id == request.claim_id && lookup.step == *step)
 }
 

@@ -180,6 +180,6 @@ fn resolve(operation: &mut Operation, resolution: &Resolution, now: Timestamp) -
 
 /// The answer for copies if the operator gives none.
 fn stored_answer(state: &State) -> Arc<StoredAnswer> {
-    let stored = if let State::Uncertain(held) = state { held.answer.as_ref() } else { None };
+    let stored = if let State::Uncertain(hold) = state { hold.answer.as_ref() } else { None };
     StoredAnswer::for_copies(stored)
 }

@@ -1,7 +1,7 @@
 //! The changes that time alone, or the end of a process, makes in a record.
 
 use super::decisions::{add, by_setting};
-use super::{Call, Change, Held, Rule, State, Transition, steps};
+use super::{Call, Change, Hold, Rule, State, Transition, steps};
 use crate::operation::{DecisionKind, Operation, OperationId, Outcome, Reason, Timestamp};
 
 /// Changes a record as time alone does: an operation whose lease ran out is uncertain, and a record
@@ -27,7 +27,7 @@ pub fn lapse(found: Option<Operation>, now: Timestamp) -> Transition<()> {
             change = Change::Lazy;
             // A hold of zero belongs to a probe of the store: nobody misses that operation.
             hold_ended =
-                matches!(&operation.state, State::Uncertain(held) if !held.hold_for.is_zero());
+                matches!(&operation.state, State::Uncertain(hold) if !hold.hold_for.is_zero());
         }
         (!gone).then_some(operation)
     });
@@ -66,7 +66,7 @@ pub fn abandon(mut operation: Operation, now: Timestamp) -> Operation {
 
 fn make_uncertain(operation: &mut Operation, reason: Reason, since: Timestamp) {
     let State::InFlight(lease) = &operation.state else { return };
-    let held = Held {
+    let hold = Hold {
         claim_id: lease.claim_id,
         reason,
         since,
@@ -79,12 +79,12 @@ fn make_uncertain(operation: &mut Operation, reason: Reason, since: Timestamp) {
         answer: None,
         lookup: None,
     };
-    if let Some(line) = operation.attempts.of(held.claim_id, None) {
+    if let Some(line) = operation.attempts.of(hold.claim_id, None) {
         line.ended_at = Some(since);
         line.outcome = Some(Outcome::Uncertain);
         line.reason = Some(reason);
     }
     steps::make_uncertain(operation, reason, since);
     add(&mut operation.decisions, by_setting(DecisionKind::Hold, None, reason, since));
-    operation.state = State::Uncertain(held);
+    operation.state = State::Uncertain(hold);
 }

@@ -62,7 +62,7 @@ mod decisions;
 #[cfg(test)]
 mod example;
 mod grant;
-mod held;
+mod hold;
 mod lapse;
 mod lookup;
 mod name;
@@ -84,7 +84,7 @@ pub use decide::{Decided, Forgetting, Resolution, Verdict};
 pub use lapse::{Expiry, abandon, lapse};
 pub use lookup::{Finding, LookupReport};
 pub use name::StateName;
-pub use records::{Failure, Held, Lease, LookupLease, Success};
+pub use records::{Failure, Hold, Lease, LookupLease, Success};
 pub use renew::{Renewal, Renewed};
 pub use request::ClaimRequest;
 pub use rule::{Call, Rule};
@@ -106,7 +106,7 @@ pub enum State {
     InFlight(Lease),
     /// The request may have reached the upstream, and nobody knows whether the operation was done.
     /// It is not sent again unless the route's policy, a look-up or an operator says so.
-    Uncertain(Held),
+    Uncertain(Hold),
     /// The operation was done. Copies get the stored answer until the retention has passed.
     Succeeded(Success),
     /// The operation was not done. The next copy is a new attempt.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::steps::{Lookups, NextSteps, next_steps};
-use super::{ClaimRequest, Held, IfUncertain};
+use super::{ClaimRequest, Hold, IfUncertain};
 use crate::operation::{AttemptLog, Operation, Plan, Timestamp};
 
 /// The decision about a copy of an uncertain operation: hold, attempt, look up or wait.
 pub(super) enum Next {
     /// Nothing: the operation is held.
-    Held,
+    Hold,
     /// Make the next attempt.
     Attempt,
     /// Ask the receiver about the operation, or about this step of it.
@@ -27,17 +27,17 @@ pub(super) enum Next {
     },
 }
 
-/// Decides about a copy of an uncertain operation. `held` is its state.
+/// Decides about a copy of an uncertain operation. `hold` is its state.
 pub(super) fn next(
     operation: &Operation,
-    held: &Held,
+    hold: &Hold,
     request: &ClaimRequest,
     now: Timestamp,
 ) -> Next {
     let attempts = &operation.attempts;
     // Only one look-up runs at a time, so that many copies do not overrun a receiver in trouble.
     // The request that has the look-up may claim again, because its own call may be repeated.
-    if let Some(lookup) = &held.lookup
+    if let Some(lookup) = &hold.lookup
         && now < lookup.until
         && lookup.id != request.claim_id
     {
@@ -46,21 +46,19 @@ pub(super) fn next(
     // A claim id makes one attempt only. A call that arrives after its own attempt became uncertain
     // must not begin another one.
     if !request.may_grant || attempts.knows(request.claim_id) {
-        return Next::Held;
+        return Next::Hold;
     }
     if let Some(plan) = &request.plan {
         return next_of_steps(operation, plan, request, now);
     }
     match request.if_uncertain {
-        IfUncertain::Retried { attempts_max } if may_attempt(held, attempts, attempts_max, now) => {
+        IfUncertain::Retry { attempts_max } if may_attempt(hold, attempts, attempts_max, now) => {
             Next::Attempt
         }
-        IfUncertain::LookedUp { lease, .. } if request.may_look_up => {
+        IfUncertain::LookUp { lease, .. } if request.may_look_up => {
             Next::Lookup { step: None, lease }
         }
-        IfUncertain::Held | IfUncertain::Retried { .. } | IfUncertain::LookedUp { .. } => {
-            Next::Held
-        }
+        IfUncertain::Hold | IfUncertain::Retry { .. } | IfUncertain::LookUp { .. } => Next::Hold,
     }
 }
 
@@ -73,23 +71,23 @@ fn next_of_steps(
     // The event became uncertain before its route had steps. Nobody knows which of the receivers
     // it has reached, so none of them may get it again.
     if operation.steps.is_empty() {
-        return Next::Held;
+        return Next::Hold;
     }
     let look_ups = if request.may_look_up { Lookups::Any } else { Lookups::None };
     match next_steps(operation, plan, look_ups, now) {
         NextSteps::Begin(_) | NextSteps::Done => Next::Attempt,
         NextSteps::Lookup { step, lease } => Next::Lookup { step: Some(step), lease },
-        NextSteps::Held => Next::Held,
+        NextSteps::Hold => Next::Hold,
     }
 }
 
 /// Whether the upstream cannot be working on the operation any more, and fewer than `attempts_max`
 /// attempts were uncertain.
 pub(super) fn may_attempt(
-    held: &Held,
+    hold: &Hold,
     attempts: &AttemptLog,
     attempts_max: u32,
     now: Timestamp,
 ) -> bool {
-    held.ends_at <= now && attempts.uncertain(None) < attempts_max
+    hold.ends_at <= now && attempts.uncertain(None) < attempts_max
 }

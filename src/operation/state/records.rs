@@ -29,7 +29,7 @@ pub struct Lease {
 
 /// The values of an uncertain operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
+pub struct Hold {
     /// The claim that is still current. It may settle the operation late.
     pub claim_id: ClaimId,
     /// Why the operation is uncertain.
@@ -91,7 +91,7 @@ impl State {
     pub const fn changes_at(&self) -> Timestamp {
         match self {
             Self::InFlight(lease) => lease.expires_at,
-            Self::Uncertain(held) => held.hold_until,
+            Self::Uncertain(hold) => hold.hold_until,
             Self::Succeeded(success) => success.expires_at,
             Self::Failed(failure) => failure.expires_at,
             Self::Forgotten { expires_at } => *expires_at,
@@ -102,7 +102,7 @@ impl State {
     pub(super) const fn current_claim(&self) -> Option<ClaimId> {
         match self {
             Self::InFlight(lease) => Some(lease.claim_id),
-            Self::Uncertain(held) => Some(held.claim_id),
+            Self::Uncertain(hold) => Some(hold.claim_id),
             Self::Succeeded(_) | Self::Failed(_) | Self::Forgotten { .. } => None,
         }
     }
@@ -120,7 +120,7 @@ impl State {
     pub(super) const fn copy_refused(&self) -> bool {
         match self {
             Self::InFlight(lease) => lease.copy_refused,
-            Self::Uncertain(held) => held.copy_refused,
+            Self::Uncertain(hold) => hold.copy_refused,
             Self::Succeeded(_) | Self::Failed(_) | Self::Forgotten { .. } => false,
         }
     }

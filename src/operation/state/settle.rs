@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::decisions::{add, by_setting};
 use super::lapse::lapse;
-use super::{Call, Change, Failure, Held, Lease, Rule, State, Success, Transition};
+use super::{Call, Change, Failure, Hold, Lease, Rule, State, Success, Transition};
 use crate::operation::{
     Attempt, AttemptLog, ClaimId, DecisionKind, Durations, Operation, OperationId, Outcome, Reason,
     StoredAnswer, Subject, Timestamp,
@@ -162,7 +162,7 @@ impl Rule for Settlement {
             // A settle after the end of the lease counts too, as long as nobody has claimed or
             // decided since. The holder alone knows how its attempt ended.
             State::InFlight(Lease { claim_id, copy_refused, .. })
-            | State::Uncertain(Held { claim_id, copy_refused, .. })
+            | State::Uncertain(Hold { claim_id, copy_refused, .. })
                 if *claim_id == self.claim_id =>
             {
                 let copy_refused = *copy_refused;
@@ -218,7 +218,7 @@ fn end(operation: &mut Operation, settlement: &Settlement, now: Timestamp) {
             let reason = ending.reason();
             let ends_at = match &operation.state {
                 State::InFlight(lease) => lease.ends_at,
-                State::Uncertain(held) => held.ends_at,
+                State::Uncertain(hold) => hold.ends_at,
                 // The record was lost, and with it the time of the claim.
                 State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => {
                     now.plus(durations.attempt_timeout)
@@ -226,14 +226,14 @@ fn end(operation: &mut Operation, settlement: &Settlement, now: Timestamp) {
             };
             // If the lease ran out before, the operation is uncertain since then, and the decision
             // to hold it is in the list already.
-            let since = if let State::Uncertain(held) = &operation.state {
-                held.since
+            let since = if let State::Uncertain(hold) = &operation.state {
+                hold.since
             } else {
-                let hold = by_setting(DecisionKind::Hold, None, reason, now);
-                add(&mut operation.decisions, hold);
+                let decision = by_setting(DecisionKind::Hold, None, reason, now);
+                add(&mut operation.decisions, decision);
                 now
             };
-            State::Uncertain(Held {
+            State::Uncertain(Hold {
                 claim_id,
                 reason,
                 since,

@@ -43,10 +43,10 @@ impl Rule for Withdrawal {
 /// Ends the look-up if the claim was granted one. Nobody makes that look-up, and without an end
 /// other copies would wait until its lease runs out.
 fn end_look_up(found: &mut Operation, claim_id: ClaimId) -> Change {
-    if let State::Uncertain(held) = &mut found.state
-        && held.lookup.as_ref().is_some_and(|lookup| lookup.id == claim_id)
+    if let State::Uncertain(hold) = &mut found.state
+        && hold.lookup.as_ref().is_some_and(|lookup| lookup.id == claim_id)
     {
-        held.lookup = None;
+        hold.lookup = None;
         return Change::Durable;
     }
     Change::None

@@ -94,7 +94,7 @@ mod tests {
         ClaimRequest, Ending, Forgetting, LookupLease, Rule as _, Settlement, State,
     };
     use crate::operation::{
-        AnswerBody, Attempt, ClaimId, HeldStep, Outcome, Reason, RequestMode, Step, StepState,
+        AnswerBody, Attempt, ClaimId, Outcome, Reason, RequestMode, Step, StepHold, StepState,
         StoredAnswer, Timestamp,
     };
 
@@ -181,20 +181,20 @@ mod tests {
         line.step = Some("mail".into());
         line.forward_key = Some("x-dedup".into());
         line.reference = Some("pay_1".to_owned());
-        let State::Uncertain(held) = &mut operation.state else { panic!() };
+        let State::Uncertain(hold) = &mut operation.state else { panic!() };
         let id = ClaimId::from_random([3; 16]);
         let until = Timestamp(9_000);
-        held.lookup = Some(LookupLease { id, until, step: Some("mail".into()) });
+        hold.lookup = Some(LookupLease { id, until, step: Some("mail".into()) });
         let claim_id = ClaimId::from_random([2; 16]);
         let ends_at = Timestamp(61_000);
         let answer = Arc::new(StoredAnswer::empty(http::StatusCode::OK));
         let reason = Reason::TimedOut;
         let since = Timestamp(2_000);
-        let held = HeldStep { claim_id, reason, since, ends_at, answer: None };
+        let hold = StepHold { claim_id, reason, since, ends_at, answer: None };
         let states = [
             StepState::Waiting,
             StepState::InFlight { claim_id, ends_at },
-            StepState::Uncertain(held),
+            StepState::Uncertain(hold),
             StepState::Succeeded { claim_id: Some(claim_id), answer },
             StepState::Failed { claim_id: None },
         ];

@@ -31,8 +31,8 @@ pub(super) struct Operation {
 #[serde(remote = "operation::State")]
 enum State {
     InFlight(Lease),
-    #[serde(with = "Held")]
-    Uncertain(state::Held),
+    #[serde(with = "Uncertain")]
+    Uncertain(state::Hold),
     Succeeded(Success),
     Failed(Failure),
     Forgotten {
@@ -41,8 +41,8 @@ enum State {
 }
 
 #[derive(Deserialize)]
-#[serde(remote = "state::Held")]
-struct Held {
+#[serde(remote = "state::Hold")]
+struct Uncertain {
     claim_id: ClaimId,
     reason: Reason,
     since: Timestamp,

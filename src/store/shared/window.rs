@@ -41,8 +41,8 @@ fn end_of_attempts<T>(assumed: &Assumption, done: &Transition<T>) -> Timestamp {
         return slack;
     }
     match (&before.state, &after.state) {
-        (State::Uncertain(held), State::InFlight(_)) if before.steps.is_empty() => {
-            slack.max(held.ends_at)
+        (State::Uncertain(hold), State::InFlight(_)) if before.steps.is_empty() => {
+            slack.max(hold.ends_at)
         }
         _ => freed_steps_end(&before.steps, &after.steps).fold(slack, Timestamp::max),
     }
@@ -52,12 +52,12 @@ fn end_of_attempts<T>(assumed: &Assumption, done: &Transition<T>) -> Timestamp {
 /// anew.
 fn freed_steps_end(before: &[Step], after: &[Step]) -> impl Iterator<Item = Timestamp> {
     before.iter().filter_map(|step| {
-        let StepState::Uncertain(held) = &step.state else { return None };
+        let StepState::Uncertain(hold) = &step.state else { return None };
         // A step under the same claim goes on, because it turned out that it had never been sent.
         let begins_anew = |next: &Step| {
             next.name == step.name
-                && matches!(next.state, StepState::InFlight { claim_id, .. } if claim_id != held.claim_id)
+                && matches!(next.state, StepState::InFlight { claim_id, .. } if claim_id != hold.claim_id)
         };
-        after.iter().any(begins_anew).then_some(held.ends_at)
+        after.iter().any(begins_anew).then_some(hold.ends_at)
     })
 }

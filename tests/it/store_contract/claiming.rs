@@ -165,7 +165,7 @@ pub(super) async fn contention_on_one_operation_is_never_an_error(harness: &impl
         senders.spawn(async move {
             let mut granted = 0;
             for _ in 0..50 {
-                let waits = IfInFlight::Waits;
+                let waits = IfInFlight::Wait;
                 let request = ClaimRequest { if_in_flight: waits, ..claim_on(&order) };
                 if let Claimed::Granted(Grant { attempt, .. }) =
                     store.apply(request.clone()).await.unwrap()

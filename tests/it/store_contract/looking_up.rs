@@ -21,7 +21,7 @@ const LOOKUP: Duration = Duration::from_secs(7);
 
 /// A copy that asks the receiver if nobody knows.
 fn asking(subject: &Arc<Subject>) -> ClaimRequest {
-    let if_uncertain = IfUncertain::LookedUp { attempts_max: 10, lease: LOOKUP };
+    let if_uncertain = IfUncertain::LookUp { attempts_max: 10, lease: LOOKUP };
     ClaimRequest { if_uncertain, ..claim_on(subject) }
 }
 
@@ -134,7 +134,7 @@ pub(super) async fn a_waiter_learns_of_the_end_of_a_look_up(harness: &impl Harne
         attempted(&*store, &order, Outcome::Uncertain).await;
         let request = asked_by(&*store, &order).await;
         let mut watch = another.watch(order.id).await.unwrap();
-        let waits = ClaimRequest { if_in_flight: IfInFlight::Waits, ..asking(&order) };
+        let waits = ClaimRequest { if_in_flight: IfInFlight::Wait, ..asking(&order) };
         let meanwhile = another.apply(waits.clone()).await.unwrap();
         assert!(
             matches!(meanwhile, Claimed::NotGranted(OperationState::InFlight { .. })),

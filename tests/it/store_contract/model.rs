@@ -189,11 +189,11 @@ fn claim_of(call: &Call, round: u32) -> ClaimRequest {
         return claim_on(&keyed(round, 0, "{}"));
     };
     let body = if *other_body { "other" } else { "{}" };
-    let if_in_flight = if *waits { IfInFlight::Waits } else { IfInFlight::Refused };
+    let if_in_flight = if *waits { IfInFlight::Wait } else { IfInFlight::Refuse };
     let lease = LEASE / 2;
     let if_uncertain = match asks {
-        true => IfUncertain::LookedUp { attempts_max: 3, lease },
-        false => IfUncertain::Held,
+        true => IfUncertain::LookUp { attempts_max: 3, lease },
+        false => IfUncertain::Hold,
     };
     let may_grant = *may_grant;
     // one operation has no steps, one has them in order, one at once

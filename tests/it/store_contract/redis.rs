@@ -66,7 +66,7 @@ fn store_on(server: &RedisServer) -> Arc<dyn Store> {
 }
 
 pub(super) fn that_waits(request: ClaimRequest) -> ClaimRequest {
-    ClaimRequest { if_in_flight: IfInFlight::Waits, ..request }
+    ClaimRequest { if_in_flight: IfInFlight::Wait, ..request }
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use super::Harness;
 use super::support::{LEASE, answer, claim_on, end_of_step, forgets, order, plan_of, resolves};
 
 fn plan(at_once: bool) -> Arc<Plan> {
-    plan_of(&["charge", "account", "mail"], at_once, IfUncertain::Held)
+    plan_of(&["charge", "account", "mail"], at_once, IfUncertain::Hold)
 }
 
 fn claiming(subject: &Arc<Subject>, plan: &Arc<Plan>) -> ClaimRequest {

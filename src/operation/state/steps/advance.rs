@@ -9,7 +9,7 @@ use crate::operation::state::lapse::lapse;
 use crate::operation::state::settle::{Completion, Ending, Settlement, log_end};
 use crate::operation::state::{Call, Change, Lease, Rule, State, Transition};
 use crate::operation::{
-    Attempt, DecisionKind, HeldStep, Operation, OperationId, Plan, Reason, Step, StepState,
+    Attempt, DecisionKind, Operation, OperationId, Plan, Reason, Step, StepHold, StepState,
     StoredAnswer, Timestamp,
 };
 
@@ -115,17 +115,17 @@ fn settle(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
             let reason = ending.reason();
             let ends_at = match &step.state {
                 StepState::InFlight { ends_at, .. } => *ends_at,
-                StepState::Uncertain(held) => held.ends_at,
+                StepState::Uncertain(hold) => hold.ends_at,
                 StepState::Waiting | StepState::Succeeded { .. } | StepState::Failed { .. } => now,
             };
-            let since = if let StepState::Uncertain(held) = &step.state {
-                held.since
+            let since = if let StepState::Uncertain(hold) = &step.state {
+                hold.since
             } else {
-                let hold = by_setting(DecisionKind::Hold, Some(&end.step), reason, now);
-                add(&mut operation.decisions, hold);
+                let decision = by_setting(DecisionKind::Hold, Some(&end.step), reason, now);
+                add(&mut operation.decisions, decision);
                 now
             };
-            StepState::Uncertain(HeldStep { claim_id, reason, since, ends_at, answer })
+            StepState::Uncertain(StepHold { claim_id, reason, since, ends_at, answer })
         }
     };
 }
@@ -141,8 +141,8 @@ fn follow(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
         State::InFlight(lease) if lease.claim_id != *claim_id => return,
         // A later claim has run other steps of the event since, and may still settle them. The
         // later claim stays the current one.
-        State::Uncertain(held) if held.claim_id != *claim_id => {
-            let latest = Holder { claim_id: held.claim_id, ..holder };
+        State::Uncertain(hold) if hold.claim_id != *claim_id => {
+            let latest = Holder { claim_id: hold.claim_id, ..holder };
             return update_state(operation, Some(plan), &latest, now);
         }
         State::InFlight(_) | State::Uncertain(_) => {}
@@ -158,7 +158,7 @@ fn follow(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
         NextSteps::Begin(steps) if goes_on => {
             begin(operation, plan.named(&steps), &holder, *attempt, now);
         }
-        NextSteps::Begin(_) | NextSteps::Lookup { .. } | NextSteps::Held | NextSteps::Done => {
+        NextSteps::Begin(_) | NextSteps::Lookup { .. } | NextSteps::Hold | NextSteps::Done => {
             update_state(operation, Some(plan), &holder, now);
         }
     }
@@ -176,8 +176,8 @@ fn begin_once_more(operation: &mut Operation, end: &StepSettlement, now: Timesta
     }
     let began = |step: &&mut Step| match &step.state {
         StepState::InFlight { claim_id: under, .. } => under == claim_id,
-        StepState::Uncertain(held) => {
-            held.claim_id == *claim_id && held.reason == Reason::LeaseExpired
+        StepState::Uncertain(hold) => {
+            hold.claim_id == *claim_id && hold.reason == Reason::LeaseExpired
         }
         StepState::Waiting | StepState::Succeeded { .. } | StepState::Failed { .. } => false,
     };
@@ -247,8 +247,8 @@ fn new_record(end: &StepSettlement, now: Timestamp) -> Operation {
     settle(&mut operation, end, now);
     if operation.steps.iter().any(|step| step.state.is_in_flight(*claim_id)) {
         make_uncertain(&mut operation, Reason::LeaseExpired, now);
-        let hold = by_setting(DecisionKind::Hold, None, Reason::LeaseExpired, now);
-        add(&mut operation.decisions, hold);
+        let decision = by_setting(DecisionKind::Hold, None, Reason::LeaseExpired, now);
+        add(&mut operation.decisions, decision);
     }
     let holder = Holder { claim_id: *claim_id, name: holder, durations, copy_refused: false };
     update_state(&mut operation, Some(plan), &holder, now);

@@ -25,17 +25,17 @@ pub(in crate::operation::state) fn conclude(
         return follow(operation, plan, request, now);
     }
     let next = next_steps(&operation, plan, Lookups::After(step), now);
-    let State::Uncertain(held) = &mut operation.state else {
+    let State::Uncertain(hold) = &mut operation.state else {
         return request.apply(Some(operation), now);
     };
-    held.lookup = None;
+    hold.lookup = None;
     let result = match next {
         NextSteps::Lookup { step, lease } => {
             let id = request.claim_id;
             let lease = LookupLease { id, until: now.plus(lease), step: Some(step) };
-            held.grant_look_up(attempt, lease, now)
+            hold.grant_look_up(attempt, lease, now)
         }
-        NextSteps::Begin(_) | NextSteps::Held | NextSteps::Done => held.refuse(attempt, now),
+        NextSteps::Begin(_) | NextSteps::Hold | NextSteps::Done => hold.refuse(attempt, now),
     };
     Transition::to(operation, Change::Durable, result)
 }
@@ -49,15 +49,15 @@ fn follow(
     now: Timestamp,
 ) -> Transition<Claimed> {
     let attempt = operation.attempts.latest_number();
-    let State::Uncertain(held) = &mut operation.state else {
+    let State::Uncertain(hold) = &mut operation.state else {
         return request.apply(Some(operation), now);
     };
-    held.lookup = None;
+    hold.lookup = None;
     let holder = Holder {
-        claim_id: held.claim_id,
+        claim_id: hold.claim_id,
         name: &request.holder,
         durations: &request.durations,
-        copy_refused: held.copy_refused,
+        copy_refused: hold.copy_refused,
     };
     update_state(&mut operation, Some(plan), &holder, now);
     // This request gets the success even on a route that shares successes only with waiters. A
@@ -83,20 +83,20 @@ fn settle(
     let Some(step) = operation.steps.iter_mut().find(|step| step.name == *name) else {
         return false;
     };
-    let StepState::Uncertain(held) = &step.state else { return false };
+    let StepState::Uncertain(hold) = &step.state else { return false };
     let planned = plan.steps.iter().find(|planned| planned.name == *name);
     let attempts_max = match planned.map(|planned| planned.if_uncertain) {
-        Some(IfUncertain::LookedUp { attempts_max, .. }) => attempts_max,
-        Some(IfUncertain::Held | IfUncertain::Retried { .. }) | None => 0,
+        Some(IfUncertain::LookUp { attempts_max, .. }) => attempts_max,
+        Some(IfUncertain::Hold | IfUncertain::Retry { .. }) | None => 0,
     };
     let attempts = operation.attempts.uncertain(Some(name));
     step.state = match finding {
         Finding::Done => {
-            let answer = StoredAnswer::for_copies(held.answer.as_ref());
+            let answer = StoredAnswer::for_copies(hold.answer.as_ref());
             StepState::Succeeded { claim_id: None, answer }
         }
         // *Not done* means *not yet* while the receiver may still be working on the last attempt.
-        Finding::NotDone if held.ends_at <= now && attempts < attempts_max => {
+        Finding::NotDone if hold.ends_at <= now && attempts < attempts_max => {
             StepState::Failed { claim_id: None }
         }
         Finding::NotDone | Finding::Unknown => return false,

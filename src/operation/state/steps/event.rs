@@ -7,12 +7,12 @@ use std::time::Duration;
 use super::next_steps::{Lookups, NextSteps, next_steps};
 use crate::operation::state::decisions::{add, by_setting};
 use crate::operation::state::{
-    Change, ClaimRequest, Claimed, Failure, Grant, Held, Lease, OperationState, State, Success,
+    Change, ClaimRequest, Claimed, Failure, Grant, Hold, Lease, OperationState, State, Success,
     Transition,
 };
 use crate::operation::{
-    Attempt, ClaimId, DecisionKind, Durations, HeldStep, Operation, Outcome, Plan, PlannedStep,
-    Reason, Step, StepState, StoredAnswer, Timestamp,
+    Attempt, ClaimId, DecisionKind, Durations, Operation, Outcome, Plan, PlannedStep, Reason, Step,
+    StepHold, StepState, StoredAnswer, Timestamp,
 };
 
 /// The holder of a claim on the event.
@@ -53,13 +53,13 @@ pub(in crate::operation::state) fn grant(
         }
         // The route has lost a step since the last attempt. The steps that are left were done or
         // are uncertain, so none of them can begin.
-        NextSteps::Done | NextSteps::Held | NextSteps::Lookup { .. } => {
+        NextSteps::Done | NextSteps::Hold | NextSteps::Lookup { .. } => {
             update_state(&mut operation, Some(plan), &holder, now);
             match &mut operation.state {
                 State::Succeeded(Success { answer, .. }) => {
                     OperationState::Succeeded { attempt, answer: Arc::clone(answer) }.into()
                 }
-                State::Uncertain(held) => held.refuse(attempt, now),
+                State::Uncertain(hold) => hold.refuse(attempt, now),
                 State::InFlight(_) | State::Failed(_) | State::Forgotten { .. } => {
                     OperationState::Free.into()
                 }
@@ -102,8 +102,8 @@ pub(super) fn begin<'a>(
         let forward_key = planned.forward_key.clone();
         operation.attempts.push(Attempt { step, forward_key, ..line });
         if let Some(step) = operation.steps.iter_mut().find(|step| step.name == planned.name) {
-            if let StepState::Uncertain(held) = &step.state {
-                let retried = by_setting(DecisionKind::Retried, Some(&step.name), held.reason, now);
+            if let StepState::Uncertain(hold) = &step.state {
+                let retried = by_setting(DecisionKind::Retried, Some(&step.name), hold.reason, now);
                 add(&mut operation.decisions, retried);
             }
             step.state = StepState::InFlight { claim_id: holder.claim_id, ends_at };
@@ -150,10 +150,10 @@ pub(super) fn update_state(
 
 /// The event is held because of its first uncertain step. The hold lasts at least for as long as
 /// any of the receivers may be working.
-fn hold(first: &HeldStep, steps: &[&Step], holder: &Holder<'_>, now: Timestamp) -> Held {
-    let ends = steps.iter().filter_map(|step| uncertain(step)).map(|held| held.ends_at);
+fn hold(first: &StepHold, steps: &[&Step], holder: &Holder<'_>, now: Timestamp) -> Hold {
+    let ends = steps.iter().filter_map(|step| uncertain(step)).map(|hold| hold.ends_at);
     let latest_end = ends.max().unwrap_or(first.ends_at);
-    Held {
+    Hold {
         claim_id: holder.claim_id,
         reason: first.reason,
         since: first.since,
@@ -187,8 +187,8 @@ fn answer(steps: &[&Step], plan: Option<&Plan>) -> Option<Arc<StoredAnswer>> {
     complete.then(|| Arc::clone(answer))
 }
 
-const fn uncertain(step: &Step) -> Option<&HeldStep> {
-    if let StepState::Uncertain(held) = &step.state { Some(held) } else { None }
+const fn uncertain(step: &Step) -> Option<&StepHold> {
+    if let StepState::Uncertain(hold) = &step.state { Some(hold) } else { None }
 }
 
 /// Makes the steps in flight uncertain: their lease ran out, or their process has ended.
@@ -206,7 +206,7 @@ pub(in crate::operation::state) fn make_uncertain(
             }
             let answer = None;
             step.state =
-                StepState::Uncertain(HeldStep { claim_id, reason, since, ends_at, answer });
+                StepState::Uncertain(StepHold { claim_id, reason, since, ends_at, answer });
         }
     }
 }
@@ -229,7 +229,7 @@ pub(in crate::operation::state) fn withdraw(
     }
     let hold_for = match &operation.state {
         State::InFlight(lease) => lease.hold_for,
-        State::Uncertain(held) => held.hold_for,
+        State::Uncertain(hold) => hold.hold_for,
         State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => return false,
     };
     let lease = Duration::ZERO;
@@ -270,7 +270,7 @@ impl StepState {
     pub(super) const fn current_claim(&self) -> Option<ClaimId> {
         match self {
             Self::InFlight { claim_id, .. } => Some(*claim_id),
-            Self::Uncertain(held) => Some(held.claim_id),
+            Self::Uncertain(hold) => Some(hold.claim_id),
             Self::Waiting | Self::Succeeded { .. } | Self::Failed { .. } => None,
         }
     }

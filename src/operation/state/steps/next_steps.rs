@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::operation::copies::IfUncertain;
-use crate::operation::{AttemptLog, HeldStep, Operation, Plan, PlannedStep, StepState, Timestamp};
+use crate::operation::{AttemptLog, Operation, Plan, PlannedStep, StepHold, StepState, Timestamp};
 
 /// The decision about the steps of an event.
 pub(in crate::operation::state) enum NextSteps {
@@ -14,7 +14,7 @@ pub(in crate::operation::state) enum NextSteps {
     /// copies may not ask while `lease` lasts.
     Lookup { step: Arc<str>, lease: Duration },
     /// No step can begin: the steps that are left are held.
-    Held,
+    Hold,
     /// All steps were done.
     Done,
 }
@@ -49,7 +49,7 @@ pub(in crate::operation::state) fn next_steps(
         let begins = match state {
             StepState::Succeeded { .. } => continue,
             StepState::Waiting | StepState::Failed { .. } => true,
-            StepState::Uncertain(held) => may_attempt(held, planned, &operation.attempts, now),
+            StepState::Uncertain(hold) => may_attempt(hold, planned, &operation.attempts, now),
             StepState::InFlight { .. } => false,
         };
         if begins {
@@ -57,7 +57,7 @@ pub(in crate::operation::state) fn next_steps(
         } else if may_ask
             && to_ask.is_none()
             && matches!(state, StepState::Uncertain(_))
-            && let IfUncertain::LookedUp { lease, .. } = planned.if_uncertain
+            && let IfUncertain::LookUp { lease, .. } = planned.if_uncertain
         {
             to_ask = Some(NextSteps::Lookup { step: Arc::clone(&planned.name), lease });
         }
@@ -71,20 +71,20 @@ pub(in crate::operation::state) fn next_steps(
     if !to_begin.is_empty() {
         return NextSteps::Begin(to_begin);
     }
-    to_ask.unwrap_or(if all_done { NextSteps::Done } else { NextSteps::Held })
+    to_ask.unwrap_or(if all_done { NextSteps::Done } else { NextSteps::Hold })
 }
 
 /// Whether an uncertain step may be sent again without asking its receiver.
 fn may_attempt(
-    held: &HeldStep,
+    hold: &StepHold,
     planned: &PlannedStep,
     attempts: &AttemptLog,
     now: Timestamp,
 ) -> bool {
     match planned.if_uncertain {
-        IfUncertain::Retried { attempts_max } => {
-            held.ends_at <= now && attempts.uncertain(Some(&planned.name)) < attempts_max
+        IfUncertain::Retry { attempts_max } => {
+            hold.ends_at <= now && attempts.uncertain(Some(&planned.name)) < attempts_max
         }
-        IfUncertain::Held | IfUncertain::LookedUp { .. } => false,
+        IfUncertain::Hold | IfUncertain::LookUp { .. } => false,
     }
 }

@@ -79,7 +79,7 @@ fn a_claim_that_is_used_up_is_granted_nothing() {
 }
 
 fn retrying(claim: u8, attempts_max: u32) -> ClaimRequest {
-    ClaimRequest { if_uncertain: IfUncertain::Retried { attempts_max }, ..request(claim) }
+    ClaimRequest { if_uncertain: IfUncertain::Retry { attempts_max }, ..request(claim) }
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_shared_success_is_told_to_those_who_waited_for_it_alone() {
 
 #[test]
 fn the_first_refused_copy_is_noted_and_a_waiting_one_is_not() {
-    let waits = ClaimRequest { if_in_flight: IfInFlight::Waits, ..request(2) };
+    let waits = ClaimRequest { if_in_flight: IfInFlight::Wait, ..request(2) };
     let waiting = claim(in_flight(), &waits, at(1));
     assert_eq!(waiting.change, Change::None);
     let first = claim(waiting.operation, &request(2), at(1));

@@ -6,7 +6,7 @@ const LOOKUP: u64 = 7_000;
 
 pub(super) fn looking(n: u8) -> ClaimRequest {
     let lease = Duration::from_millis(LOOKUP);
-    ClaimRequest { if_uncertain: IfUncertain::LookedUp { attempts_max: 10, lease }, ..request(n) }
+    ClaimRequest { if_uncertain: IfUncertain::LookUp { attempts_max: 10, lease }, ..request(n) }
 }
 
 fn found(n: u8, finding: Finding) -> LookupReport {
@@ -109,7 +109,7 @@ fn what_was_not_done_is_attempted_again_once_the_upstream_cannot_be_working_on_i
 #[test]
 fn after_so_many_uncertain_attempts_it_is_asked_about_and_not_sent() {
     let lease = Duration::from_millis(LOOKUP);
-    let once = IfUncertain::LookedUp { attempts_max: 1, lease };
+    let once = IfUncertain::LookUp { attempts_max: 1, lease };
     let request = ClaimRequest { if_uncertain: once, ..looking(2) };
     let asked = claim(uncertain(), &request, at(ATTEMPT_TIMEOUT)).operation;
     let report = LookupReport { request, ..found(2, Finding::NotDone) };

@@ -73,9 +73,9 @@ fn happens() -> impl Strategy<Value = Vec<Happens>> {
 fn planned() -> impl Strategy<Value = Arc<Plan>> {
     let lease = Duration::from_secs(7);
     let policy = prop::sample::select(vec![
-        IfUncertain::Held,
-        IfUncertain::Retried { attempts_max: 3 },
-        IfUncertain::LookedUp { attempts_max: 3, lease },
+        IfUncertain::Hold,
+        IfUncertain::Retry { attempts_max: 3 },
+        IfUncertain::LookUp { attempts_max: 3, lease },
     ]);
     (prop::array::uniform3(policy), any::<bool>(), 0_usize..3).prop_map(
         |(policies, at_once, from)| {

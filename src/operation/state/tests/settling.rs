@@ -82,7 +82,7 @@ fn a_withdrawal_frees_its_own_claim_alone() {
 #[test]
 fn a_claim_that_is_withdrawn_when_it_is_superseded_was_never_sent() {
     let retried =
-        ClaimRequest { if_uncertain: IfUncertain::Retried { attempts_max: 2 }, ..request(2) };
+        ClaimRequest { if_uncertain: IfUncertain::Retry { attempts_max: 2 }, ..request(2) };
     let later = at(ATTEMPT_TIMEOUT);
     let second = claim(in_flight(), &retried, later);
     assert_eq!(second.result, granted(2));

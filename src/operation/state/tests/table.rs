@@ -26,7 +26,7 @@ fn reached(rule: &str, state: &str) -> Vec<Option<Operation>> {
     let later = at(ATTEMPT_TIMEOUT);
     match rule {
         "claim" => {
-            let retried = IfUncertain::Retried { attempts_max: 9 };
+            let retried = IfUncertain::Retry { attempts_max: 9 };
             let request = ClaimRequest { if_uncertain: retried, ..request(3) };
             vec![claim(unasked(found(state)), &request, in_its_lease(state, later)).operation]
         }

@@ -65,7 +65,7 @@ async fn a_read_only_database_replays_and_grants_nothing() {
     let another = served.another();
     let told = copy_of(&*another, &order("done")).await;
     assert!(matches!(told, Claimed::NotGranted(OperationState::Succeeded { .. })));
-    let waits = IfInFlight::Waits;
+    let waits = IfInFlight::Wait;
     let waits = ClaimRequest { if_in_flight: waits, ..claim_on(&order("first of all")) };
     assert!(matches!(
         another.apply(waits.clone()).await.unwrap(),

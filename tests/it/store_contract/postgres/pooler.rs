@@ -25,7 +25,7 @@ async fn is_told(store: &dyn Store, another: &dyn Store, key: &str) -> Duration 
     let order = order(key);
     let (request, attempt) = granted(store, &order).await;
     let mut watch = another.watch(order.id).await.unwrap();
-    let waits = ClaimRequest { if_in_flight: IfInFlight::Waits, ..claim_on(&order) };
+    let waits = ClaimRequest { if_in_flight: IfInFlight::Wait, ..claim_on(&order) };
     assert!(matches!(
         another.apply(waits.clone()).await.unwrap(),
         Claimed::NotGranted(OperationState::InFlight { .. })

@@ -161,7 +161,7 @@ async fn lists_counts_and_expiry_use_indexes() {
 
 /// Who waits for it on one store, and hears of its end from another one.
 async fn waits(store: &dyn Store, subject: &Arc<onceward::operation::Subject>) {
-    let waits = ClaimRequest { if_in_flight: IfInFlight::Waits, ..claim_on(subject) };
+    let waits = ClaimRequest { if_in_flight: IfInFlight::Wait, ..claim_on(subject) };
     let told = store.apply(waits.clone()).await.unwrap();
     assert!(matches!(told, Claimed::NotGranted(OperationState::InFlight { .. })), "{told:?}");
 }

@@ -104,7 +104,7 @@ fn a_step_that_ran_does_not_begin_once_more() {
     assert_eq!(again.result, open("account"));
     assert_eq!(standing(again.operation.as_ref()), "succeeded uncertain waiting uncertain");
     // A step that another claim has begun since does not begin once more either.
-    let retried = plan_with(false, IfUncertain::Retried { attempts_max: 9 });
+    let retried = plan_with(false, IfUncertain::Retry { attempts_max: 9 });
     let lost = after(1, &retried, &ends[..1]);
     let later = at(ATTEMPT_TIMEOUT + LEASE);
     let other = claim(lost, &claiming(2, &retried), later);

@@ -4,7 +4,7 @@ use super::*;
 
 fn asked_about() -> (Arc<Plan>, Option<Operation>) {
     let lease = Duration::from_secs(7);
-    let plan = plan_with(false, IfUncertain::LookedUp { attempts_max: 10, lease });
+    let plan = plan_with(false, IfUncertain::LookUp { attempts_max: 10, lease });
     let ends = [("charge", Outcome::Succeeded), ("account", Outcome::Uncertain)];
     let done = claim(after(1, &plan, &ends), &claiming(2, &plan), at(2));
     let step = Some("account".into());
@@ -51,7 +51,7 @@ fn a_look_up_is_about_one_step_and_what_follows_runs_in_the_same_request() {
 #[test]
 fn when_the_last_step_turns_out_to_be_done_the_event_is() {
     let lease = Duration::from_secs(7);
-    let plan = plan_with(false, IfUncertain::LookedUp { attempts_max: 10, lease });
+    let plan = plan_with(false, IfUncertain::LookUp { attempts_max: 10, lease });
     let ends = [
         ("charge", Outcome::Succeeded),
         ("account", Outcome::Succeeded),
@@ -71,7 +71,7 @@ fn when_the_last_step_turns_out_to_be_done_the_event_is() {
 #[test]
 fn at_once_one_request_asks_about_one_uncertain_step_after_the_other() {
     let lease = Duration::from_secs(7);
-    let plan = plan_with(true, IfUncertain::LookedUp { attempts_max: 10, lease });
+    let plan = plan_with(true, IfUncertain::LookUp { attempts_max: 10, lease });
     let ends = [
         ("charge", Outcome::Uncertain),
         ("account", Outcome::Succeeded),

@@ -21,11 +21,11 @@ fn plan_with(at_once: bool, if_uncertain: IfUncertain) -> Arc<Plan> {
 }
 
 fn in_order() -> Arc<Plan> {
-    plan_with(false, IfUncertain::Held)
+    plan_with(false, IfUncertain::Hold)
 }
 
 fn at_once() -> Arc<Plan> {
-    plan_with(true, IfUncertain::Held)
+    plan_with(true, IfUncertain::Hold)
 }
 
 fn claiming(n: u8, plan: &Arc<Plan>) -> ClaimRequest {

@@ -79,7 +79,7 @@ fn at_once_all_begin_and_a_copy_runs_those_that_failed_while_an_uncertain_one_is
 
 #[test]
 fn an_uncertain_step_goes_by_its_own_policy() {
-    let retried = plan_with(false, IfUncertain::Retried { attempts_max: 2 });
+    let retried = plan_with(false, IfUncertain::Retry { attempts_max: 2 });
     let ends = [("charge", Outcome::Succeeded), ("account", Outcome::Uncertain)];
     let found = after(1, &retried, &ends);
     let early = claim(found.clone(), &claiming(2, &retried), at(ATTEMPT_TIMEOUT));
@@ -156,7 +156,7 @@ fn steps_that_were_added_or_removed_since() {
 /// Nobody knows which of the steps the event has reached.
 #[test]
 fn what_was_uncertain_before_the_route_had_steps_is_held() {
-    let plan = plan_with(false, IfUncertain::Retried { attempts_max: 10 });
+    let plan = plan_with(false, IfUncertain::Retry { attempts_max: 10 });
     let copy = claim(uncertain(), &claiming(2, &plan), at(ATTEMPT_TIMEOUT * 2));
     assert!(is_uncertain(&copy.result), "{:?}", copy.result);
     let copy = claim(failed(), &claiming(2, &plan), at(1));

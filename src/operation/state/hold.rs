@@ -2,10 +2,10 @@
 
 use std::mem;
 
-use super::{Change, Claimed, Held, Lease, LookupGrant, LookupLease, OperationState, State};
+use super::{Change, Claimed, Hold, Lease, LookupGrant, LookupLease, OperationState, State};
 use crate::operation::Timestamp;
 
-impl Held {
+impl Hold {
     /// Refuses a copy. The operation is held for longer, because the sender still sends copies.
     pub(super) fn refuse(&mut self, attempt: u32, now: Timestamp) -> Claimed {
         self.copy_refused = true;
@@ -50,7 +50,7 @@ impl State {
     pub(super) const fn mark_refused(&mut self) -> Change {
         match self {
             Self::InFlight(lease) => lease.mark_refused(),
-            Self::Uncertain(held) => held.mark_refused(),
+            Self::Uncertain(hold) => hold.mark_refused(),
             Self::Succeeded(_) | Self::Failed(_) | Self::Forgotten { .. } => Change::None,
         }
     }
