@@ -10,13 +10,13 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{Error, Store};
-use crate::operation::state::{Call, Rule, Transition};
+use crate::operation::state::{Rule, RuleName, Transition};
 use crate::operation::{Operation, OperationId, Timestamp};
 
 /// A rule without the type of its answer.
 pub trait RuleCall: fmt::Debug + Send + Sync {
-    /// The rule's name.
-    fn kind(&self) -> Call;
+    /// The name of the rule.
+    fn name(&self) -> RuleName;
 
     /// The operation that the rule changes.
     fn operation(&self) -> OperationId;
@@ -58,8 +58,8 @@ impl<R: Rule> TypedCall<R> {
 }
 
 impl<R: Rule> RuleCall for TypedCall<R> {
-    fn kind(&self) -> Call {
-        R::CALL
+    fn name(&self) -> RuleName {
+        R::NAME
     }
 
     fn operation(&self) -> OperationId {

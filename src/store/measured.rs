@@ -35,7 +35,7 @@ impl Measured {
 #[async_trait]
 impl Store for Measured {
     async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error> {
-        self.timed(call.kind().into(), self.store.call(call)).await
+        self.timed(call.name().into(), self.store.call(call)).await
     }
 
     fn recall(&self, subject: &Subject) -> Option<OperationState> {

@@ -1,6 +1,6 @@
 //! The values that labels may have.
 
-use crate::operation::state::{Call, OperationState};
+use crate::operation::state::{OperationState, RuleName};
 use crate::words::enum_of_words;
 
 enum_of_words! {
@@ -53,17 +53,17 @@ enum_of_words! {
     }
 }
 
-impl From<Call> for StoreCall {
-    fn from(call: Call) -> Self {
-        match call {
-            Call::Claim => Self::Claim,
-            Call::Renew => Self::Renew,
+impl From<RuleName> for StoreCall {
+    fn from(name: RuleName) -> Self {
+        match name {
+            RuleName::Claim => Self::Claim,
+            RuleName::Renew => Self::Renew,
             // A withdrawal settles an attempt as never sent.
-            Call::Settle | Call::Advance | Call::Withdraw => Self::Settle,
-            Call::Conclude => Self::Conclude,
-            Call::Resolve => Self::Resolve,
-            Call::Forget => Self::Forget,
-            Call::Expire => Self::Sweep,
+            RuleName::Settle | RuleName::Advance | RuleName::Withdraw => Self::Settle,
+            RuleName::Conclude => Self::Conclude,
+            RuleName::Resolve => Self::Resolve,
+            RuleName::Forget => Self::Forget,
+            RuleName::Expire => Self::Sweep,
         }
     }
 }

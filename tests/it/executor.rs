@@ -18,7 +18,9 @@ use onceward::idempotency::{
     Disposition, Executor, Forwarded, IfInFlight, KeyedRequest, Policy, ReceiverPolicy, Remember,
     RouteHandler, WhenStoreFails,
 };
-use onceward::operation::state::{Call, Decided, IfUncertain, OperationState, Resolution, Verdict};
+use onceward::operation::state::{
+    Decided, IfUncertain, OperationState, Resolution, RuleName, Verdict,
+};
 use onceward::operation::{
     AnswerBody, Durations, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome,
     Reason, StoredAnswer, Subject, Timestamp,
@@ -63,13 +65,13 @@ impl Faulty {
 #[async_trait]
 impl Store for Faulty {
     async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error> {
-        if call.kind() == Call::Claim {
+        if call.name() == RuleName::Claim {
             let left = |left: usize| left.checked_sub(1);
             if self.claims.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_err() {
                 return Err(Error::Unavailable("this is a test"));
             }
         }
-        if call.kind() == Call::Settle {
+        if call.name() == RuleName::Settle {
             assert!(self.panicked.swap(true, Ordering::SeqCst), "the panic of this test");
             if let Some(gate) = &self.settles {
                 gate.passes().await;

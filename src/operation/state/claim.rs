@@ -7,8 +7,8 @@ use super::grant::grant;
 use super::lapse::lapse;
 use super::next::{Next, next};
 use super::{
-    Call, Change, ClaimRequest, Claimed, Grant, Hold, IfInFlight, LookupLease, OperationState,
-    Remember, Rule, State, Success, Transition,
+    Change, ClaimRequest, Claimed, Grant, Hold, IfInFlight, LookupLease, OperationState, Remember,
+    Rule, RuleName, State, Success, Transition,
 };
 use crate::operation::{
     ClaimId, DecisionKind, KeyKind, Operation, OperationId, RequestMode, Step, Subject, Timestamp,
@@ -18,7 +18,7 @@ use crate::operation::{
 /// request then learns nothing of the operation and makes no attempt at it.
 impl Rule for ClaimRequest {
     type Answer = Claimed;
-    const CALL: Call = Call::Claim;
+    const NAME: RuleName = RuleName::Claim;
 
     fn operation(&self) -> OperationId {
         self.subject.id

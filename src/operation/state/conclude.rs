@@ -7,8 +7,8 @@ use super::grant::grant;
 use super::lapse::lapse;
 use super::next::may_attempt;
 use super::{
-    Call, Change, ClaimRequest, Claimed, Finding, IfUncertain, LookupReport, OperationState, Rule,
-    State, Success, Transition, steps,
+    Change, ClaimRequest, Claimed, Finding, IfUncertain, LookupReport, OperationState, Rule,
+    RuleName, State, Success, Transition, steps,
 };
 use crate::operation::{Decision, DecisionKind, Operation, OperationId, StoredAnswer, Timestamp};
 
@@ -18,7 +18,7 @@ const LOOKUP: &str = "lookup";
 /// uncertain -> succeeded | in flight | uncertain, depending on the finding.
 impl Rule for LookupReport {
     type Answer = Claimed;
-    const CALL: Call = Call::Conclude;
+    const NAME: RuleName = RuleName::Conclude;
 
     fn operation(&self) -> OperationId {
         self.request.subject.id

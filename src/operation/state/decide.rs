@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::decisions::add;
 use super::lapse::lapse;
-use super::{Call, Change, Failure, Rule, State, StateName, Success, Transition, steps};
+use super::{Change, Failure, Rule, RuleName, State, StateName, Success, Transition, steps};
 use crate::operation::{Decision, DecisionKind, Operation, OperationId, StoredAnswer, Timestamp};
 
 /// An operator's statement of how an uncertain or failed operation ended.
@@ -68,7 +68,7 @@ pub enum Decided {
 /// uncertain, failed -> succeeded | failed. After that, a late settle of the attempt is superseded.
 impl Rule for Resolution {
     type Answer = Decided;
-    const CALL: Call = Call::Resolve;
+    const NAME: RuleName = RuleName::Resolve;
 
     fn operation(&self) -> OperationId {
         self.operation
@@ -94,7 +94,7 @@ impl Rule for Resolution {
 /// uncertain, succeeded, failed, forgotten -> forgotten.
 impl Rule for Forgetting {
     type Answer = Decided;
-    const CALL: Call = Call::Forget;
+    const NAME: RuleName = RuleName::Forget;
 
     fn operation(&self) -> OperationId {
         self.operation

@@ -1,7 +1,7 @@
 //! The changes that time alone, or the end of a process, makes in a record.
 
 use super::decisions::{add, by_setting};
-use super::{Call, Change, Hold, Rule, State, Transition, steps};
+use super::{Change, Hold, Rule, RuleName, State, Transition, steps};
 use crate::operation::{DecisionKind, Operation, OperationId, Outcome, Reason, Timestamp};
 
 /// Changes a record as time alone does: an operation whose lease ran out is uncertain, and a record
@@ -44,7 +44,7 @@ pub struct Expiry {
 
 impl Rule for Expiry {
     type Answer = bool;
-    const CALL: Call = Call::Expire;
+    const NAME: RuleName = RuleName::Expire;
 
     fn operation(&self) -> OperationId {
         self.operation

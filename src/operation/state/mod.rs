@@ -87,7 +87,7 @@ pub use name::StateName;
 pub use records::{Failure, Hold, Lease, LookupLease, Success};
 pub use renew::{Renewal, Renewed};
 pub use request::ClaimRequest;
-pub use rule::{Call, Rule};
+pub use rule::{Rule, RuleName};
 pub use settle::{Ending, Settled, Settlement};
 pub use steps::{Advanced, EventEnd, StepSettlement};
 pub use transition::{Change, Transition};

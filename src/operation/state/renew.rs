@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::lapse::lapse;
-use super::{Call, Change, Rule, State, Transition};
+use super::{Change, Rule, RuleName, State, Transition};
 use crate::operation::{ClaimId, Operation, OperationId, Timestamp};
 
 /// Makes the lease of the current claim longer.
@@ -28,7 +28,7 @@ pub enum Renewed {
 
 impl Rule for Renewal {
     type Answer = Renewed;
-    const CALL: Call = Call::Renew;
+    const NAME: RuleName = RuleName::Renew;
 
     fn operation(&self) -> OperationId {
         self.operation

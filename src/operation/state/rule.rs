@@ -14,7 +14,7 @@ pub trait Rule: fmt::Debug + Send + Sync + 'static {
     type Answer: fmt::Debug + Send + 'static;
 
     /// The name of the rule, for metrics.
-    const CALL: Call;
+    const NAME: RuleName;
 
     /// The operation that the rule changes.
     fn operation(&self) -> OperationId;
@@ -37,7 +37,7 @@ pub trait Rule: fmt::Debug + Send + Sync + 'static {
 
 /// The names of the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Call {
+pub enum RuleName {
     /// Asks for the right to make an attempt.
     Claim,
     /// Makes a lease longer.

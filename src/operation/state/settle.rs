@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::decisions::{add, by_setting};
 use super::lapse::lapse;
-use super::{Call, Change, Failure, Hold, Lease, Rule, State, Success, Transition};
+use super::{Change, Failure, Hold, Lease, Rule, RuleName, State, Success, Transition};
 use crate::operation::{
     Attempt, AttemptLog, ClaimId, DecisionKind, Durations, Operation, OperationId, Outcome, Reason,
     StoredAnswer, Subject, Timestamp,
@@ -146,7 +146,7 @@ pub enum Settled {
 /// in flight, uncertain -> succeeded | failed | uncertain, for the current claim only.
 impl Rule for Settlement {
     type Answer = Settled;
-    const CALL: Call = Call::Settle;
+    const NAME: RuleName = RuleName::Settle;
 
     fn operation(&self) -> OperationId {
         self.subject.id

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::lapse::lapse;
-use super::{Call, Change, Failure, Rule, State, Transition, steps};
+use super::{Change, Failure, Rule, RuleName, State, Transition, steps};
 use crate::operation::{ClaimId, Operation, OperationId, Outcome, Reason, Timestamp};
 
 /// Settles a claim whose reply was lost as never sent. The caller does not know whether the store
@@ -22,7 +22,7 @@ pub struct Withdrawal {
 /// sent under the claim, even if the claim is no longer current.
 impl Rule for Withdrawal {
     type Answer = ();
-    const CALL: Call = Call::Withdraw;
+    const NAME: RuleName = RuleName::Withdraw;
 
     fn operation(&self) -> OperationId {
         self.operation

@@ -62,7 +62,7 @@ use super::sweep::HoldsEnded;
 use super::watch::Watchers;
 use super::{Error, ListPage, ListQuery, RuleCall, Store, SweepReport, Watch, probe};
 use crate::clock::{AnchoredClock, Clock};
-use crate::operation::state::{self, Call, OperationState};
+use crate::operation::state::{self, OperationState, RuleName};
 use crate::operation::{Operation, OperationId, Subject};
 
 /// The longest that a call waits for the writer.
@@ -184,7 +184,7 @@ impl Embedded {
 #[async_trait]
 impl Store for Embedded {
     async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error> {
-        let is_claim = call.kind() == Call::Claim;
+        let is_claim = call.name() == RuleName::Claim;
         let id = call.operation();
         self.ask(|reply| Command::Change { call, reply })
             .await

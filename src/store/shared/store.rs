@@ -15,7 +15,7 @@ use super::server::{ExpiryPass, Found, RecordChange, RecordServer, Swap, SwapRes
 use super::snapshots::{Snapshot, Snapshots};
 use super::window::{earliest, latest};
 use crate::clock::{Clock, Moment};
-use crate::operation::state::{self, Call, Change, Expiry, Transition};
+use crate::operation::state::{self, Change, Expiry, RuleName, Transition};
 use crate::operation::{Operation, OperationId, State};
 use crate::store::call::TypedCall;
 use crate::store::sweep::HoldsEnded;
@@ -90,7 +90,7 @@ impl<R: RecordServer> SharedStore<R> {
     async fn apply_rule(&self, call: &dyn RuleCall) -> Result<(), Error> {
         let mut attempt_seen = false;
         let done = self.within_timeout(self.step(call, &mut attempt_seen)).await;
-        done.map_err(|error| error.of_claim(attempt_seen && call.kind() == Call::Claim))
+        done.map_err(|error| error.of_claim(attempt_seen && call.name() == RuleName::Claim))
     }
 
     /// Applies a rule to a record, in one atomic step on the server. Sets `attempt_seen` if the
@@ -141,8 +141,8 @@ impl<R: RecordServer> SharedStore<R> {
             id,
             change: None,
             waits: call.waits(),
-            is_urgent: call.kind() == Call::Renew,
-            behind_all: call.kind() == Call::Withdraw,
+            is_urgent: call.name() == RuleName::Renew,
+            behind_all: call.name() == RuleName::Withdraw,
         };
         let is_read = done.change == Change::None;
         let durable = done.change == Change::Durable;
@@ -150,7 +150,7 @@ impl<R: RecordServer> SharedStore<R> {
         // A claim that is not granted may also write, for example that a copy was refused. It sends
         // nothing upstream, so the server may make this write even if it has lost its records.
         let may_grant = is_read || (durable && !ends);
-        let is_guarded = call.kind() == Call::Claim && may_grant;
+        let is_guarded = call.name() == RuleName::Claim && may_grant;
         let guard = if is_guarded { self.guard(id).await? } else { None };
         if is_read {
             // The server must confirm the assumption before anybody gets an answer that rests on

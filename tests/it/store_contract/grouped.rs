@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use onceward::clock::Clock;
-use onceward::operation::state::{Call, Change, Renewal, Renewed, Rule, Transition};
+use onceward::operation::state::{Change, Renewal, Renewed, Rule, RuleName, Transition};
 use onceward::operation::{Operation, OperationId, Timestamp};
 use onceward::store::{Store as _, StoreExt as _};
 use tokio::join;
@@ -25,7 +25,7 @@ impl<F> std::fmt::Debug for Meanwhile<F> {
 
 impl<F: Fn() + Send + Sync + 'static> Rule for Meanwhile<F> {
     type Answer = ();
-    const CALL: Call = Call::Expire;
+    const NAME: RuleName = RuleName::Expire;
 
     fn operation(&self) -> OperationId {
         order("another").id

@@ -7,7 +7,7 @@ use super::next_steps::{Lookups, NextSteps, next_steps};
 use crate::operation::state::decisions::{add, by_setting};
 use crate::operation::state::lapse::lapse;
 use crate::operation::state::settle::{Completion, Ending, Settlement, log_end};
-use crate::operation::state::{Call, Change, Lease, Rule, State, Transition};
+use crate::operation::state::{Change, Lease, Rule, RuleName, State, Transition};
 use crate::operation::{
     Attempt, DecisionKind, Operation, OperationId, Plan, Reason, Step, StepHold, StepState,
     StoredAnswer, Timestamp,
@@ -64,7 +64,7 @@ pub enum EventEnd {
 /// still current.
 impl Rule for StepSettlement {
     type Answer = Advanced;
-    const CALL: Call = Call::Advance;
+    const NAME: RuleName = RuleName::Advance;
 
     fn operation(&self) -> OperationId {
         self.settlement.operation()
