@@ -50,13 +50,14 @@
 //! | copy | a further request about a known operation |
 //! | attempt | one try at an operation, numbered from 1 |
 //! | claim | taking an operation atomically; its random claim id is what later writes name |
-//! | grant | the store's answer to the one request whose claim succeeds |
+//! | grant | the store's reply to the one request whose claim succeeds |
 //! | lease, heartbeat | the time-limited right to finish an attempt; what renews it |
 //! | holder, waiter | the process that has the lease; a copy that waits for the attempt in flight |
 //! | outcome | how an attempt ended: `succeeded`, `failed` or `uncertain` |
 //! | hold, retention | to keep an uncertain operation back; how long an outcome is remembered |
 //! | look-up, decision | asking the upstream: was it done?; what that, a person or a policy said |
 //! | record, revision | what a store keeps of an operation; the number of one version of it |
+//! | reply | what a store says to a call; an upstream answers |
 //! | rule, settle | a change of a record, such as a claim; to write how an attempt ended |
 //! | lapse, sweep | what time alone changes in a record; one pass over the records that are due |
 //! | answer, replay | the response of the upstream; a stored answer that is given to a copy |

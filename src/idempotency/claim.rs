@@ -33,7 +33,7 @@ pub(super) struct Claim {
     _place: OwnedSemaphorePermit,
 }
 
-/// The answer of the store to the report that a step has ended.
+/// The reply of the store to the report that a step has ended.
 pub(super) struct StepRecorded {
     /// How the event goes on.
     pub(super) advanced: Advanced,
@@ -67,7 +67,7 @@ impl Claim {
         &self.lease.request.subject
     }
 
-    /// Records the end of the attempt. The call is repeated until the store has answered, and
+    /// Records the end of the attempt. The call is repeated until the store has replied, and
     /// `answer_early` is called if the lease ends before that, as [`insist`] says.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use super::policy::Policy;
 use super::request::KeyedRequest;
 use crate::clock::Moment;
 use crate::operation::state::{
-    ClaimRequest, Claimed, IfInFlight, LookupGrant, LookupReport, OperationState,
+    ClaimReply, ClaimRequest, IfInFlight, LookupGrant, LookupReport, OperationState,
 };
 use crate::operation::{ClaimId, Subject};
 use crate::store::{self, StoreExt as _};
@@ -52,10 +52,10 @@ pub(super) enum ClaimResult {
 
 impl Context<'_> {
     /// Claims the operation of a request. If the store grants a look-up, this asks the receiver and
-    /// reports the finding to the store. The store's answer to that report is then the result.
+    /// reports the finding to the store. The store's reply to that report is then the result.
     ///
     /// # Errors
-    /// The store could not answer. If the store may have granted the claim, the claim is withdrawn
+    /// The store could not reply. If the store may have granted the claim, the claim is withdrawn
     /// in the background.
     pub(super) async fn claim(
         self,
@@ -68,19 +68,19 @@ impl Context<'_> {
         loop {
             match claimed {
                 // Steps are looked up one after the other, so one look-up may follow another.
-                Claimed::Lookup(granted) => {
+                ClaimReply::Lookup(granted) => {
                     claimed = Box::pin(call.look_up(keyed, granted)).await;
                 }
-                Claimed::Granted(grant) => {
+                ClaimReply::Granted(grant) => {
                     let ClaimCall { request, sent_at, place, .. } = call;
                     let Some(place) = place else { return Ok(ClaimResult::NoPlace) };
                     let claim = Claim::new(self.executor, request, grant, sent_at, place);
                     return Ok(ClaimResult::Granted(claim));
                 }
-                Claimed::NotGranted(OperationState::Free) if !has_place => {
+                ClaimReply::NotGranted(OperationState::Free) if !has_place => {
                     return Ok(ClaimResult::NoPlace);
                 }
-                Claimed::NotGranted(state) => return Ok(ClaimResult::NotGranted(state)),
+                ClaimReply::NotGranted(state) => return Ok(ClaimResult::NotGranted(state)),
             }
         }
     }
@@ -97,9 +97,9 @@ impl Context<'_> {
             Err(error) => Err(error),
         };
         match claimed {
-            Ok(Claimed::NotGranted(state)) => Disposition::NotGranted { operation, state },
+            Ok(ClaimReply::NotGranted(state)) => Disposition::NotGranted { operation, state },
             // The store grants nothing to a call without a place.
-            Ok(Claimed::Granted(_) | Claimed::Lookup(_)) => {
+            Ok(ClaimReply::Granted(_) | ClaimReply::Lookup(_)) => {
                 Disposition::NotGranted { operation, state: OperationState::Free }
             }
             Err(_) => Disposition::StoreUnavailable,
@@ -143,7 +143,7 @@ impl<'a> ClaimCall<'a> {
         Ok(Self { context, request, sent_at: executor.clock.moment(), place })
     }
 
-    async fn send(&self) -> Result<Claimed, store::Error> {
+    async fn send(&self) -> Result<ClaimReply, store::Error> {
         let executor = self.context.executor;
         let claimed = executor.store.apply(self.request.clone()).await;
         claimed.inspect_err(|error| {
@@ -157,7 +157,7 @@ impl<'a> ClaimCall<'a> {
     }
 
     /// Asks the receiver, and reports the finding to the store.
-    async fn look_up(&mut self, keyed: &KeyedRequest, granted: LookupGrant) -> Claimed {
+    async fn look_up(&mut self, keyed: &KeyedRequest, granted: LookupGrant) -> ClaimReply {
         let LookupGrant { attempt, step } = granted;
         let executor = self.context.executor;
         let result = self.context.look_up(keyed, step.as_deref(), attempt).await;

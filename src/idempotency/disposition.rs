@@ -47,7 +47,7 @@ pub enum Disposition {
     Passed(Forwarded),
     /// As many attempts are in flight as the route allows.
     Overloaded,
-    /// The store could not answer. Nothing is forwarded without a claim.
+    /// The store could not reply. Nothing is forwarded without a claim.
     StoreUnavailable,
 }
 

@@ -66,7 +66,7 @@ impl Context<'_> {
         }
     }
 
-    /// Refuses a request whose claim the store could not answer. The request is forwarded
+    /// Refuses a request to whose claim the store could not reply. The request is forwarded
     /// unprotected instead under [`WhenStoreFails::Forward`].
     async fn without_claim(self, error: &store::Error, keyed: KeyedRequest) {
         let Self { executor, handler, reply } = self;

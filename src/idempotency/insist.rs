@@ -16,7 +16,7 @@ const PAUSE_FIRST: Duration = Duration::from_millis(50);
 /// The longest pause.
 const PAUSE_LAST: Duration = Duration::from_secs(5);
 
-/// Records an outcome with a call that is repeated until the store has answered. If the lease ends
+/// Records an outcome with a call that is repeated until the store has replied. If the lease ends
 /// first and the store has failed, `answer_early` is called once, so that the sender gets its
 /// answer. The call is repeated after that too.
 ///
@@ -31,7 +31,8 @@ pub(super) async fn insist<T, F: Future<Output = Result<T, store::Error>>>(
     let mut recording = pin!(repeat(lease, &failed, call));
     let out_of_time = async {
         lease.stop_renewing_at_its_end().await;
-        // The store may still answer a call under way, so the sender waits until a call has failed.
+        // The store may still reply to a call under way, so the sender waits until a call has
+        // failed.
         failed.notified().await;
     };
     tokio::select! {
@@ -44,7 +45,7 @@ pub(super) async fn insist<T, F: Future<Output = Result<T, store::Error>>>(
     }
 }
 
-/// Repeats a call until the store has answered. Each failure notifies `failed`.
+/// Repeats a call until the store has replied. Each failure notifies `failed`.
 async fn repeat<T, F: Future<Output = Result<T, store::Error>>>(
     lease: &OwnLease,
     failed: &Notify,
@@ -53,7 +54,7 @@ async fn repeat<T, F: Future<Output = Result<T, store::Error>>>(
     let mut pause = PAUSE_FIRST;
     loop {
         let error = match call().await {
-            Ok(answered) => return Ok(answered),
+            Ok(reply) => return Ok(reply),
             Err(error) => error,
         };
         failed.notify_one();

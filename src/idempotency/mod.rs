@@ -13,7 +13,7 @@
 //! attempt  Claim, KeyedRequest               at one receiver, or at its steps   attempt.rs, steps/
 //! forward  Request -> Exchange, NoAnswer     sends once, before the lease ends  forward.rs
 //! classify Exchange -> Ending, Forwarded     for the record, for the sender     classify.rs
-//! record   Claim, Ending -> Settled          tries until the store has answered record.rs
+//! record   Claim, Ending -> Settled          tries until the store has replied  record.rs
 //! answer   Disposition                       to a sender that still waits       pending_reply.rs
 //! ```
 //!

@@ -16,9 +16,9 @@ use crate::operation::state::{IfInFlight, OperationState};
 use crate::store;
 use crate::telemetry::Limit;
 
-/// The pause of a waiter after the store could not answer.
+/// The pause of a waiter after the store could not reply.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// How long the store has for one last answer when a sender's `answer_within` is over.
+/// How long the store has for one last reply when a sender's `answer_within` is over.
 const LAST_WORD: Duration = Duration::from_millis(250);
 
 /// A copy that waits for the outcome of an attempt in flight.
@@ -104,7 +104,7 @@ impl Wait<'_> {
     ) -> Result<ClaimResult, store::Error> {
         let Context { executor, handler, .. } = self.context;
         // After a success all waiters claim at the same moment. The embedded store then has the
-        // answer in memory.
+        // reply in memory.
         if let Some(state) = executor.recalled(&self.keyed.subject, handler) {
             return Ok(ClaimResult::NotGranted(state));
         }

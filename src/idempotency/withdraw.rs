@@ -2,7 +2,7 @@
 //!
 //! Nothing is sent under such a claim. But the store may have granted it, or may grant it later,
 //! when the call arrives. So the claim is settled as never sent, again and again, until the store
-//! has answered every call for the length of a lease. So a slow store leaves no held operations
+//! has replied to every call for the length of a lease. So a slow store leaves no held operations
 //! behind.
 
 use std::sync::Arc;
@@ -59,18 +59,18 @@ impl Withdrawals {
 
 async fn withdraw(store: &dyn Store, id: OperationId, claim_id: ClaimId, durations: Durations) {
     let withdrawal = Withdrawal { operation: id, claim_id, retention: durations.retention };
-    let mut answering_since = None;
+    let mut replying_since = None;
     loop {
         let asked = Instant::now();
         let withdrawn = store.apply(withdrawal).await;
-        // One answer is not enough: the claim may still be on its way, and arrive after the
-        // withdrawal. The claim no longer arrives after the store has answered for the length of a
+        // One reply is not enough: the claim may still be on its way, and arrive after the
+        // withdrawal. The claim no longer arrives after the store has replied for the length of a
         // lease.
-        answering_since = match &withdrawn {
-            Ok(()) | Err(Error::Unreadable(..)) => Some(answering_since.unwrap_or(asked)),
+        replying_since = match &withdrawn {
+            Ok(()) | Err(Error::Unreadable(..)) => Some(replying_since.unwrap_or(asked)),
             Err(_) => None,
         };
-        if answering_since.is_some_and(|since| since.elapsed() >= durations.lease) {
+        if replying_since.is_some_and(|since| since.elapsed() >= durations.lease) {
             if let Err(error) = withdrawn {
                 tracing::error!(
                     operation.id = %id,

@@ -1,8 +1,8 @@
-//! Carries a rule to a store, and its answer back to the caller.
+//! Carries a rule to a store, and its reply back to the caller.
 //!
 //! A [`Store`] is used as a trait object, so it cannot have a method that is generic over the type
-//! of the answer. Instead it applies a [`RuleCall`], which keeps the answer until the caller takes
-//! the answer out.
+//! of the reply. Instead it applies a [`RuleCall`], which keeps the reply until the caller takes
+//! the reply out.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{Error, Store};
 use crate::operation::state::{Rule, RuleName, Transition};
 use crate::operation::{Operation, OperationId, Timestamp};
 
-/// A rule without the type of its answer.
+/// A rule without the type of its reply.
 pub trait RuleCall: fmt::Debug + Send + Sync {
     /// The name of the rule.
     fn name(&self) -> RuleName;
@@ -24,36 +24,36 @@ pub trait RuleCall: fmt::Debug + Send + Sync {
     /// Whether the caller will wait for the end of the attempt if one is in flight.
     fn waits(&self) -> bool;
 
-    /// Applies the rule, and keeps its answer. A store may apply the rule several times, because
-    /// the record may have changed in between. Only the last answer counts.
+    /// Applies the rule, and keeps its reply. A store may apply the rule several times, because the
+    /// record may have changed in between. Only the last reply counts.
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<IfUnwritten>;
 }
 
-/// What to do with an answer when the change that belongs to it cannot be written.
+/// What to do with a reply when the change that belongs to it cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfUnwritten {
     /// The call fails.
     Fails,
-    /// The caller gets the answer all the same, because the answer only turns it away.
+    /// The caller gets the reply all the same, because the reply only turns it away.
     Stands,
 }
 
-/// A rule, with the answer of its latest application.
+/// A rule, with the reply of its latest application.
 #[derive(Debug)]
 pub(super) struct TypedCall<R: Rule> {
     rule: R,
-    answer: Mutex<Option<R::Answer>>,
+    reply: Mutex<Option<R::Reply>>,
 }
 
 impl<R: Rule> TypedCall<R> {
     pub(super) const fn new(rule: R) -> Self {
-        Self { rule, answer: Mutex::new(None) }
+        Self { rule, reply: Mutex::new(None) }
     }
 
-    /// Takes out the answer of the latest application.
-    pub(super) fn answer(&self) -> Result<R::Answer, Error> {
-        let answer = self.answer.lock().take();
-        answer.ok_or_else(|| Error::Failed("it reported success without applying the rule".into()))
+    /// Takes out the reply of the latest application.
+    pub(super) fn reply(&self) -> Result<R::Reply, Error> {
+        let reply = self.reply.lock().take();
+        reply.ok_or_else(|| Error::Failed("it reported success without applying the rule".into()))
     }
 }
 
@@ -71,20 +71,20 @@ impl<R: Rule> RuleCall for TypedCall<R> {
     }
 
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<IfUnwritten> {
-        let Transition { operation, change, hold_ended, result } = self.rule.apply(found, now);
+        let Transition { operation, change, hold_ended, reply } = self.rule.apply(found, now);
         // The store decides what to do about a failed write, but does not know the type of the
-        // answer. This value tells the store all that it needs.
-        let stands = R::is_valid_unwritten(&result);
-        *self.answer.lock() = Some(result);
-        let result = if stands { IfUnwritten::Stands } else { IfUnwritten::Fails };
-        Transition { operation, change, hold_ended, result }
+        // reply. This value tells the store all that it needs.
+        let stands = R::is_valid_unwritten(&reply);
+        *self.reply.lock() = Some(reply);
+        let reply = if stands { IfUnwritten::Stands } else { IfUnwritten::Fails };
+        Transition { operation, change, hold_ended, reply }
     }
 }
 
 /// How callers apply rules to a [`Store`].
 pub trait StoreExt: Store {
-    /// Applies a rule to its operation in one atomic step, and returns its answer once the change
-    /// is as durable as the rule asks.
+    /// Applies a rule to its operation in one atomic step, and returns its reply once the change is
+    /// as durable as the rule asks.
     ///
     /// Not cancel safe: if the future is dropped, the change may have been made or may still be
     /// made.
@@ -92,11 +92,11 @@ pub trait StoreExt: Store {
     /// # Errors
     /// [`Error::may_have_applied`] says whether the change may have been made although the call
     /// failed.
-    fn apply<R: Rule>(&self, rule: R) -> impl Future<Output = Result<R::Answer, Error>> + Send {
+    fn apply<R: Rule>(&self, rule: R) -> impl Future<Output = Result<R::Reply, Error>> + Send {
         let call = Arc::new(TypedCall::new(rule));
         async move {
             self.call(Arc::<TypedCall<R>>::clone(&call)).await?;
-            call.answer()
+            call.reply()
         }
     }
 }

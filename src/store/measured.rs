@@ -41,7 +41,7 @@ impl Store for Measured {
     fn recall(&self, subject: &Subject) -> Option<OperationState> {
         let start = self.clock.moment();
         let known = self.store.recall(subject)?;
-        // This answer takes the place of a claim, so it counts as one. If nothing is known, a real
+        // This reply takes the place of a claim, so it counts as one. If nothing is known, a real
         // claim follows, and that claim is counted.
         self.metrics.store_call(StoreCall::Claim, start.until(self.clock.moment()));
         Some(known)

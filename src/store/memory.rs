@@ -163,7 +163,7 @@ impl Store for Memory {
         for operation in due {
             let expiry = TypedCall::new(Expiry { operation });
             self.apply(&expiry);
-            removed += usize::from(expiry.answer()?);
+            removed += usize::from(expiry.reply()?);
         }
         let more = self.records.lock().due(self.clock.now()).next().is_some();
         Ok(SweepReport { removed, holds_ended: self.holds_ended.take(), more })

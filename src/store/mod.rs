@@ -9,9 +9,9 @@
 //! * **As durable as the rule's `Change` says** (`transition.rs`). `Durable`: it returns once the
 //!   record would survive what the store promises to survive. `Lazy`, `Volatile`: it may return
 //!   before, and a volatile change may be lost with the process that has the operation in flight.
-//!   `None`: nothing is written, and the answer rests only on records that are durable.
+//!   `None`: nothing is written, and the reply rests only on records that are durable.
 //! * **Repeatable.** A call may be repeated. With one claim id its rule takes effect once.
-//! * **Bounded.** A call ends within a time limit. An attempt in flight is an answer, not an error.
+//! * **Bounded.** A call ends within a time limit. An attempt in flight is a reply, not an error.
 //!
 //! And every store promises: a read shows what `state::lapse` makes of a record at that time, and
 //! needs no background job for it. After its lease an attempt is uncertain, and after its retention
@@ -82,11 +82,11 @@ use crate::operation::{Operation, OperationId, Subject, state::OperationState};
 /// A store of operations.
 #[async_trait]
 pub trait Store: Send + Sync + std::fmt::Debug + 'static {
-    /// Applies a rule to its operation. Callers use [`StoreExt::apply`], which returns the answer.
+    /// Applies a rule to its operation. Callers use [`StoreExt::apply`], which returns the reply.
     async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error>;
 
-    /// Returns what a claim would answer if the operation has succeeded and this process can tell
-    /// without waiting.
+    /// Returns the reply that a claim would get if the operation has succeeded and this process can
+    /// tell without waiting.
     fn recall(&self, _subject: &Subject) -> Option<OperationState> {
         None
     }
@@ -119,6 +119,6 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
         Ok(false)
     }
 
-    /// Closes the store, once everything that it answered is as durable as promised.
+    /// Closes the store, once everything to which it replied is as durable as promised.
     async fn close(&self);
 }

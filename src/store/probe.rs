@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Error, Store, StoreExt as _, random};
 use crate::operation::state::{
-    ClaimRequest, Claimed, Decided, Ending, Forgetting, Grant, Renewal, Renewed, Settled,
+    ClaimReply, ClaimRequest, Decided, Ending, Forgetting, Grant, Renewal, Renewed, Settled,
     Settlement,
 };
 use crate::operation::{
@@ -25,7 +25,7 @@ const DURATIONS: Durations = Durations {
     hold_for: Duration::ZERO,
 };
 
-/// The store answered a call of the probe otherwise than the contract says.
+/// The store replied to a call of the probe otherwise than the contract says.
 #[derive(Debug, thiserror::Error)]
 #[error("the store did not answer the {0} of a probe as it promises")]
 struct Unsound(&'static str);
@@ -42,7 +42,7 @@ pub(super) async fn probe_as(store: &dyn Store, id: [u8; 16]) -> Result<(), Erro
     let operation = subject.id;
     let holder = Arc::<str>::from("probe");
     let request = ClaimRequest::new(Arc::clone(&subject), claim_id, Arc::clone(&holder), DURATIONS);
-    let Claimed::Granted(Grant { attempt, .. }) = store.apply(request).await? else {
+    let ClaimReply::Granted(Grant { attempt, .. }) = store.apply(request).await? else {
         return Err(unsound("claim"));
     };
     let renewal = Renewal { operation, claim_id, lease: DURATIONS.lease };

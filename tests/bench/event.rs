@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use onceward::operation::state::{ClaimRequest, Claimed, Ending, Grant, Settlement};
+use onceward::operation::state::{ClaimReply, ClaimRequest, Ending, Grant, Settlement};
 use onceward::operation::{
     AnswerBody, ClaimId, Durations, FingerprintDigest, Key, KeyKind, OperationId, OperationIdParts,
     RequestMode, StoredAnswer, Subject,
@@ -15,7 +15,7 @@ use onceward::store::{Store, StoreExt as _};
 /// Claims an operation and settles it with an answer of 300 bytes.
 pub(crate) async fn remember(store: &dyn Store, key: &str) {
     let request = request(key);
-    let Claimed::Granted(Grant { attempt, .. }) = store.apply(request.clone()).await.unwrap()
+    let ClaimReply::Granted(Grant { attempt, .. }) = store.apply(request.clone()).await.unwrap()
     else {
         unreachable!("every key is new");
     };

@@ -7,8 +7,8 @@ use super::grant::grant;
 use super::lapse::lapse;
 use super::next::{Next, next};
 use super::{
-    Change, ClaimRequest, Claimed, Grant, Hold, IfInFlight, LookupLease, OperationState, Remember,
-    Rule, RuleName, State, Success, Transition,
+    Change, ClaimReply, ClaimRequest, Grant, Hold, IfInFlight, LookupLease, OperationState,
+    Remember, Rule, RuleName, State, Success, Transition,
 };
 use crate::operation::{
     ClaimId, DecisionKind, KeyKind, Operation, OperationId, RequestMode, Step, Subject, Timestamp,
@@ -17,14 +17,14 @@ use crate::operation::{
 /// A request with another fingerprint is mismatched where the record binds the fingerprint. The
 /// request then learns nothing of the operation and makes no attempt at it.
 impl Rule for ClaimRequest {
-    type Answer = Claimed;
+    type Reply = ClaimReply;
     const NAME: RuleName = RuleName::Claim;
 
     fn operation(&self) -> OperationId {
         self.subject.id
     }
 
-    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Claimed> {
+    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<ClaimReply> {
         let mut lapsed = lapse(found, now);
         let done = match lapsed.operation.take() {
             None => grant(None, self, now),
@@ -40,16 +40,18 @@ impl Rule for ClaimRequest {
         done.after(&lapsed)
     }
 
-    fn is_valid_unwritten(answer: &Claimed) -> bool {
-        match answer {
-            Claimed::NotGranted(
+    fn is_valid_unwritten(reply: &ClaimReply) -> bool {
+        match reply {
+            ClaimReply::NotGranted(
                 OperationState::InFlight { .. }
                 | OperationState::Uncertain { .. }
                 | OperationState::Mismatched { .. },
             ) => true,
-            Claimed::Granted(_)
-            | Claimed::Lookup(_)
-            | Claimed::NotGranted(OperationState::Free | OperationState::Succeeded { .. }) => false,
+            ClaimReply::Granted(_)
+            | ClaimReply::Lookup(_)
+            | ClaimReply::NotGranted(OperationState::Free | OperationState::Succeeded { .. }) => {
+                false
+            }
         }
     }
 
@@ -60,11 +62,15 @@ impl Rule for ClaimRequest {
 
 /// Claims an operation whose record binds the request. The changes of time alone have been made
 /// before.
-fn claim(mut operation: Operation, request: &ClaimRequest, now: Timestamp) -> Transition<Claimed> {
+fn claim(
+    mut operation: Operation,
+    request: &ClaimRequest,
+    now: Timestamp,
+) -> Transition<ClaimReply> {
     let attempt = operation.attempts.latest_number();
     let matches = operation.subject.fingerprint.matches(&request.subject.fingerprint);
     let is_used_up = operation.attempts.knows(request.claim_id);
-    let (change, answer) = match &mut operation.state {
+    let (change, reply) = match &mut operation.state {
         // The store repeats a call whose reply was lost. The first call granted the attempt, but
         // its change may not be durable yet. So the record is written again.
         State::InFlight(lease) if lease.claim_id == request.claim_id => {
@@ -99,7 +105,7 @@ fn claim(mut operation: Operation, request: &ClaimRequest, now: Timestamp) -> Tr
             return grant(Some(operation), request, now);
         }
     };
-    Transition::to(operation, change, answer)
+    Transition::to(operation, change, reply)
 }
 
 /// Claims an uncertain operation, as the policy of the route says. `hold` is its state.
@@ -108,9 +114,9 @@ fn claim_uncertain(
     mut hold: Hold,
     request: &ClaimRequest,
     now: Timestamp,
-) -> Transition<Claimed> {
+) -> Transition<ClaimReply> {
     let attempt = operation.attempts.latest_number();
-    let (change, answer) = match next(&operation, &hold, request, now) {
+    let (change, reply) = match next(&operation, &hold, request, now) {
         Next::Attempt => {
             // Each step has its own decision, which is added when the step begins again.
             if request.plan.is_none() {
@@ -131,7 +137,7 @@ fn claim_uncertain(
         }
     };
     operation.state = State::Uncertain(hold);
-    Transition::to(operation, change, answer)
+    Transition::to(operation, change, reply)
 }
 
 /// Whether a record binds this request. A route that only observes forwards every copy, and anybody
@@ -147,10 +153,10 @@ fn is_binding(found: &Operation, subject: &Subject) -> bool {
 }
 
 /// The grant that a claim in flight has, with the steps that run now.
-fn granted_before(steps: &[Step], attempt: u32, claim_id: ClaimId) -> Claimed {
+fn granted_before(steps: &[Step], attempt: u32, claim_id: ClaimId) -> ClaimReply {
     let running = steps.iter().filter(|step| step.state.is_in_flight(claim_id));
     let steps = running.map(|step| Arc::clone(&step.name)).collect();
-    Claimed::Granted(Grant { attempt, steps })
+    ClaimReply::Granted(Grant { attempt, steps })
 }
 
 /// Whether a request gets the answer of a success whose latest attempt is `attempt`.

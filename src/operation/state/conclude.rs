@@ -7,7 +7,7 @@ use super::grant::grant;
 use super::lapse::lapse;
 use super::next::may_attempt;
 use super::{
-    Change, ClaimRequest, Claimed, Finding, IfUncertain, LookupReport, OperationState, Rule,
+    Change, ClaimReply, ClaimRequest, Finding, IfUncertain, LookupReport, OperationState, Rule,
     RuleName, State, Success, Transition, steps,
 };
 use crate::operation::{Decision, DecisionKind, Operation, OperationId, StoredAnswer, Timestamp};
@@ -17,14 +17,14 @@ const LOOKUP: &str = "lookup";
 
 /// uncertain -> succeeded | in flight | uncertain, depending on the finding.
 impl Rule for LookupReport {
-    type Answer = Claimed;
+    type Reply = ClaimReply;
     const NAME: RuleName = RuleName::Conclude;
 
     fn operation(&self) -> OperationId {
         self.request.subject.id
     }
 
-    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Claimed> {
+    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<ClaimReply> {
         let mut lapsed = lapse(found, now);
         let current = lapsed.operation.take_if(|found| is_current(&found.state, self));
         let done = if let Some(operation) = current {
@@ -38,8 +38,8 @@ impl Rule for LookupReport {
         done.after(&lapsed)
     }
 
-    fn is_valid_unwritten(answer: &Claimed) -> bool {
-        ClaimRequest::is_valid_unwritten(answer)
+    fn is_valid_unwritten(reply: &ClaimReply) -> bool {
+        ClaimRequest::is_valid_unwritten(reply)
     }
 }
 
@@ -47,7 +47,7 @@ fn conclude(
     mut operation: Operation,
     report: &LookupReport,
     now: Timestamp,
-) -> Transition<Claimed> {
+) -> Transition<ClaimReply> {
     let LookupReport { request, step, finding, .. } = report;
     add(&mut operation.decisions, decision(report, now));
     if let (Some(step), Some(plan)) = (step, &request.plan) {
@@ -63,17 +63,17 @@ fn conclude(
     let State::Uncertain(hold) = &mut operation.state else {
         return request.apply(Some(operation), now);
     };
-    let result = match finding {
+    let reply = match finding {
         Finding::Done => {
             let answer = StoredAnswer::for_copies(hold.answer.as_ref());
-            let result = OperationState::Succeeded { attempt, answer: Arc::clone(&answer) };
+            let reply = OperationState::Succeeded { attempt, answer: Arc::clone(&answer) };
             operation.state = State::Succeeded(Success {
                 claim_id: None,
                 settled_at: now,
                 expires_at: now.plus(request.durations.retention),
                 answer,
             });
-            result.into()
+            reply.into()
         }
         // *Not done* means *not yet* while the upstream may still be working on the last attempt.
         Finding::NotDone if may_attempt(hold, &operation.attempts, attempts_max, now) => {
@@ -84,7 +84,7 @@ fn conclude(
             hold.refuse(attempt, now)
         }
     };
-    Transition::to(operation, Change::Durable, result)
+    Transition::to(operation, Change::Durable, reply)
 }
 
 /// Whether the report belongs to the look-up that was granted last.

@@ -53,7 +53,7 @@ pub struct Forgetting {
     pub reason: String,
 }
 
-/// The answer to an operator's decision.
+/// The reply to an operator's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decided {
     /// The decision is recorded.
@@ -67,7 +67,7 @@ pub enum Decided {
 
 /// uncertain, failed -> succeeded | failed. After that, a late settle of the attempt is superseded.
 impl Rule for Resolution {
-    type Answer = Decided;
+    type Reply = Decided;
     const NAME: RuleName = RuleName::Resolve;
 
     fn operation(&self) -> OperationId {
@@ -86,14 +86,14 @@ impl Rule for Resolution {
         })
     }
 
-    fn is_valid_unwritten(answer: &Decided) -> bool {
-        *answer != Decided::Done
+    fn is_valid_unwritten(reply: &Decided) -> bool {
+        *reply != Decided::Done
     }
 }
 
 /// uncertain, succeeded, failed, forgotten -> forgotten.
 impl Rule for Forgetting {
-    type Answer = Decided;
+    type Reply = Decided;
     const NAME: RuleName = RuleName::Forget;
 
     fn operation(&self) -> OperationId {
@@ -119,8 +119,8 @@ impl Rule for Forgetting {
         })
     }
 
-    fn is_valid_unwritten(answer: &Decided) -> bool {
-        *answer != Decided::Done
+    fn is_valid_unwritten(reply: &Decided) -> bool {
+        *reply != Decided::Done
     }
 }
 
@@ -133,13 +133,13 @@ fn decide(
 ) -> Transition<Decided> {
     let mut lapsed = lapse(found, now);
     let Some(operation) = &mut lapsed.operation else {
-        return lapsed.answered(Change::None, Decided::Unknown);
+        return lapsed.replied(Change::None, Decided::Unknown);
     };
     let Some(decision) = change(operation) else {
-        return lapsed.answered(Change::None, Decided::Refused);
+        return lapsed.replied(Change::None, Decided::Refused);
     };
     add(&mut operation.decisions, decision);
-    lapsed.answered(Change::Durable, Decided::Done)
+    lapsed.replied(Change::Durable, Decided::Done)
 }
 
 /// Whether an operator may resolve the operation. Its state must allow that, and the operation must

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Change, ClaimRequest, Claimed, Grant, Lease, OperationState, State, Transition, steps,
+    Change, ClaimReply, ClaimRequest, Grant, Lease, OperationState, State, Transition, steps,
 };
 use crate::operation::{Attempt, Operation, Timestamp};
 
@@ -13,13 +13,13 @@ pub(super) fn grant(
     free: Option<Operation>,
     request: &ClaimRequest,
     now: Timestamp,
-) -> Transition<Claimed> {
+) -> Transition<ClaimReply> {
     if !request.may_grant {
         return Transition {
             operation: free,
             change: Change::None,
             hold_ended: false,
-            result: OperationState::Free.into(),
+            reply: OperationState::Free.into(),
         };
     }
     let mut operation = free.unwrap_or_else(|| Operation::begun(&request.subject, now));
@@ -41,5 +41,5 @@ pub(super) fn grant(
     let line = Attempt::begun(attempt, request.claim_id, &request.holder, now);
     operation.attempts.push(Attempt { forward_key: request.forward_key.clone(), ..line });
     let grant = Grant { attempt, steps: Vec::new() };
-    Transition::to(operation, Change::Durable, Claimed::Granted(grant))
+    Transition::to(operation, Change::Durable, ClaimReply::Granted(grant))
 }

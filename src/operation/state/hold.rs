@@ -2,12 +2,12 @@
 
 use std::mem;
 
-use super::{Change, Claimed, Hold, Lease, LookupGrant, LookupLease, OperationState, State};
+use super::{Change, ClaimReply, Hold, Lease, LookupGrant, LookupLease, OperationState, State};
 use crate::operation::Timestamp;
 
 impl Hold {
     /// Refuses a copy. The operation is held for longer, because the sender still sends copies.
-    pub(super) fn refuse(&mut self, attempt: u32, now: Timestamp) -> Claimed {
+    pub(super) fn refuse(&mut self, attempt: u32, now: Timestamp) -> ClaimReply {
         self.copy_refused = true;
         self.hold_longer(now);
         OperationState::Uncertain { attempt, ends_in: now.until(self.ends_at) }.into()
@@ -19,11 +19,11 @@ impl Hold {
         attempt: u32,
         lease: LookupLease,
         now: Timestamp,
-    ) -> Claimed {
+    ) -> ClaimReply {
         self.hold_longer(now);
         let step = lease.step.clone();
         self.lookup = Some(lease);
-        Claimed::Lookup(LookupGrant { attempt, step })
+        ClaimReply::Lookup(LookupGrant { attempt, step })
     }
 
     /// Notes that a copy was refused. Only the first note changes the record.

@@ -31,10 +31,10 @@ pub fn lapse(found: Option<Operation>, now: Timestamp) -> Transition<()> {
         }
         (!gone).then_some(operation)
     });
-    Transition { operation, change, hold_ended, result: () }
+    Transition { operation, change, hold_ended, reply: () }
 }
 
-/// Makes the changes of time alone, for a sweep of the store. The answer says whether a record was
+/// Makes the changes of time alone, for a sweep of the store. The reply says whether a record was
 /// found and is gone now.
 #[derive(Debug, Clone, Copy)]
 pub struct Expiry {
@@ -43,7 +43,7 @@ pub struct Expiry {
 }
 
 impl Rule for Expiry {
-    type Answer = bool;
+    type Reply = bool;
     const NAME: RuleName = RuleName::Expire;
 
     fn operation(&self) -> OperationId {
@@ -54,7 +54,7 @@ impl Rule for Expiry {
         let was_there = found.is_some();
         let lapsed = lapse(found, now);
         let is_gone = was_there && lapsed.operation.is_none();
-        lapsed.answered(Change::None, is_gone)
+        lapsed.replied(Change::None, is_gone)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The states of an operation, and the only code that changes them.
 //!
 //! Every change is a [`Rule`]: a request that is applied to the record that a store has found (or
-//! to none) at a time on the store's clock. It gives the record to keep and the answer to the
+//! to none) at a time on the store's clock. It gives the record to keep and the reply to the
 //! caller. A store applies a rule in one atomic step, so of two requests that arrive at the same
 //! moment the second one sees what the first one changed. This is the state that each rule makes of
 //! each state that is found:
@@ -15,7 +15,7 @@
 //! | failed | in flight | - | - | - | succeeded, failed | forgotten | none |
 //! | forgotten | in flight | - | - | - | - | forgotten | none |
 //!
-//! `-`: the state stays as it is, and the answer says which one it is. Renew changes no state.
+//! `-`: the state stays as it is, and the reply says which one it is. Renew changes no state.
 //!
 //! * Settle and withdraw change the state for the current claim only: that of the attempt in
 //!   flight, or of the last attempt of an uncertain operation (of a step: the claim under which the
@@ -55,7 +55,7 @@
 //!   [`Expiry`], in a sweep (`lapse.rs`).
 
 mod claim;
-mod claimed;
+mod claim_reply;
 mod conclude;
 mod decide;
 mod decisions;
@@ -79,7 +79,7 @@ mod transition;
 mod withdraw;
 
 pub use claim::recall;
-pub use claimed::{Claimed, Grant, LookupGrant, OperationState};
+pub use claim_reply::{ClaimReply, Grant, LookupGrant, OperationState};
 pub use decide::{Decided, Forgetting, Resolution, Verdict};
 pub use lapse::{Expiry, abandon, lapse};
 pub use lookup::{Finding, LookupReport};

@@ -17,7 +17,7 @@ pub struct Renewal {
     pub lease: Duration,
 }
 
-/// The answer to a renewal.
+/// The reply to a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewed {
     /// The lease is longer now.
@@ -27,7 +27,7 @@ pub enum Renewed {
 }
 
 impl Rule for Renewal {
-    type Answer = Renewed;
+    type Reply = Renewed;
     const NAME: RuleName = RuleName::Renew;
 
     fn operation(&self) -> OperationId {
@@ -43,12 +43,12 @@ impl Rule for Renewal {
             lease.expires_at = lease.expires_at.max(now.plus(self.lease));
             // A renewal need not be durable. If a renewal is lost, the operation becomes uncertain
             // too early. That never leads to a second attempt.
-            return lapsed.answered(Change::Volatile, Renewed::Renewed);
+            return lapsed.replied(Change::Volatile, Renewed::Renewed);
         }
-        lapsed.answered(Change::None, Renewed::Superseded)
+        lapsed.replied(Change::None, Renewed::Superseded)
     }
 
-    fn is_valid_unwritten(answer: &Renewed) -> bool {
-        *answer == Renewed::Superseded
+    fn is_valid_unwritten(reply: &Renewed) -> bool {
+        *reply == Renewed::Superseded
     }
 }

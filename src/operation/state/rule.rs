@@ -10,8 +10,8 @@ use crate::operation::{Operation, OperationId, Timestamp};
 /// A store applies a rule in one atomic step. If another process has changed the record meanwhile,
 /// the store applies the rule again to the new record. Only the last application has an effect.
 pub trait Rule: fmt::Debug + Send + Sync + 'static {
-    /// The answer to the caller.
-    type Answer: fmt::Debug + Send + 'static;
+    /// The reply to the caller.
+    type Reply: fmt::Debug + Send + 'static;
 
     /// The name of the rule, for metrics.
     const NAME: RuleName;
@@ -21,11 +21,11 @@ pub trait Rule: fmt::Debug + Send + Sync + 'static {
 
     /// Makes the record to keep from the record that was `found`. `now` is the time on the store's
     /// clock.
-    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Self::Answer>;
+    fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<Self::Reply>;
 
-    /// Whether the caller may get this answer even if the store could not write the change that
-    /// goes with it. True of answers that only turn the caller away.
-    fn is_valid_unwritten(_: &Self::Answer) -> bool {
+    /// Whether the caller may get this reply even if the store could not write the change that goes
+    /// with it. True of replies that only turn the caller away.
+    fn is_valid_unwritten(_: &Self::Reply) -> bool {
         false
     }
 

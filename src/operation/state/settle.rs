@@ -128,7 +128,7 @@ impl Ending {
     }
 }
 
-/// The answer to a settle.
+/// The reply to a settle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
     /// The outcome is recorded.
@@ -145,7 +145,7 @@ pub enum Settled {
 
 /// in flight, uncertain -> succeeded | failed | uncertain, for the current claim only.
 impl Rule for Settlement {
-    type Answer = Settled;
+    type Reply = Settled;
     const NAME: RuleName = RuleName::Settle;
 
     fn operation(&self) -> OperationId {
@@ -156,7 +156,7 @@ impl Rule for Settlement {
         let mut lapsed = lapse(found, now);
         let Some(operation) = &mut lapsed.operation else {
             lapsed.operation = Some(new_record(self, now));
-            return lapsed.answered(Change::Durable, Settled::RecordLost);
+            return lapsed.replied(Change::Durable, Settled::RecordLost);
         };
         match &operation.state {
             // A settle after the end of the lease counts too, as long as nobody has claimed or
@@ -167,12 +167,12 @@ impl Rule for Settlement {
             {
                 let copy_refused = *copy_refused;
                 end(operation, self, now);
-                lapsed.answered(Change::Durable, Settled::Recorded { copy_refused })
+                lapsed.replied(Change::Durable, Settled::Recorded { copy_refused })
             }
             // The holder repeats a settle whose reply was lost. The first one has changed the
             // state, but may not be durable yet, so the record is written again.
             state if state.settled_by() == Some(self.claim_id) => {
-                lapsed.answered(Change::Durable, Settled::Recorded { copy_refused: false })
+                lapsed.replied(Change::Durable, Settled::Recorded { copy_refused: false })
             }
             // Another claim, an operator or a look-up has superseded this one. An operator who
             // investigates sees the end of the attempt in the log.
@@ -182,13 +182,13 @@ impl Rule for Settlement {
             | State::Failed(_)
             | State::Forgotten { .. } => {
                 log_end(&mut operation.attempts, self, None, now);
-                lapsed.answered(Change::Lazy, Settled::Superseded)
+                lapsed.replied(Change::Lazy, Settled::Superseded)
             }
         }
     }
 
-    fn is_valid_unwritten(answer: &Settled) -> bool {
-        *answer == Settled::Superseded
+    fn is_valid_unwritten(reply: &Settled) -> bool {
+        *reply == Settled::Superseded
     }
 }
 

@@ -1,4 +1,4 @@
-//! The result of a rule: the record to keep, and the answer to the caller.
+//! The result of a rule: the record to keep, and the reply to the caller.
 
 use crate::operation::{Operation, State};
 
@@ -12,8 +12,8 @@ pub struct Transition<T> {
     /// Whether an uncertain operation was given up because `hold_for` has passed. Nobody ever
     /// learned whether it was done, so an operator should be told.
     pub hold_ended: bool,
-    /// The answer to the caller.
-    pub result: T,
+    /// The reply to the caller.
+    pub reply: T,
 }
 
 /// Whether a record must be written.
@@ -27,7 +27,7 @@ pub enum Change {
     Volatile,
     /// The record should be written. If the machine fails before that, no promise is broken.
     Lazy,
-    /// The record must be durable before the caller gets its answer or anybody reads the record.
+    /// The record must be durable before the caller gets its reply or anybody reads the record.
     Durable,
 }
 
@@ -41,9 +41,9 @@ impl Change {
 }
 
 impl<T> Transition<T> {
-    /// Keeps `operation` and answers `result`.
-    pub(super) const fn to(operation: Operation, change: Change, result: T) -> Self {
-        Self { operation: Some(operation), change, hold_ended: false, result }
+    /// Keeps `operation` and gives `reply`.
+    pub(super) const fn to(operation: Operation, change: Change, reply: T) -> Self {
+        Self { operation: Some(operation), change, hold_ended: false, reply }
     }
 
     /// Adds the changes that time alone had made before the rule was applied.
@@ -53,13 +53,13 @@ impl<T> Transition<T> {
         self
     }
 
-    /// Adds a change and replaces the answer.
-    pub(super) fn answered<A>(self, change: Change, result: A) -> Transition<A> {
+    /// Adds a change and replaces the reply.
+    pub(super) fn replied<A>(self, change: Change, reply: A) -> Transition<A> {
         Transition {
             operation: self.operation,
             change: self.change.max(change),
             hold_ended: self.hold_ended,
-            result,
+            reply,
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct Withdrawal {
 /// in flight, uncertain -> failed, for the current claim. The attempt log says that nothing was
 /// sent under the claim, even if the claim is no longer current.
 impl Rule for Withdrawal {
-    type Answer = ();
+    type Reply = ();
     const NAME: RuleName = RuleName::Withdraw;
 
     fn operation(&self) -> OperationId {
@@ -36,7 +36,7 @@ impl Rule for Withdrawal {
             let marked = mark_never_sent(found, self.claim_id, now);
             ended.max(freed).max(marked)
         });
-        lapsed.answered(change, ())
+        lapsed.replied(change, ())
     }
 }
 
@@ -71,8 +71,8 @@ fn free(found: &mut Operation, withdrawal: &Withdrawal, now: Timestamp) -> Chang
 fn mark_never_sent(found: &mut Operation, claim_id: ClaimId, now: Timestamp) -> Change {
     let mut change = Change::None;
     let lines = found.attempts.all_of(claim_id);
-    // The withdrawal is repeated until the store has answered for long enough. It must not write
-    // the record each time.
+    // The withdrawal is repeated until the store has replied for long enough. It must not write the
+    // record each time.
     for line in lines.filter(|line| line.reason != Some(Reason::Withdrawn)) {
         line.ended_at = Some(now);
         line.sent = false;

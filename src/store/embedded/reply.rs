@@ -46,7 +46,7 @@ impl<T: Send + 'static> Reply<T> {
     }
 
     /// Makes a reply for later. `answer` is called only if the caller still waits, and the group
-    /// was written or the answer stands all the same.
+    /// was written or the reply stands all the same.
     pub(super) fn deferred(
         self,
         if_unwritten: IfUnwritten,
@@ -69,7 +69,7 @@ impl<T: Send + 'static> Reply<T> {
 }
 
 impl DeferredReply {
-    /// Sends the reply. If the group was not written, the call fails, unless its answer stands.
+    /// Sends the reply. If the group was not written, the call fails, unless its reply stands.
     pub(super) fn send(self, written: Written) {
         (self.send)(written);
     }

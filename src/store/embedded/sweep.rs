@@ -88,6 +88,6 @@ impl Writer {
         if seen.change != Change::None {
             group.put(id, before, seen.operation, seen.change);
         }
-        Ok(seen.result)
+        Ok(seen.reply)
     }
 }

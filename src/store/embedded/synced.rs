@@ -4,7 +4,7 @@
 //! A journal that was cut off between two groups looks whole. A journal that was cut off inside a
 //! group looks as if the process had died while it wrote that group. So the number of the last
 //! synced group is kept outside the journals. It is written after the group is synced and before
-//! any of its calls is answered. A journal that does not reach this number has lost acknowledged
+//! any of its calls gets a reply. A journal that does not reach this number has lost acknowledged
 //! changes.
 //!
 //! The file itself is synced at a start, when a journal is full, and at an orderly end, but not for

@@ -246,7 +246,7 @@ impl Tables {
     }
 
     /// Notes that a group was written, and to which journal. This comes before any of the group's
-    /// calls is answered. `sequence` is the number in its label.
+    /// calls gets a reply. `sequence` is the number in its label.
     pub(super) fn note_group(&self, sequence: u64) -> Result<(), fjall::Error> {
         let records = self.directory.records();
         let mut contents = self.contents.borrow_mut();

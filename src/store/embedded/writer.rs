@@ -2,9 +2,9 @@
 //!
 //! The writer applies rules to records in memory and collects the changes in a group. It writes and
 //! syncs the group, and then replies to the calls about a record of which the group makes a durable
-//! change. So nobody acts on a state that is not durable. All other calls are answered at once. A
-//! group of changes that may be lost waits for the next group, or for the next pass of expiry,
-//! which comes every second.
+//! change. So nobody acts on a state that is not durable. All other calls get their replies at
+//! once. A group of changes that may be lost waits for the next group, or for the next pass of
+//! expiry, which comes every second.
 //!
 //! When a write or a sync fails, nothing is known about the disk any more. The kernel may have
 //! dropped the pages, and may then report the next sync as a success (`fsync(2)` in the Linux
@@ -70,8 +70,7 @@ impl Writer {
         let mut closing = Vec::new();
         let mut group = Group::default();
         while let Some(first) = self.commands.blocking_recv() {
-            // Lets callers that were just answered call again. What they change shares the next
-            // sync.
+            // Lets callers that just got a reply call again. What they change shares the next sync.
             thread::yield_now();
             self.execute(first, &mut group, &mut closing);
             for _ in 1..GROUP_MAX {
@@ -115,7 +114,7 @@ impl Writer {
                 reply.send(self.page(&query));
             }
             Command::Uncertain { reply } => {
-                // A renewal is answered before the end of its group, and the count must show it.
+                // A renewal gets its reply before the end of its group, and the count must show it.
                 self.commit(mem::take(group));
                 reply.send(Ok(self.count_uncertain()));
             }
@@ -153,8 +152,8 @@ impl Writer {
         if done.hold_ended {
             group.holds_ended.push(id);
         }
-        // An answer that rests on another change of this group does not outlive the group.
-        let if_unwritten = if group.is_waited_for(id) { IfUnwritten::Fails } else { done.result };
+        // A reply that rests on another change of this group does not outlive the group.
+        let if_unwritten = if group.is_waited_for(id) { IfUnwritten::Fails } else { done.reply };
         if done.change != Change::None {
             group.put(id, before, done.operation, done.change);
         }
@@ -171,7 +170,7 @@ impl Writer {
     ) {
         let is_allowed = match done.change {
             Change::None | Change::Volatile => true,
-            Change::Lazy | Change::Durable => done.result == IfUnwritten::Stands,
+            Change::Lazy | Change::Durable => done.reply == IfUnwritten::Stands,
         };
         if done.change == Change::Volatile
             && let Some(operation) = done.operation

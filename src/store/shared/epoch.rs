@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(look(&epoch, &[(0, "a"), (1, "b"), (2, "c")]), None);
         let told = look(&epoch, &[(0, "a2"), (1, "b2"), (2, "c")]).unwrap();
         assert!(told.contains("told, once since"), "{told}");
-        // a part that gave no answer counts as not lost
+        // a part that gave no reply counts as not lost
         assert_eq!(look(&epoch, &[(0, "a2")]), Some(told));
         let told = look(&epoch, &[(2, "c2")]).unwrap();
         assert!(told.contains("told, 2 times since"), "{told}");

@@ -8,8 +8,8 @@
 //! A step begins with an assumption: the server has the record that this process saw last, or no
 //! record. Most assumptions are right, and then the step takes one round trip. After a wrong
 //! assumption the rule is applied again, to the record that the server reported. That takes a
-//! second round trip. No answer rests on an assumption alone: a rule that changes nothing is
-//! applied to a record that the server has confirmed.
+//! second round trip. No reply rests on an assumption alone: a rule that changes nothing is applied
+//! to a record that the server has confirmed.
 //!
 //! | file | does |
 //! | --- | --- |

@@ -102,7 +102,7 @@ impl<R: RecordServer> SharedStore<R> {
         let at = self.clocks.now(self.server.part_of(id));
         let mut assumed = Assumption { record, at, is_confirmed: false };
         // A further round follows if the server has something else than was assumed, or if it has
-        // just confirmed the assumption for an answer. The call's timeout ends the loop.
+        // just confirmed the assumption for a reply. The call's timeout ends the loop.
         loop {
             let found = assumed.record.as_ref().map(|known| Operation::clone(&known.operation));
             *attempt_seen |= found.as_ref().is_some_and(is_in_flight_or_uncertain);
@@ -110,12 +110,12 @@ impl<R: RecordServer> SharedStore<R> {
             if done.change == Change::None && assumed.is_confirmed {
                 return Ok(());
             }
-            let stands = done.result == IfUnwritten::Stands;
+            let stands = done.reply == IfUnwritten::Stands;
             let found = match self.write(call, &assumed, done, begun).await {
                 Ok(None) => return Ok(()),
                 Ok(Some(found)) => found,
-                // This answer only turns a copy away, and it rests on a record that the server has
-                // confirmed. A store whose server is full or read-only still gives such answers.
+                // This reply only turns a copy away, and it rests on a record that the server has
+                // confirmed. A store whose server is full or read-only still gives such replies.
                 Err(_) if assumed.is_confirmed && stands => return Ok(()),
                 // The write failed, but a read may still work. Even a replica that takes no writes
                 // may know that the operation was done.
@@ -153,8 +153,7 @@ impl<R: RecordServer> SharedStore<R> {
         let is_guarded = call.name() == RuleName::Claim && may_grant;
         let guard = if is_guarded { self.guard(id).await? } else { None };
         if is_read {
-            // The server must confirm the assumption before anybody gets an answer that rests on
-            // it.
+            // The server must confirm the assumption before anybody gets a reply that rests on it.
             return self.swap(read).await;
         }
         let time_left = self.timeout.saturating_sub(begun.until(self.clocks.moment()));
@@ -262,7 +261,7 @@ impl<R: RecordServer> Store for SharedStore<R> {
             let expiry = TypedCall::new(Expiry { operation });
             match self.apply_rule(&expiry).await {
                 Ok(()) => {
-                    removed += usize::from(expiry.answer()?);
+                    removed += usize::from(expiry.reply()?);
                     progress = true;
                 }
                 Err(error @ Error::Unreadable(..)) => self.log_unreadable(operation, &error),

@@ -11,7 +11,7 @@ use super::server::{ExpiryPass, Found, RecordPage, RecordServer, Swap, SwapResul
 use super::store::SharedStore;
 use crate::clock::Clock;
 use crate::operation::Timestamp;
-use crate::operation::state::{ClaimRequest, Claimed};
+use crate::operation::state::{ClaimReply, ClaimRequest};
 use crate::store::watch::Watchers;
 use crate::store::{Concern, Error, ListQuery, StoreExt as _};
 
@@ -69,7 +69,7 @@ impl RecordServer for SlowServer {
 
 /// Claims on such a server. Returns what became of it, and the latest time for the write in each
 /// round.
-async fn claimed_within(timeout: Duration) -> (Result<Claimed, Error>, Vec<Timestamp>) {
+async fn claimed_within(timeout: Duration) -> (Result<ClaimReply, Error>, Vec<Timestamp>) {
     let clock = Clock::manual(BEGUN_AT);
     let not_after = Arc::new(Mutex::new(Vec::new()));
     let server = SlowServer { clock: clock.clone(), not_after: Arc::clone(&not_after) };
@@ -83,7 +83,7 @@ async fn claimed_within(timeout: Duration) -> (Result<Claimed, Error>, Vec<Times
 async fn no_round_of_a_call_may_write_after_the_call_has_been_given_up() {
     let timeout = Duration::from_secs(10);
     let (told, not_after) = claimed_within(timeout).await;
-    assert!(matches!(told, Ok(Claimed::Granted(_))), "{told:?}");
+    assert!(matches!(told, Ok(ClaimReply::Granted(_))), "{told:?}");
     // In the first round the server's time is not known yet.
     assert_eq!(not_after[1..], [BEGUN_AT.plus(timeout); ROUNDS - 1]);
 }

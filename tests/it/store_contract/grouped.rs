@@ -24,7 +24,7 @@ impl<F> std::fmt::Debug for Meanwhile<F> {
 }
 
 impl<F: Fn() + Send + Sync + 'static> Rule for Meanwhile<F> {
-    type Answer = ();
+    type Reply = ();
     const NAME: RuleName = RuleName::Expire;
 
     fn operation(&self) -> OperationId {
@@ -33,7 +33,7 @@ impl<F: Fn() + Send + Sync + 'static> Rule for Meanwhile<F> {
 
     fn apply(&self, found: Option<Operation>, _: Timestamp) -> Transition<()> {
         (self.then)();
-        Transition { operation: found, change: Change::None, hold_ended: false, result: () }
+        Transition { operation: found, change: Change::None, hold_ended: false, reply: () }
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{Claimed, Grant, OperationState};
+use onceward::operation::state::{ClaimReply, Grant, OperationState};
 use onceward::store::embedded::{IfDamaged, OpenError};
 use onceward::store::{Store, StoreExt as _};
 use tempfile::TempDir;
@@ -53,7 +53,8 @@ async fn a_process_that_opens_a_store() {
     let if_damaged = if accepts { IfDamaged::Accept } else { IfDamaged::Refuse };
     let store = open(directory.as_ref(), if_damaged).unwrap();
     let request = claim_on(&order("next"));
-    if let Claimed::Granted(Grant { attempt, .. }) = store.apply(request.clone()).await.unwrap() {
+    if let ClaimReply::Granted(Grant { attempt, .. }) = store.apply(request.clone()).await.unwrap()
+    {
         store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
         println!("{RECORDED}");
     }
@@ -115,7 +116,7 @@ async fn remembers_all(store: &dyn Store, Met { recorded, .. }: &Met) {
         remembers(store, &number.to_string()).await;
     }
     let told = copy_of(store, &order("in flight")).await;
-    assert!(matches!(told, Claimed::NotGranted(OperationState::Uncertain { .. })), "{told:?}");
+    assert!(matches!(told, ClaimReply::NotGranted(OperationState::Uncertain { .. })), "{told:?}");
     if *recorded {
         remembers(store, "next").await;
     }
@@ -294,7 +295,10 @@ async fn killed_while_its_journal_is_full_it_loses_nothing() {
         for key in &settled {
             let told = copy_of(&*store, &order(key)).await;
             assert!(
-                matches!(told, Claimed::NotGranted(OperationState::Succeeded { attempt: 1, .. })),
+                matches!(
+                    told,
+                    ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, .. })
+                ),
                 "{key}"
             );
         }

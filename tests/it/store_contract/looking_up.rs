@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use onceward::operation::state::{
-    ClaimRequest, Claimed, Finding, IfInFlight, IfUncertain, LookupGrant, LookupReport,
+    ClaimReply, ClaimRequest, Finding, IfInFlight, IfUncertain, LookupGrant, LookupReport,
     OperationState, Settled,
 };
 use onceward::operation::{DecisionKind, Outcome, StoredAnswer, Subject};
@@ -38,7 +38,7 @@ fn empty_200() -> Arc<StoredAnswer> {
 async fn asked_by(store: &dyn Store, subject: &Arc<Subject>) -> ClaimRequest {
     let request = asking(subject);
     let claimed = store.apply(request.clone()).await.unwrap();
-    assert!(matches!(claimed, Claimed::Lookup(_)), "{claimed:?}");
+    assert!(matches!(claimed, ClaimReply::Lookup(_)), "{claimed:?}");
     request
 }
 
@@ -52,11 +52,12 @@ pub(super) async fn of_fifty_racers_one_looks_up_and_the_others_meet_it_in_fligh
         tokio::spawn(async move { store.apply(request.clone()).await.unwrap() })
     });
     let told: Vec<_> = join_all(race).await.into_iter().map(Result::unwrap).collect();
-    let look_ups =
-        told.iter().filter(|told| matches!(told, Claimed::Lookup(LookupGrant { attempt: 1, .. })));
+    let look_ups = told
+        .iter()
+        .filter(|told| matches!(told, ClaimReply::Lookup(LookupGrant { attempt: 1, .. })));
     assert_eq!(look_ups.count(), 1, "{told:?}");
     let in_flight = told.iter().filter(|told| {
-        matches!(told, Claimed::NotGranted(OperationState::InFlight { attempt: 1, .. }))
+        matches!(told, ClaimReply::NotGranted(OperationState::InFlight { attempt: 1, .. }))
     });
     assert_eq!(in_flight.count(), 49, "{told:?}");
 }
@@ -67,12 +68,12 @@ pub(super) async fn a_look_up_that_nobody_ends_makes_way_for_another(harness: &i
     let first = asked_by(&*store, &order).await;
     harness.pass(LOOKUP - MILLISECOND).await;
     let copy = store.apply(asking(&order)).await.unwrap();
-    assert!(matches!(copy, Claimed::NotGranted(OperationState::InFlight { .. })), "{copy:?}");
+    assert!(matches!(copy, ClaimReply::NotGranted(OperationState::InFlight { .. })), "{copy:?}");
     harness.pass(MILLISECOND).await;
     asked_by(&*store, &order).await;
     // what the first one has found does not count any more
     let told = store.apply(found(&first, Finding::Done)).await.unwrap();
-    assert!(matches!(told, Claimed::NotGranted(OperationState::InFlight { .. })), "{told:?}");
+    assert!(matches!(told, ClaimReply::NotGranted(OperationState::InFlight { .. })), "{told:?}");
 }
 
 pub(super) async fn a_finding_that_is_sent_twice_is_recorded_once(harness: &impl Harness) {
@@ -87,7 +88,7 @@ pub(super) async fn a_finding_that_is_sent_twice_is_recorded_once(harness: &impl
             Finding::Done => {
                 assert_eq!(
                     once,
-                    Claimed::NotGranted(OperationState::Succeeded {
+                    ClaimReply::NotGranted(OperationState::Succeeded {
                         attempt: 1,
                         answer: empty_200()
                     })
@@ -99,7 +100,7 @@ pub(super) async fn a_finding_that_is_sent_twice_is_recorded_once(harness: &impl
             Finding::Unknown => {
                 assert_eq!(
                     once,
-                    Claimed::NotGranted(OperationState::Uncertain {
+                    ClaimReply::NotGranted(OperationState::Uncertain {
                         attempt: 1,
                         ends_in: Duration::ZERO
                     })
@@ -122,7 +123,10 @@ pub(super) async fn a_finding_after_a_late_settle_changes_nothing(harness: &impl
     assert_eq!(late, Settled::Recorded { copy_refused: false });
     harness.pass(ATTEMPT_TIMEOUT).await;
     let told = store.apply(found(&request, Finding::NotDone)).await.unwrap();
-    assert_eq!(told, Claimed::NotGranted(OperationState::Succeeded { attempt, answer: answer() }));
+    assert_eq!(
+        told,
+        ClaimReply::NotGranted(OperationState::Succeeded { attempt, answer: answer() })
+    );
     assert_eq!(copy_of(&*store, &order).await, told);
 }
 
@@ -137,7 +141,7 @@ pub(super) async fn a_waiter_learns_of_the_end_of_a_look_up(harness: &impl Harne
         let waits = ClaimRequest { if_in_flight: IfInFlight::Wait, ..asking(&order) };
         let meanwhile = another.apply(waits.clone()).await.unwrap();
         assert!(
-            matches!(meanwhile, Claimed::NotGranted(OperationState::InFlight { .. })),
+            matches!(meanwhile, ClaimReply::NotGranted(OperationState::InFlight { .. })),
             "{meanwhile:?}"
         );
         store.apply(found(&request, finding)).await.unwrap();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use onceward::operation::state::{
-    ClaimRequest, Claimed, Finding, Forgetting, Grant, IfInFlight, IfUncertain, LookupGrant,
+    ClaimReply, ClaimRequest, Finding, Forgetting, Grant, IfInFlight, IfUncertain, LookupGrant,
     LookupReport, Renewal, Resolution, Rule, Verdict, Withdrawal,
 };
 use onceward::operation::{Outcome, Subject};
@@ -98,9 +98,9 @@ async fn make(
         Call::Claim { .. } => {
             let claimed = store.apply(new.clone()).await.unwrap();
             let granted = match claimed {
-                Claimed::Granted(Grant { attempt, .. })
-                | Claimed::Lookup(LookupGrant { attempt, .. }) => Some(attempt),
-                Claimed::NotGranted(_) => None,
+                ClaimReply::Granted(Grant { attempt, .. })
+                | ClaimReply::Lookup(LookupGrant { attempt, .. }) => Some(attempt),
+                ClaimReply::NotGranted(_) => None,
             };
             return (format!("{claimed:?}"), granted);
         }

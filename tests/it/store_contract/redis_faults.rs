@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use onceward::clock::Clock;
-use onceward::operation::state::{ClaimRequest, Claimed, Grant, OperationState, Settled};
+use onceward::operation::state::{ClaimReply, ClaimRequest, Grant, OperationState, Settled};
 use onceward::operation::{Durations, OperationId, Outcome};
 use onceward::store::redis::{ACL_LINE, Settings, open};
 use onceward::store::{Error, Store, StoreExt as _};
@@ -28,8 +28,8 @@ fn store_on(server: &RedisServer) -> Arc<dyn Store> {
     store_with(&server.settings())
 }
 
-pub(super) fn replay() -> Claimed {
-    Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() })
+pub(super) fn replay() -> ClaimReply {
+    ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() })
 }
 
 /// Claims a new operation and is turned away; gives the reason.
@@ -47,7 +47,7 @@ pub(super) async fn works_again(store: &dyn Store) {
         let order = order(&format!("again {}", tries.fetch_add(1, Ordering::Relaxed)));
         let request = claim_on(&order);
         let claimed = store.apply(request.clone()).await;
-        let Ok(Claimed::Granted(Grant { attempt, .. })) = claimed else { return false };
+        let Ok(ClaimReply::Granted(Grant { attempt, .. })) = claimed else { return false };
         store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.is_ok()
     })
     .await;
@@ -164,7 +164,7 @@ async fn calls_that_are_lost_with_their_connection_keep_nobody_from_the_next_one
         match claimed {
             Err(Error::NoReply(_)) => lost += 1,
             // Its time for a place ended with the connection, or it went on to the next one.
-            Err(Error::Unavailable(_)) | Ok(Claimed::Granted(_)) => {}
+            Err(Error::Unavailable(_)) | Ok(ClaimReply::Granted(_)) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -186,7 +186,7 @@ async fn a_claim_that_is_granted_after_it_was_given_up_can_be_withdrawn() {
     server.goes_on();
     works_again(&*store).await;
     withdraws(&*store, request.subject.id, request.claim_id).await;
-    assert!(matches!(copy_of(&*store, &order("1")).await, Claimed::Granted(_)));
+    assert!(matches!(copy_of(&*store, &order("1")).await, ClaimReply::Granted(_)));
 }
 
 /// Every write fails for want of memory; reads do not.
@@ -221,12 +221,12 @@ async fn a_copy_of_what_is_open_is_told_so_by_a_full_server() {
     for store in [store, store_on(&server)] {
         let met = copy_of(&*store, &in_flight).await;
         assert!(
-            matches!(met, Claimed::NotGranted(OperationState::InFlight { attempt: 1, .. })),
+            matches!(met, ClaimReply::NotGranted(OperationState::InFlight { attempt: 1, .. })),
             "{met:?}"
         );
         let met = copy_of(&*store, &held).await;
         assert!(
-            matches!(met, Claimed::NotGranted(OperationState::Uncertain { attempt: 1, .. })),
+            matches!(met, ClaimReply::NotGranted(OperationState::Uncertain { attempt: 1, .. })),
             "{met:?}"
         );
     }
@@ -344,7 +344,7 @@ async fn what_a_deleted_record_leaves_in_the_indexes_is_swept() {
         ..claim_on(&held).durations
     };
     let request = ClaimRequest { durations, ..claim_on(&held) };
-    let Claimed::Granted(Grant { attempt, .. }) = store.apply(request.clone()).await.unwrap()
+    let ClaimReply::Granted(Grant { attempt, .. }) = store.apply(request.clone()).await.unwrap()
     else {
         panic!()
     };
@@ -387,7 +387,7 @@ async fn a_user_with_the_documented_permissions_may_do_all_that_is_needed() {
     let waits = that_waits(claim_on(&order));
     assert!(matches!(
         other.apply(waits.clone()).await.unwrap(),
-        Claimed::NotGranted(OperationState::InFlight { .. })
+        ClaimReply::NotGranted(OperationState::InFlight { .. })
     ));
     store.apply(end_of(&request, attempt, Outcome::Uncertain)).await.unwrap();
     timeout(PATIENCE, watch.ended()).await.expect("ends are told");

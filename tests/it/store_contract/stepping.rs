@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use onceward::operation::state::{
-    Advanced, ClaimRequest, Claimed, EventEnd, Grant, IfUncertain, OperationState, StepSettlement,
-    Verdict,
+    Advanced, ClaimReply, ClaimRequest, EventEnd, Grant, IfUncertain, OperationState,
+    StepSettlement, Verdict,
 };
 use onceward::operation::{Outcome, Plan, Subject};
 use onceward::store::{Store, StoreExt as _};
@@ -29,7 +29,7 @@ async fn begun(
 ) -> (ClaimRequest, u32) {
     let request = claiming(subject, plan);
     let claimed = store.apply(request.clone()).await.unwrap();
-    let Claimed::Granted(Grant { attempt, steps }) = claimed else {
+    let ClaimReply::Granted(Grant { attempt, steps }) = claimed else {
         panic!("not begun: {claimed:?}")
     };
     assert_eq!(&*steps[0], first);
@@ -72,7 +72,7 @@ pub(super) async fn a_copy_begins_what_has_not_succeeded_and_nothing_else(harnes
     let copy = store.apply(claiming(&order, &plan)).await.unwrap();
     assert_eq!(
         copy,
-        Claimed::NotGranted(OperationState::Succeeded { attempt: 2, answer: answer() })
+        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 2, answer: answer() })
     );
 }
 
@@ -144,7 +144,7 @@ pub(super) async fn a_lease_that_ran_out_leaves_uncertain_the_step_that_had_begu
     assert_eq!(standing(&*store, &order).await, ["succeeded", "uncertain", "waiting"]);
     let copy = store.apply(claiming(&order, &plan)).await.unwrap();
     assert!(
-        matches!(copy, Claimed::NotGranted(OperationState::Uncertain { attempt: 1, .. })),
+        matches!(copy, ClaimReply::NotGranted(OperationState::Uncertain { attempt: 1, .. })),
         "{copy:?}"
     );
     let late = store.apply(end(&first, "account", Outcome::Succeeded)).await.unwrap();

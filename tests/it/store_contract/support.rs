@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use onceward::operation::state::{
-    ClaimRequest, Claimed, Decided, Ending, Forgetting, Grant, IfUncertain, Renewal, Renewed,
+    ClaimReply, ClaimRequest, Decided, Ending, Forgetting, Grant, IfUncertain, Renewal, Renewed,
     Resolution, Settled, Settlement, StepSettlement, Verdict, Withdrawal,
 };
 use onceward::operation::{
@@ -68,24 +68,24 @@ pub(super) fn claim_on(subject: &Arc<Subject>) -> ClaimRequest {
 pub(super) async fn granted(store: &dyn Store, subject: &Arc<Subject>) -> (ClaimRequest, u32) {
     let request = claim_on(subject);
     let claimed = store.apply(request.clone()).await.unwrap();
-    let Claimed::Granted(Grant { attempt, .. }) = claimed else {
+    let ClaimReply::Granted(Grant { attempt, .. }) = claimed else {
         panic!("not granted: {claimed:?}")
     };
     (request, attempt)
 }
 
 /// The answer to a claim that is granted this attempt.
-pub(super) fn granted_as(attempt: u32) -> Claimed {
-    Claimed::Granted(Grant { attempt, steps: Vec::new() })
+pub(super) fn granted_as(attempt: u32) -> ClaimReply {
+    ClaimReply::Granted(Grant { attempt, steps: Vec::new() })
 }
 
 /// What a copy of it is told now.
-pub(super) async fn copy_of(store: &dyn Store, subject: &Arc<Subject>) -> Claimed {
+pub(super) async fn copy_of(store: &dyn Store, subject: &Arc<Subject>) -> ClaimReply {
     store.apply(claim_on(subject)).await.unwrap()
 }
 
 /// The same, granted nothing.
-pub(super) async fn look_at(store: &dyn Store, subject: &Arc<Subject>) -> Claimed {
+pub(super) async fn look_at(store: &dyn Store, subject: &Arc<Subject>) -> ClaimReply {
     let look = ClaimRequest { may_grant: false, ..claim_on(subject) };
     store.apply(look.clone()).await.unwrap()
 }

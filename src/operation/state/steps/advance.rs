@@ -24,7 +24,7 @@ pub struct StepSettlement {
     pub step: Arc<str>,
 }
 
-/// The answer to the end of a step.
+/// The reply to the end of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Advanced {
     /// The outcome is recorded, and this step has begun under the same claim and a new lease. The
@@ -63,7 +63,7 @@ pub enum EventEnd {
 /// success the next step begins, if the steps run one after the other and the claim on the event is
 /// still current.
 impl Rule for StepSettlement {
-    type Answer = Advanced;
+    type Reply = Advanced;
     const NAME: RuleName = RuleName::Advance;
 
     fn operation(&self) -> OperationId {
@@ -74,7 +74,7 @@ impl Rule for StepSettlement {
         let mut lapsed = lapse(found, now);
         let Some(operation) = &mut lapsed.operation else {
             lapsed.operation = Some(new_record(self, now));
-            return lapsed.answered(Change::Durable, Advanced::RecordLost);
+            return lapsed.replied(Change::Durable, Advanced::RecordLost);
         };
         let claim_id = self.settlement.claim_id;
         let step = operation.steps.iter().find(|step| step.name == self.step);
@@ -83,23 +83,23 @@ impl Rule for StepSettlement {
             let copy_refused = operation.state.copy_refused();
             settle(operation, self, now);
             follow(operation, self, now);
-            let advanced = answer(operation, self, copy_refused);
-            lapsed.answered(Change::Durable, advanced)
+            let advanced = reply(operation, self, copy_refused);
+            lapsed.replied(Change::Durable, advanced)
         } else if state.and_then(StepState::settled_by) == Some(claim_id) {
             // The holder repeats a call whose reply was lost. The first call has changed the
             // record, which may not be durable yet, so it is written again.
             begin_once_more(operation, self, now);
-            let advanced = answer(operation, self, false);
-            lapsed.answered(Change::Durable, advanced)
+            let advanced = reply(operation, self, false);
+            lapsed.replied(Change::Durable, advanced)
         } else {
             // Another claim has begun the step again, or an operator has decided about it.
             log_end(&mut operation.attempts, &self.settlement, Some(&self.step), now);
-            lapsed.answered(Change::Lazy, Advanced::Superseded)
+            lapsed.replied(Change::Lazy, Advanced::Superseded)
         }
     }
 
-    fn is_valid_unwritten(answer: &Advanced) -> bool {
-        *answer == Advanced::Superseded
+    fn is_valid_unwritten(reply: &Advanced) -> bool {
+        *reply == Advanced::Superseded
     }
 }
 
@@ -202,8 +202,8 @@ fn begin_once_more(operation: &mut Operation, end: &StepSettlement, now: Timesta
     });
 }
 
-/// The answer to the holder, from the record as it is now.
-fn answer(operation: &Operation, end: &StepSettlement, copy_refused: bool) -> Advanced {
+/// The reply to the holder, from the record as it is now.
+fn reply(operation: &Operation, end: &StepSettlement, copy_refused: bool) -> Advanced {
     let StepSettlement { settlement, plan, .. } = end;
     let steps = steps_of(&operation.steps, Some(plan));
     if let Some(step) = steps.iter().find(|step| step.state.is_in_flight(settlement.claim_id)) {

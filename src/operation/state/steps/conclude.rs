@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::event::{Holder, update_state};
 use super::next_steps::{Lookups, NextSteps, next_steps};
 use crate::operation::state::{
-    Change, ClaimRequest, Claimed, Finding, IfUncertain, LookupLease, LookupReport, OperationState,
-    Rule as _, State, Transition,
+    Change, ClaimReply, ClaimRequest, Finding, IfUncertain, LookupLease, LookupReport,
+    OperationState, Rule as _, State, Transition,
 };
 use crate::operation::{Operation, Plan, StepState, StoredAnswer, Timestamp};
 
@@ -18,7 +18,7 @@ pub(in crate::operation::state) fn conclude(
     step: &Arc<str>,
     report: &LookupReport,
     now: Timestamp,
-) -> Transition<Claimed> {
+) -> Transition<ClaimReply> {
     let request = &report.request;
     let attempt = operation.attempts.latest_number();
     if settle(&mut operation, plan, step, report.finding, now) {
@@ -29,7 +29,7 @@ pub(in crate::operation::state) fn conclude(
         return request.apply(Some(operation), now);
     };
     hold.lookup = None;
-    let result = match next {
+    let reply = match next {
         NextSteps::Lookup { step, lease } => {
             let id = request.claim_id;
             let lease = LookupLease { id, until: now.plus(lease), step: Some(step) };
@@ -37,7 +37,7 @@ pub(in crate::operation::state) fn conclude(
         }
         NextSteps::Begin(_) | NextSteps::Hold | NextSteps::Done => hold.refuse(attempt, now),
     };
-    Transition::to(operation, Change::Durable, result)
+    Transition::to(operation, Change::Durable, reply)
 }
 
 /// Sets the state of the event after a look-up has settled one of its steps. The request that has
@@ -47,7 +47,7 @@ fn follow(
     plan: &Plan,
     request: &ClaimRequest,
     now: Timestamp,
-) -> Transition<Claimed> {
+) -> Transition<ClaimReply> {
     let attempt = operation.attempts.latest_number();
     let State::Uncertain(hold) = &mut operation.state else {
         return request.apply(Some(operation), now);
@@ -64,8 +64,8 @@ fn follow(
     // claim would take the request for a new event.
     if let State::Succeeded(success) = &operation.state {
         let answer = Arc::clone(&success.answer);
-        let result = OperationState::Succeeded { attempt, answer };
-        return Transition::to(operation, Change::Durable, result.into());
+        let reply = OperationState::Succeeded { attempt, answer };
+        return Transition::to(operation, Change::Durable, reply.into());
     }
     let mut done = request.apply(Some(operation), now);
     done.change = Change::Durable;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::next_steps::{Lookups, NextSteps, next_steps};
 use crate::operation::state::decisions::{add, by_setting};
 use crate::operation::state::{
-    Change, ClaimRequest, Claimed, Failure, Grant, Hold, Lease, OperationState, State, Success,
+    Change, ClaimReply, ClaimRequest, Failure, Grant, Hold, Lease, OperationState, State, Success,
     Transition,
 };
 use crate::operation::{
@@ -31,7 +31,7 @@ pub(in crate::operation::state) fn grant(
     request: &ClaimRequest,
     plan: &Plan,
     now: Timestamp,
-) -> Transition<Claimed> {
+) -> Transition<ClaimReply> {
     // A grant after a success is a new event under the same key (`remember = "in-flight"`). After a
     // failure the steps that were done stay done.
     if matches!(operation.state, State::Succeeded(_) | State::Forgotten { .. }) {
@@ -45,11 +45,11 @@ pub(in crate::operation::state) fn grant(
         copy_refused: false,
     };
     let attempt = operation.attempts.latest_number();
-    let result = match next_steps(&operation, plan, Lookups::None, now) {
+    let reply = match next_steps(&operation, plan, Lookups::None, now) {
         NextSteps::Begin(steps) => {
             let attempt = attempt.saturating_add(1);
             begin(&mut operation, plan.named(&steps), &holder, attempt, now);
-            Claimed::Granted(Grant { attempt, steps })
+            ClaimReply::Granted(Grant { attempt, steps })
         }
         // The route has lost a step since the last attempt. The steps that are left were done or
         // are uncertain, so none of them can begin.
@@ -66,7 +66,7 @@ pub(in crate::operation::state) fn grant(
             }
         }
     };
-    Transition::to(operation, Change::Durable, result)
+    Transition::to(operation, Change::Durable, reply)
 }
 
 /// Makes all steps wait, so that each of them runs again.

@@ -9,7 +9,7 @@ fn a_lease_ends_on_its_millisecond() {
         assert_eq!(state_of(seen.operation.as_ref()), state, "at {now}");
         let renewed = renew(in_flight(), 1, Duration::from_secs(1), at(now));
         let expected = if state == "in_flight" { Renewed::Renewed } else { Renewed::Superseded };
-        assert_eq!(renewed.result, expected, "at {now}");
+        assert_eq!(renewed.reply, expected, "at {now}");
         assert_eq!(state_of(renewed.operation.as_ref()), state);
     }
 }
@@ -32,7 +32,7 @@ fn a_retention_ends_on_its_millisecond_and_replays_do_not_extend_it() {
     let replayed = claim(succeeded(), &request(2), at(RETENTION - 2)).operation;
     for (now, free) in [(RETENTION - 1, false), (RETENTION, true), (RETENTION + 1, true)] {
         let done = claim(replayed.clone(), &request(2), at(now));
-        assert_eq!(done.result == granted(1), free, "at {now}");
+        assert_eq!(done.reply == granted(1), free, "at {now}");
         assert_eq!(lapse(replayed.clone(), at(now)).operation.is_none(), free, "at {now}");
     }
 }
@@ -45,7 +45,7 @@ fn a_hold_ends_on_its_millisecond_and_is_told() {
         let looked = ClaimRequest { may_grant: false, ..request(2) };
         let done = claim(uncertain(), &looked, at(now));
         assert_eq!(
-            (done.result == Claimed::NotGranted(OperationState::Free), done.hold_ended),
+            (done.reply == ClaimReply::NotGranted(OperationState::Free), done.hold_ended),
             (gone, gone),
             "at {now}"
         );
@@ -90,7 +90,7 @@ fn the_end_of_its_holder_leaves_it_uncertain() {
 #[test]
 fn a_renewal_never_shortens_a_lease() {
     let done = renew(in_flight(), 1, Duration::from_millis(500), at(1));
-    assert_eq!((done.result, done.change), (Renewed::Renewed, Change::Volatile));
+    assert_eq!((done.reply, done.change), (Renewed::Renewed, Change::Volatile));
     assert_eq!(state_of(lapse(done.operation, at(LEASE - 1)).operation.as_ref()), "in_flight");
     let longer = renew(in_flight(), 1, Duration::from_millis(LEASE), at(1)).operation;
     assert_eq!(state_of(lapse(longer, at(LEASE)).operation.as_ref()), "in_flight");
@@ -109,12 +109,12 @@ fn a_lease_of_less_than_a_millisecond_is_not_none() {
 fn only_the_current_claim_renews() {
     for found in [None, succeeded(), failed(), uncertain(), forgotten()] {
         let done = renew(found.clone(), 1, Duration::from_secs(9), at(1));
-        assert_eq!((done.result, done.change), (Renewed::Superseded, Change::None));
+        assert_eq!((done.reply, done.change), (Renewed::Superseded, Change::None));
         assert_eq!(done.operation, found);
     }
     let next = claimed(failed(), 2, at(1));
     let done = renew(next, 1, Duration::from_secs(9), at(2));
-    assert_eq!((done.result, done.change), (Renewed::Superseded, Change::None));
+    assert_eq!((done.reply, done.change), (Renewed::Superseded, Change::None));
 }
 
 #[test]
@@ -130,8 +130,8 @@ fn what_was_not_to_be_held_at_all_is_given_up_by_nobody() {
 
 #[test]
 fn a_sweep_tells_what_is_gone_from_what_only_changed() {
-    assert!(!expire(None, at(1)).result);
-    assert!(!expire(in_flight(), at(LEASE)).result);
-    assert!(!expire(succeeded(), at(RETENTION - 1)).result);
-    assert!(expire(succeeded(), at(RETENTION)).result);
+    assert!(!expire(None, at(1)).reply);
+    assert!(!expire(in_flight(), at(LEASE)).reply);
+    assert!(!expire(succeeded(), at(RETENTION - 1)).reply);
+    assert!(expire(succeeded(), at(RETENTION)).reply);
 }

@@ -22,7 +22,7 @@ fn found(n: u8, finding: Finding) -> LookupReport {
 /// An uncertain operation that request 2 asks about since `now`.
 fn asked_about(now: Timestamp) -> Option<Operation> {
     let done = claim(uncertain(), &looking(2), now);
-    assert_eq!(done.result, looked_up(1));
+    assert_eq!(done.reply, looked_up(1));
     assert_eq!(done.change, Change::Lazy);
     done.operation
 }
@@ -34,21 +34,21 @@ fn one_copy_asks_and_the_others_wait_for_its_end() {
         let copy = claim(asked.clone(), &other, at(2));
         let lease_left = Duration::from_millis(LOOKUP - 1);
         assert_eq!(
-            copy.result,
-            Claimed::NotGranted(OperationState::InFlight { attempt: 1, lease_left })
+            copy.reply,
+            ClaimReply::NotGranted(OperationState::InFlight { attempt: 1, lease_left })
         );
     }
     let again = claim(asked.clone(), &looking(2), at(2));
-    assert_eq!(again.result, looked_up(1));
+    assert_eq!(again.reply, looked_up(1));
     // The lease ends exactly at its millisecond.
     let late = claim(asked.clone(), &looking(3), at(LOOKUP));
     assert!(
-        matches!(late.result, Claimed::NotGranted(OperationState::InFlight { .. })),
+        matches!(late.reply, ClaimReply::NotGranted(OperationState::InFlight { .. })),
         "{:?}",
-        late.result
+        late.reply
     );
     let next = claim(asked, &looking(3), at(LOOKUP + 1));
-    assert_eq!(next.result, looked_up(1));
+    assert_eq!(next.reply, looked_up(1));
 }
 
 #[test]
@@ -60,18 +60,19 @@ fn who_may_not_ask_is_refused() {
         looking(1),
     ] {
         let done = claim(uncertain(), &other, at(1));
-        assert!(is_uncertain(&done.result), "{:?}", done.result);
+        assert!(is_uncertain(&done.reply), "{:?}", done.reply);
     }
     let other = ClaimRequest { subject: subject("other"), ..looking(2) };
     let done = claim(uncertain(), &other, at(1));
-    assert_eq!(done.result, mismatched(1));
+    assert_eq!(done.reply, mismatched(1));
 }
 
 #[test]
 fn what_was_done_is_a_success_with_the_stored_answer_or_an_empty_200() {
     let done = conclude(asked_about(at(1)), &found(2, Finding::Done), at(5));
-    let empty = Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) });
-    assert_eq!((done.result, done.change), (empty.clone(), Change::Durable));
+    let empty =
+        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) });
+    assert_eq!((done.reply, done.change), (empty.clone(), Change::Durable));
     let operation = done.operation.clone().unwrap();
     assert_eq!(operation.state.changes_at(), at(5 + RETENTION));
     let decision = operation.decisions.last().unwrap();
@@ -80,8 +81,8 @@ fn what_was_done_is_a_success_with_the_stored_answer_or_an_empty_200() {
     assert_eq!(decision.reference.as_deref(), Some("pay_1"));
     // The settle of the attempt itself is stale now.
     let late = settle(done.operation.clone(), &settlement(1, Outcome::Failed), at(6));
-    assert_eq!(late.result, Settled::Superseded);
-    assert_eq!(claim(late.operation, &looking(3), at(7)).result, empty);
+    assert_eq!(late.reply, Settled::Superseded);
+    assert_eq!(claim(late.operation, &looking(3), at(7)).reply, empty);
     // The uncertain attempt had a complete answer.
     let ending = Ending::Uncertain { answer: answer(202), reference: None };
     let end = Settlement { ending, ..settlement(1, Outcome::Uncertain) };
@@ -89,8 +90,8 @@ fn what_was_done_is_a_success_with_the_stored_answer_or_an_empty_200() {
     let asked = claim(held, &looking(2), at(1)).operation;
     let done = conclude(asked, &found(2, Finding::Done), at(2));
     assert_eq!(
-        done.result,
-        Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(202) })
+        done.reply,
+        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(202) })
     );
 }
 
@@ -98,12 +99,12 @@ fn what_was_done_is_a_success_with_the_stored_answer_or_an_empty_200() {
 fn what_was_not_done_is_attempted_again_once_the_upstream_cannot_be_working_on_it() {
     let early = asked_about(at(ATTEMPT_TIMEOUT - 2));
     let done = conclude(early, &found(2, Finding::NotDone), at(ATTEMPT_TIMEOUT - 1));
-    assert!(is_uncertain(&done.result), "{:?}", done.result);
+    assert!(is_uncertain(&done.reply), "{:?}", done.reply);
     let due = asked_about(at(ATTEMPT_TIMEOUT - 2));
     let done = conclude(due, &found(2, Finding::NotDone), at(ATTEMPT_TIMEOUT));
-    assert_eq!((done.result, done.change), (granted(2), Change::Durable));
+    assert_eq!((done.reply, done.change), (granted(2), Change::Durable));
     let stale = settle(done.operation, &settlement(1, Outcome::Succeeded), at(ATTEMPT_TIMEOUT));
-    assert_eq!(stale.result, Settled::Superseded);
+    assert_eq!(stale.reply, Settled::Superseded);
 }
 
 #[test]
@@ -114,18 +115,21 @@ fn after_so_many_uncertain_attempts_it_is_asked_about_and_not_sent() {
     let asked = claim(uncertain(), &request, at(ATTEMPT_TIMEOUT)).operation;
     let report = LookupReport { request, ..found(2, Finding::NotDone) };
     let done = conclude(asked, &report, at(ATTEMPT_TIMEOUT));
-    assert!(is_uncertain(&done.result), "{:?}", done.result);
+    assert!(is_uncertain(&done.reply), "{:?}", done.reply);
 }
 
 #[test]
 fn what_is_not_known_stays_held_and_may_be_asked_about_again() {
     let done = conclude(asked_about(at(1)), &found(2, Finding::Unknown), at(2));
     let ends_in = Duration::from_millis(ATTEMPT_TIMEOUT - 2);
-    assert_eq!(done.result, Claimed::NotGranted(OperationState::Uncertain { attempt: 1, ends_in }));
+    assert_eq!(
+        done.reply,
+        ClaimReply::NotGranted(OperationState::Uncertain { attempt: 1, ends_in })
+    );
     // A durable change tells the waiters of the look-up.
     assert_eq!(done.change, Change::Durable);
     let next = claim(done.operation, &looking(3), at(3));
-    assert_eq!(next.result, looked_up(1));
+    assert_eq!(next.reply, looked_up(1));
 }
 
 #[test]
@@ -139,26 +143,26 @@ fn a_finding_that_comes_after_a_change_changes_nothing() {
     for (found_so, told) in [
         (
             settled,
-            Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(201) }),
+            ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(201) }),
         ),
-        (failed, Claimed::NotGranted(OperationState::Free)),
-        (resolved, Claimed::NotGranted(OperationState::Free)),
-        (None, Claimed::NotGranted(OperationState::Free)),
+        (failed, ClaimReply::NotGranted(OperationState::Free)),
+        (resolved, ClaimReply::NotGranted(OperationState::Free)),
+        (None, ClaimReply::NotGranted(OperationState::Free)),
     ] {
         for finding in Finding::ALL {
             let before = found_so.clone();
             let done = conclude(before.clone(), &found(2, finding), at(3));
-            assert_eq!((done.result, done.operation), (told.clone(), before));
+            assert_eq!((done.reply, done.operation), (told.clone(), before));
         }
     }
     let done = conclude(taken, &found(2, Finding::Done), at(LOOKUP + 2));
     assert!(
-        matches!(done.result, Claimed::NotGranted(OperationState::InFlight { .. })),
+        matches!(done.reply, ClaimReply::NotGranted(OperationState::InFlight { .. })),
         "{:?}",
-        done.result
+        done.reply
     );
     let done = conclude(still, &found(2, Finding::Done), at(3));
-    assert!(is_uncertain(&done.result), "{:?}", done.result);
+    assert!(is_uncertain(&done.reply), "{:?}", done.reply);
 }
 
 #[test]
@@ -167,8 +171,8 @@ fn a_finding_that_is_sent_twice_is_answered_the_same() {
         let now = at(ATTEMPT_TIMEOUT);
         let once = conclude(asked_about(now), &found(2, finding), now);
         let twice = conclude(once.operation, &found(2, finding), now);
-        assert_eq!(twice.result, once.result);
-        let granted = matches!(twice.result, Claimed::Granted(_));
+        assert_eq!(twice.reply, once.reply);
+        let granted = matches!(twice.reply, ClaimReply::Granted(_));
         assert_eq!(twice.change == Change::Durable, granted);
     }
 }
@@ -177,15 +181,15 @@ fn a_finding_that_is_sent_twice_is_answered_the_same() {
 fn a_finding_that_is_late_counts_if_nobody_else_has_asked() {
     let done = conclude(asked_about(at(1)), &found(2, Finding::Done), at(LOOKUP * 2));
     assert_eq!(
-        done.result,
-        Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) })
+        done.reply,
+        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) })
     );
 }
 
 #[test]
 fn a_late_settle_counts_while_somebody_asks() {
     let done = settle(asked_about(at(1)), &settlement(1, Outcome::Succeeded), at(2));
-    assert_eq!(done.result, Settled::Recorded { copy_refused: false });
+    assert_eq!(done.reply, Settled::Recorded { copy_refused: false });
 }
 
 #[test]
@@ -193,5 +197,5 @@ fn a_look_up_without_a_reply_is_withdrawn() {
     let withdrawn = withdraw(asked_about(at(1)), claim_of(2), at(2));
     assert_eq!(withdrawn.change, Change::Durable);
     let next = claim(withdrawn.operation, &looking(3), at(3));
-    assert_eq!(next.result, looked_up(1));
+    assert_eq!(next.reply, looked_up(1));
 }

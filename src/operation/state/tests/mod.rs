@@ -90,23 +90,27 @@ fn ending(outcome: Outcome) -> Ending {
     }
 }
 
-fn granted(attempt: u32) -> Claimed {
-    Claimed::Granted(Grant { attempt, steps: Vec::new() })
+fn granted(attempt: u32) -> ClaimReply {
+    ClaimReply::Granted(Grant { attempt, steps: Vec::new() })
 }
 
-fn looked_up(attempt: u32) -> Claimed {
-    Claimed::Lookup(LookupGrant { attempt, step: None })
+fn looked_up(attempt: u32) -> ClaimReply {
+    ClaimReply::Lookup(LookupGrant { attempt, step: None })
 }
 
-fn mismatched(attempt: u32) -> Claimed {
+fn mismatched(attempt: u32) -> ClaimReply {
     OperationState::Mismatched { attempt }.into()
 }
 
-fn is_uncertain(claimed: &Claimed) -> bool {
-    matches!(claimed, Claimed::NotGranted(OperationState::Uncertain { .. }))
+fn is_uncertain(claimed: &ClaimReply) -> bool {
+    matches!(claimed, ClaimReply::NotGranted(OperationState::Uncertain { .. }))
 }
 
-fn claim(found: Option<Operation>, request: &ClaimRequest, now: Timestamp) -> Transition<Claimed> {
+fn claim(
+    found: Option<Operation>,
+    request: &ClaimRequest,
+    now: Timestamp,
+) -> Transition<ClaimReply> {
     request.apply(found, now)
 }
 
@@ -118,7 +122,11 @@ fn advance(found: Option<Operation>, end: &StepSettlement, now: Timestamp) -> Tr
     end.apply(found, now)
 }
 
-fn conclude(found: Option<Operation>, end: &LookupReport, now: Timestamp) -> Transition<Claimed> {
+fn conclude(
+    found: Option<Operation>,
+    end: &LookupReport,
+    now: Timestamp,
+) -> Transition<ClaimReply> {
     end.apply(found, now)
 }
 
@@ -160,14 +168,14 @@ fn resolution(verdict: Verdict) -> Resolution {
 /// The record after claim `n` at `now` on the record that was `found`.
 fn claimed(found: Option<Operation>, n: u8, now: Timestamp) -> Option<Operation> {
     let done = claim(found, &request(n), now);
-    assert!(matches!(done.result, Claimed::Granted(_)), "{:?}", done.result);
+    assert!(matches!(done.reply, ClaimReply::Granted(_)), "{:?}", done.reply);
     assert_eq!(done.change, Change::Durable);
     done.operation
 }
 
 fn settled(found: Option<Operation>, n: u8, outcome: Outcome, now: Timestamp) -> Option<Operation> {
     let done = settle(found, &settlement(n, outcome), now);
-    assert_eq!(done.result, Settled::Recorded { copy_refused: false });
+    assert_eq!(done.reply, Settled::Recorded { copy_refused: false });
     assert_eq!(done.change, Change::Durable);
     done.operation
 }

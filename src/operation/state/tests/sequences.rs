@@ -131,9 +131,9 @@ impl World {
         Ok(())
     }
 
-    fn told(&mut self, claimed: &Claimed, claim_id: ClaimId) -> TestCaseResult {
+    fn told(&mut self, claimed: &ClaimReply, claim_id: ClaimId) -> TestCaseResult {
         match claimed {
-            Claimed::Granted(Grant { attempt, steps }) => {
+            ClaimReply::Granted(Grant { attempt, steps }) => {
                 prop_assert!(!steps.is_empty());
                 prop_assert!(self.plan.at_once || steps.len() == 1, "one after the other");
                 if !self.claims.iter().any(|(known, _)| *known == claim_id) {
@@ -143,19 +143,19 @@ impl World {
                 }
                 steps.iter().try_for_each(|step| self.begins(step, claim_id))
             }
-            Claimed::Lookup(LookupGrant { step, .. }) => {
+            ClaimReply::Lookup(LookupGrant { step, .. }) => {
                 prop_assert!(step.is_some());
                 if !self.claims.iter().any(|(known, _)| *known == claim_id) {
                     self.claims.push((claim_id, 0));
                 }
                 Ok(())
             }
-            Claimed::NotGranted(OperationState::Succeeded { .. }) => {
+            ClaimReply::NotGranted(OperationState::Succeeded { .. }) => {
                 let all = self.plan.steps.iter().all(|step| self.done.contains(&step.name));
                 prop_assert!(all, "only {:?} are done", self.done);
                 Ok(())
             }
-            Claimed::NotGranted(
+            ClaimReply::NotGranted(
                 OperationState::Free
                 | OperationState::InFlight { .. }
                 | OperationState::Uncertain { .. }
@@ -175,7 +175,7 @@ impl World {
                 let request = ClaimRequest { may_grant, may_look_up, ..self.request(id) };
                 let done = claim(found, &request, now);
                 self.record = done.operation;
-                self.told(&done.result, id)
+                self.told(&done.reply, id)
             }
             Happens::End { claim, step, outcome } => {
                 let Some(of) = self.newest(*claim) else {
@@ -237,7 +237,7 @@ impl World {
         let verdict = if succeeded { Verdict::Succeeded(None) } else { Verdict::Failed };
         let done = resolve(found, &resolution(verdict), self.now);
         // A person has made sure that nothing runs any more.
-        if done.result == Decided::Done {
+        if done.reply == Decided::Done {
             self.running.clear();
         }
         self.record = done.operation;
@@ -246,7 +246,7 @@ impl World {
 
     fn forget(&mut self, found: Option<Operation>) {
         let done = forget(found, "again", self.now);
-        if done.result == Decided::Done {
+        if done.reply == Decided::Done {
             self.done.clear();
             self.running.clear();
         }
@@ -264,7 +264,7 @@ impl World {
         let was_there = found.is_some();
         let done = advance(found, &report, self.now);
         self.record = done.operation;
-        self.ended(&report, &done.result, was_there)
+        self.ended(&report, &done.reply, was_there)
     }
 
     fn conclude(
@@ -282,7 +282,7 @@ impl World {
         let done = conclude(found, &report, self.now);
         self.record = done.operation;
         self.note_done();
-        self.told(&done.result, id)
+        self.told(&done.reply, id)
     }
 
     fn report(

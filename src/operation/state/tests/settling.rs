@@ -17,7 +17,7 @@ fn a_late_settle_counts_while_its_claim_is_current() {
 fn a_settle_that_is_sent_twice_changes_nothing() {
     for (found, outcome) in [(succeeded(), Outcome::Succeeded), (failed(), Outcome::Failed)] {
         let done = settle(found.clone(), &settlement(1, outcome), at(9));
-        assert_eq!(done.result, Settled::Recorded { copy_refused: false });
+        assert_eq!(done.reply, Settled::Recorded { copy_refused: false });
         // The change must be durable by now, whatever became of the first call.
         assert_eq!((done.change, done.operation), (Change::Durable, found));
     }
@@ -32,7 +32,7 @@ fn a_stale_settle_changes_the_log_alone() {
     ];
     for found in superseding {
         let done = settle(found.clone(), &settlement(1, Outcome::Uncertain), at(2));
-        assert_eq!((done.result, done.change), (Settled::Superseded, Change::Lazy));
+        assert_eq!((done.reply, done.change), (Settled::Superseded, Change::Lazy));
         let before = found.unwrap();
         let after = done.operation.unwrap();
         assert_eq!(before.state, after.state);
@@ -44,14 +44,14 @@ fn a_stale_settle_changes_the_log_alone() {
 #[test]
 fn a_settle_without_a_record_writes_one() {
     let done = settle(None, &settlement(4, Outcome::Succeeded), at(1));
-    assert_eq!((done.result, done.change), (Settled::RecordLost, Change::Durable));
+    assert_eq!((done.reply, done.change), (Settled::RecordLost, Change::Durable));
     let copy = claim(done.operation.clone(), &request(9), at(2));
     assert_eq!(
-        copy.result,
-        Claimed::NotGranted(OperationState::Succeeded { attempt: 4, answer: answer(201) })
+        copy.reply,
+        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 4, answer: answer(201) })
     );
     let again = settle(done.operation, &settlement(4, Outcome::Succeeded), at(2));
-    assert_eq!(again.result, Settled::Recorded { copy_refused: false });
+    assert_eq!(again.reply, Settled::Recorded { copy_refused: false });
 }
 
 #[test]
@@ -59,7 +59,10 @@ fn an_uncertain_settle_without_a_record_supposes_the_latest_end() {
     let done = settle(None, &settlement(4, Outcome::Uncertain), at(1));
     let copy = claim(done.operation, &request(9), at(1));
     let ends_in = Duration::from_millis(ATTEMPT_TIMEOUT);
-    assert_eq!(copy.result, Claimed::NotGranted(OperationState::Uncertain { attempt: 4, ends_in }));
+    assert_eq!(
+        copy.reply,
+        ClaimReply::NotGranted(OperationState::Uncertain { attempt: 4, ends_in })
+    );
 }
 
 #[test]
@@ -85,7 +88,7 @@ fn a_claim_that_is_withdrawn_when_it_is_superseded_was_never_sent() {
         ClaimRequest { if_uncertain: IfUncertain::Retry { attempts_max: 2 }, ..request(2) };
     let later = at(ATTEMPT_TIMEOUT);
     let second = claim(in_flight(), &retried, later);
-    assert_eq!(second.result, granted(2));
+    assert_eq!(second.reply, granted(2));
     assert_eq!(log_of(second.operation.as_ref()).uncertain(None), 2);
     let done = withdraw(second.operation.clone(), claim_of(1), later);
     assert_eq!(done.change, Change::Lazy);

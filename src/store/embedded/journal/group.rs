@@ -51,7 +51,7 @@ pub(in crate::store::embedded) struct Label {
     pub(in crate::store::embedded) sequence_from: u64,
     /// The number of records that the group changes.
     pub(in crate::store::embedded) changes: u32,
-    /// Whether the group had to be synced before its calls were answered.
+    /// Whether the group had to be synced before its calls got their replies.
     pub(in crate::store::embedded) is_synced: bool,
 }
 

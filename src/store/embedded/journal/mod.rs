@@ -7,10 +7,10 @@
 //! group. The database only gets files in which every group is whole.
 //!
 //! Only a group that was never synced may be dropped. With `durability = "sync"` none of its calls
-//! was answered, and it is the last one of the newest journal, because a group is written only
-//! after the one before it was synced. With `durability = "os"` several groups may be unsynced, and
-//! their calls were answered: a loss of power may undo them. Two signs distinguish an unsynced
-//! group from damage:
+//! got a reply, and it is the last one of the newest journal, because a group is written only after
+//! the one before it was synced. With `durability = "os"` several groups may be unsynced, and their
+//! calls got their replies: a loss of power may undo them. Two signs distinguish an unsynced group
+//! from damage:
 //!
 //! * The file ends inside the group. The process was killed or the machine stopped while the group
 //!   was written.

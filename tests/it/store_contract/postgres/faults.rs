@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{Claimed, OperationState, Renewed, Settled, Withdrawal};
+use onceward::operation::state::{ClaimReply, OperationState, Renewed, Settled, Withdrawal};
 use onceward::store::postgres::Settings;
 use onceward::store::{Error, Store, StoreExt as _};
 use tokio::task::JoinSet;
@@ -28,7 +28,7 @@ fn impatient(server: &PostgresServer) -> Arc<dyn Store> {
 /// Tries until the server is there again.
 async fn granted_again(store: &dyn Store, key: &str) {
     let is_granted =
-        async || matches!(store.apply(claim_on(&order(key))).await, Ok(Claimed::Granted(_)));
+        async || matches!(store.apply(claim_on(&order(key))).await, Ok(ClaimReply::Granted(_)));
     until("a claim is granted again", is_granted).await;
 }
 
@@ -50,11 +50,11 @@ async fn a_server_that_is_down_refuses_claims_at_once_and_is_used_again_when_it_
     granted_again(&*store, "new").await;
     assert!(matches!(
         copy_of(&*store, &order("done")).await,
-        Claimed::NotGranted(OperationState::Succeeded { .. })
+        ClaimReply::NotGranted(OperationState::Succeeded { .. })
     ));
     assert!(matches!(
         copy_of(&*store, &order("in flight")).await,
-        Claimed::NotGranted(OperationState::InFlight { .. })
+        ClaimReply::NotGranted(OperationState::InFlight { .. })
     ));
 }
 
@@ -182,7 +182,7 @@ async fn sessions_that_are_terminated_under_load_cost_no_operation_its_uniquenes
             let mut granted = 0;
             for _ in 0..20 {
                 let told = store.apply(claim_on(&order)).await;
-                granted += usize::from(matches!(told, Ok(Claimed::Granted(_))));
+                granted += usize::from(matches!(told, Ok(ClaimReply::Granted(_))));
             }
             granted
         });
@@ -276,10 +276,10 @@ async fn a_synchronous_standby_takes_over_with_all_that_was_acknowledged() {
     granted_again(&*store, "new").await;
     assert!(matches!(
         copy_of(&*store, &order("done")).await,
-        Claimed::NotGranted(OperationState::Succeeded { .. })
+        ClaimReply::NotGranted(OperationState::Succeeded { .. })
     ));
     assert!(matches!(
         copy_of(&*store, &order("in flight")).await,
-        Claimed::NotGranted(OperationState::InFlight { .. })
+        ClaimReply::NotGranted(OperationState::InFlight { .. })
     ));
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
-use onceward::operation::state::{ClaimRequest, Claimed, Grant, OperationState, Settled};
+use onceward::operation::state::{ClaimReply, ClaimRequest, Grant, OperationState, Settled};
 use onceward::operation::{Outcome, Subject};
 use onceward::store::postgres::Settings;
 use onceward::store::{Error, Store, StoreExt as _, WhenEmptied};
@@ -24,7 +24,7 @@ fn orders(name: &str, count: usize) -> Vec<Arc<Subject>> {
 }
 
 /// A claim, and what became of it.
-type Told = (ClaimRequest, Result<Claimed, Error>);
+type Told = (ClaimRequest, Result<ClaimReply, Error>);
 
 /// Claims all of them at the same time.
 async fn claimed(store: &dyn Store, orders: &[Arc<Subject>]) -> Vec<Told> {
@@ -37,12 +37,12 @@ async fn claimed(store: &dyn Store, orders: &[Arc<Subject>]) -> Vec<Told> {
 }
 
 fn is_granted((_, told): &Told) -> bool {
-    matches!(told, Ok(Claimed::Granted(_)))
+    matches!(told, Ok(ClaimReply::Granted(_)))
 }
 
-fn attempt_of(told: &Result<Claimed, Error>) -> u32 {
+fn attempt_of(told: &Result<ClaimReply, Error>) -> u32 {
     match told {
-        Ok(Claimed::Granted(Grant { attempt, .. })) => *attempt,
+        Ok(ClaimReply::Granted(Grant { attempt, .. })) => *attempt,
         other => panic!("{other:?}"),
     }
 }
@@ -64,7 +64,7 @@ async fn calls_at_the_same_time_share_transactions() {
     for (request, _) in &claims {
         assert!(matches!(
             copy_of(&*served.store, &request.subject).await,
-            Claimed::NotGranted(OperationState::Succeeded { attempt: 1, .. })
+            ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, .. })
         ));
     }
 }
@@ -249,7 +249,7 @@ async fn a_record_that_cannot_be_read_fails_no_other_call() {
     assert!(matches!(of_damaged.unwrap_err(), Error::Unreadable(..)));
     for (_, told) in told {
         let state = told.unwrap();
-        assert!(matches!(state, Claimed::NotGranted(OperationState::Succeeded { .. })));
+        assert!(matches!(state, ClaimReply::NotGranted(OperationState::Succeeded { .. })));
     }
 }
 

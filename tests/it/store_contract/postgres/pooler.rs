@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{ClaimRequest, Claimed, IfInFlight, OperationState, Renewed};
+use onceward::operation::state::{ClaimReply, ClaimRequest, IfInFlight, OperationState, Renewed};
 use onceward::secret::Secret;
 use onceward::store::postgres::Settings;
 use onceward::store::{ListQuery, Store, StoreExt as _};
@@ -28,7 +28,7 @@ async fn is_told(store: &dyn Store, another: &dyn Store, key: &str) -> Duration 
     let waits = ClaimRequest { if_in_flight: IfInFlight::Wait, ..claim_on(&order) };
     assert!(matches!(
         another.apply(waits.clone()).await.unwrap(),
-        Claimed::NotGranted(OperationState::InFlight { .. })
+        ClaimReply::NotGranted(OperationState::InFlight { .. })
     ));
     store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     let settled = Instant::now();
@@ -49,7 +49,7 @@ async fn every_call_works_behind_a_pooler_and_leaves_its_sessions_as_they_were()
         racers.spawn(async move { copy_of(&*store, &order("raced")).await });
     }
     let told = racers.join_all().await;
-    let granted_to = told.iter().filter(|told| matches!(told, Claimed::Granted(_))).count();
+    let granted_to = told.iter().filter(|told| matches!(told, ClaimReply::Granted(_))).count();
     assert_eq!(granted_to, 1);
 
     let (request, attempt) = granted(&*store, &order("1")).await;

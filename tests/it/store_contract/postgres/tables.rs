@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use onceward::operation::state::{Claimed, Forgetting};
+use onceward::operation::state::{ClaimReply, Forgetting};
 use onceward::operation::{Key, KeyKind, Outcome, Subject};
 use onceward::store::postgres::Settings;
 use onceward::store::{Error, ListQuery, StoreExt as _};
@@ -81,7 +81,7 @@ async fn tables_of_an_older_version_are_changed_beside_a_process_that_uses_them(
     let newer = served.another();
     let claims = orders.iter().map(|order| copy_of(&*newer, order));
     let (newer_told, older_told) = tokio::join!(join_all(claims), older(others));
-    let is_granted = |told: &Claimed| matches!(told, Claimed::Granted(_));
+    let is_granted = |told: &ClaimReply| matches!(told, ClaimReply::Granted(_));
     let (of_done, of_others) = newer_told.split_at(10);
     assert!(!of_done.iter().any(is_granted));
     for (one, other) in of_others.iter().zip(&older_told) {

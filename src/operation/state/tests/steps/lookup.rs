@@ -8,7 +8,7 @@ fn asked_about() -> (Arc<Plan>, Option<Operation>) {
     let ends = [("charge", Outcome::Succeeded), ("account", Outcome::Uncertain)];
     let done = claim(after(1, &plan, &ends), &claiming(2, &plan), at(2));
     let step = Some("account".into());
-    assert_eq!(done.result, Claimed::Lookup(LookupGrant { attempt: 1, step }));
+    assert_eq!(done.reply, ClaimReply::Lookup(LookupGrant { attempt: 1, step }));
     (plan, done.operation)
 }
 
@@ -22,26 +22,26 @@ fn told(plan: &Arc<Plan>, step: &str, finding: Finding) -> LookupReport {
 fn a_look_up_is_about_one_step_and_what_follows_runs_in_the_same_request() {
     let (plan, asked) = asked_about();
     let done = conclude(asked.clone(), &told(&plan, "account", Finding::Done), at(3));
-    assert_eq!(done.result, begun(2, &["mail"]));
+    assert_eq!(done.reply, begun(2, &["mail"]));
     assert_eq!(standing(done.operation.as_ref()), "succeeded succeeded in_flight in_flight");
     let decision = done.operation.as_ref().unwrap().decisions.last().unwrap().reason.clone();
     assert_eq!(decision, "account: done: as told");
     let twice = conclude(done.operation, &told(&plan, "account", Finding::Done), at(3));
-    assert_eq!(twice.result, begun(2, &["mail"]));
+    assert_eq!(twice.reply, begun(2, &["mail"]));
     let early = conclude(asked.clone(), &told(&plan, "account", Finding::NotDone), at(3));
-    assert!(is_uncertain(&early.result), "{:?}", early.result);
+    assert!(is_uncertain(&early.reply), "{:?}", early.reply);
     let due = at(ATTEMPT_TIMEOUT + 1);
     let again = conclude(asked.clone(), &told(&plan, "account", Finding::NotDone), due);
-    assert_eq!(again.result, begun(2, &["account"]));
+    assert_eq!(again.reply, begun(2, &["account"]));
     let held = conclude(asked.clone(), &told(&plan, "account", Finding::Unknown), due);
-    assert!(is_uncertain(&held.result), "{:?}", held.result);
+    assert!(is_uncertain(&held.reply), "{:?}", held.reply);
     assert_eq!(standing(held.operation.as_ref()), "succeeded uncertain waiting uncertain");
     // The receiver was not asked about another step.
     let other = conclude(asked, &told(&plan, "mail", Finding::Done), due);
     assert!(matches!(
-        other.result,
-        Claimed::Granted(_)
-            | Claimed::NotGranted(
+        other.reply,
+        ClaimReply::Granted(_)
+            | ClaimReply::NotGranted(
                 OperationState::InFlight { .. } | OperationState::Uncertain { .. }
             )
     ));
@@ -62,8 +62,8 @@ fn when_the_last_step_turns_out_to_be_done_the_event_is() {
     let report = LookupReport { request: shared, ..told(&plan, "mail", Finding::Done) };
     let done = conclude(asked, &report, at(3));
     assert_eq!(
-        done.result,
-        Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) })
+        done.reply,
+        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) })
     );
     assert_eq!(standing(done.operation.as_ref()), "succeeded succeeded succeeded succeeded");
 }
@@ -78,17 +78,18 @@ fn at_once_one_request_asks_about_one_uncertain_step_after_the_other() {
         ("mail", Outcome::Uncertain),
     ];
     let first = claim(after(1, &plan, &ends), &claiming(2, &plan), at(2));
-    let about = |step: &str| Claimed::Lookup(LookupGrant { attempt: 1, step: Some(step.into()) });
-    assert_eq!(first.result, about("charge"));
+    let about =
+        |step: &str| ClaimReply::Lookup(LookupGrant { attempt: 1, step: Some(step.into()) });
+    assert_eq!(first.reply, about("charge"));
     let second = conclude(first.operation.clone(), &told(&plan, "charge", Finding::Unknown), at(3));
-    assert_eq!(second.result, about("mail"));
+    assert_eq!(second.reply, about("mail"));
     let held = conclude(second.operation, &told(&plan, "mail", Finding::Done), at(4));
-    assert!(matches!(held.result, Claimed::Lookup(_)), "{:?}", held.result);
+    assert!(matches!(held.reply, ClaimReply::Lookup(_)), "{:?}", held.reply);
     let second = conclude(first.operation, &told(&plan, "charge", Finding::Done), at(3));
-    assert_eq!(second.result, about("mail"));
+    assert_eq!(second.reply, about("mail"));
     let done = conclude(second.operation, &told(&plan, "mail", Finding::Done), at(4));
     assert_eq!(
-        done.result,
-        Claimed::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) })
+        done.reply,
+        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) })
     );
 }

@@ -50,8 +50,8 @@ fn named_answer(step: &str) -> Arc<StoredAnswer> {
     Arc::new(StoredAnswer { body, ..StoredAnswer::empty(http::StatusCode::OK) })
 }
 
-fn begun(attempt: u32, steps: &[&str]) -> Claimed {
-    Claimed::Granted(Grant { attempt, steps: steps.iter().map(|&step| step.into()).collect() })
+fn begun(attempt: u32, steps: &[&str]) -> ClaimReply {
+    ClaimReply::Granted(Grant { attempt, steps: steps.iter().map(|&step| step.into()).collect() })
 }
 
 fn next(step: &str) -> Advanced {
@@ -72,7 +72,11 @@ fn standing(operation: Option<&Operation>) -> String {
 /// The record after these steps have ended in this order, each with its outcome.
 fn after(n: u8, plan: &Arc<Plan>, ends: &[(&str, Outcome)]) -> Option<Operation> {
     let done = claim(None, &claiming(n, plan), T0);
-    assert!(matches!(done.result, Claimed::Granted(Grant { attempt: 1, .. })), "{:?}", done.result);
+    assert!(
+        matches!(done.reply, ClaimReply::Granted(Grant { attempt: 1, .. })),
+        "{:?}",
+        done.reply
+    );
     ends.iter().fold(done.operation, |found, (step, outcome)| {
         let done = advance(found, &end(n, plan, step, *outcome), at(1));
         assert_eq!(done.change, Change::Durable);

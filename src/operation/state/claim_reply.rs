@@ -1,13 +1,13 @@
-//! The answer to a claim.
+//! The reply to a claim.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::operation::StoredAnswer;
 
-/// The answer to a claim.
+/// The reply to a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claimed {
+pub enum ClaimReply {
     /// The caller makes this attempt, and no other caller does.
     Granted(Grant),
     /// The operation is uncertain. The caller must ask the receiver whether the operation was done,
@@ -69,7 +69,7 @@ pub enum OperationState {
     },
 }
 
-impl From<OperationState> for Claimed {
+impl From<OperationState> for ClaimReply {
     fn from(state: OperationState) -> Self {
         Self::NotGranted(state)
     }
