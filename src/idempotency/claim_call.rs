@@ -13,7 +13,7 @@ use super::policy::Policy;
 use super::request::KeyedRequest;
 use crate::clock::Moment;
 use crate::operation::state::{
-    ClaimReply, ClaimRequest, IfInFlight, LookupGrant, LookupReport, OperationState,
+    ClaimReply, ClaimRequest, IfInFlight, LookupGrant, LookupReport, ReportedState,
 };
 use crate::operation::{ClaimId, Subject};
 use crate::store::{self, StoreExt as _};
@@ -45,7 +45,7 @@ pub(super) enum ClaimResult {
     /// This request makes the next attempt.
     Granted(Claim),
     /// This request makes no attempt. The operation is in this state.
-    NotGranted(OperationState),
+    NotGranted(ReportedState),
     /// This request would make the next attempt, but its route has no place for one.
     NoPlace,
 }
@@ -77,7 +77,7 @@ impl Context<'_> {
                     let claim = Claim::new(self.executor, request, grant, sent_at, place);
                     return Ok(ClaimResult::Granted(claim));
                 }
-                ClaimReply::NotGranted(OperationState::Free) if !has_place => {
+                ClaimReply::NotGranted(ReportedState::Free) if !has_place => {
                     return Ok(ClaimResult::NoPlace);
                 }
                 ClaimReply::NotGranted(state) => return Ok(ClaimResult::NotGranted(state)),
@@ -100,7 +100,7 @@ impl Context<'_> {
             Ok(ClaimReply::NotGranted(state)) => Disposition::NotGranted { operation, state },
             // The store grants nothing to a call without a place.
             Ok(ClaimReply::Granted(_) | ClaimReply::Lookup(_)) => {
-                Disposition::NotGranted { operation, state: OperationState::Free }
+                Disposition::NotGranted { operation, state: ReportedState::Free }
             }
             Err(_) => Disposition::StoreUnavailable,
         }
@@ -175,7 +175,7 @@ impl<'a> ClaimCall<'a> {
             // effect, other copies would wait for the end of this look-up. The withdrawal ends
             // both.
             self.withdraw();
-            OperationState::Uncertain { attempt, ends_in: Duration::ZERO }.into()
+            ReportedState::Uncertain { attempt, ends_in: Duration::ZERO }.into()
         })
     }
 

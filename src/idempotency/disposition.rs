@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
-use crate::operation::state::OperationState;
+use crate::operation::state::ReportedState;
 use crate::operation::{OperationId, Reason};
 use crate::upstream::ResponseBody;
 
@@ -30,7 +30,7 @@ pub enum Disposition {
         /// The request's operation.
         operation: OperationId,
         /// The state of the operation, as the store gave it.
-        state: OperationState,
+        state: ReportedState,
     },
     /// The request's own attempt or look-up is in flight, and its sender does not wait any longer.
     StillInFlight {

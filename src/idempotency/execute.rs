@@ -11,7 +11,7 @@ use super::policy::WhenStoreFails;
 use super::request::KeyedRequest;
 use super::route_handler::RouteHandler;
 use super::wait::{AttemptInFlight, Wait};
-use crate::operation::state::{IfInFlight, OperationState};
+use crate::operation::state::{IfInFlight, ReportedState};
 use crate::store;
 use crate::telemetry::chain;
 
@@ -46,7 +46,7 @@ impl Context<'_> {
         let options = ClaimOptions::new(handler.place(), if_in_flight);
         let mut claimed = self.claim(&keyed, options).await;
         if if_in_flight == IfInFlight::Wait
-            && let Ok(ClaimResult::NotGranted(OperationState::InFlight { attempt, lease_left })) =
+            && let Ok(ClaimResult::NotGranted(ReportedState::InFlight { attempt, lease_left })) =
                 claimed
         {
             let wait = Wait { context: self, keyed: &keyed };

@@ -13,7 +13,7 @@ use super::withdraw::Withdrawals;
 use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::operation::Subject;
-use crate::operation::state::{OperationState, Remember};
+use crate::operation::state::{Remember, ReportedState};
 use crate::store::Store;
 use crate::telemetry::{Limit, Metrics};
 
@@ -83,7 +83,7 @@ impl Executor {
         &self,
         subject: &Subject,
         handler: &RouteHandler,
-    ) -> Option<OperationState> {
+    ) -> Option<ReportedState> {
         match handler.policy.remember {
             Remember::Retention => self.store.recall(subject),
             // Every later request is a new event, so it must claim.

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::claim_call::{ClaimOptions, ClaimResult};
 use super::executor::Context;
 use super::request::KeyedRequest;
-use crate::operation::state::{IfInFlight, OperationState};
+use crate::operation::state::{IfInFlight, ReportedState};
 use crate::store;
 use crate::telemetry::Limit;
 
@@ -42,7 +42,7 @@ impl AttemptInFlight {
     /// The result of a copy that learns no newer state.
     fn result(self) -> ClaimResult {
         let lease_left = self.lease_ends.saturating_duration_since(Instant::now());
-        ClaimResult::NotGranted(OperationState::InFlight { attempt: self.number, lease_left })
+        ClaimResult::NotGranted(ReportedState::InFlight { attempt: self.number, lease_left })
     }
 }
 
@@ -68,7 +68,7 @@ impl Wait<'_> {
         loop {
             let claimed = self.claim(place.take(), IfInFlight::Wait, latest.number).await;
             let pause = match claimed {
-                Ok(ClaimResult::NotGranted(OperationState::InFlight { attempt, lease_left })) => {
+                Ok(ClaimResult::NotGranted(ReportedState::InFlight { attempt, lease_left })) => {
                     latest = AttemptInFlight::new(attempt, lease_left);
                     Some(lease_left)
                 }

@@ -13,7 +13,7 @@ use super::selector::Unread;
 use super::settings::{Mode, RefusalBody, RouteSettings};
 use crate::budget::{Budget, Reserved};
 use crate::idempotency::{Disposition, Forwarded};
-use crate::operation::state::OperationState;
+use crate::operation::state::ReportedState;
 use crate::operation::{AnswerBody, OperationId, Outcome, Reason, StoredAnswer};
 use crate::provider::signature::SignatureError;
 use crate::telemetry;
@@ -178,25 +178,23 @@ pub(super) fn with(
 /// The answer to a request that makes no attempt, by the state of its operation.
 fn not_granted(
     operation: OperationId,
-    state: OperationState,
+    state: ReportedState,
     route: &RouteSettings,
     from: Option<KeySource>,
 ) -> Answer {
     let disposition = telemetry::Disposition::of_copy(&state);
     let (problem, attempt) = match state {
-        OperationState::Succeeded { attempt, answer } => {
+        ReportedState::Succeeded { attempt, answer } => {
             return replayed(&answer, operation, attempt);
         }
-        OperationState::InFlight { attempt, lease_left } => {
+        ReportedState::InFlight { attempt, lease_left } => {
             (in_flight(route.in_flight_status, lease_left), Some(attempt))
         }
         // The operation is free, but this claim makes no attempt: it was settled or withdrawn
         // before, or nothing could be granted to it. Its sender may come back and claim anew.
-        OperationState::Free => (in_flight(route.in_flight_status, Duration::ZERO), None),
-        OperationState::Uncertain { attempt, ends_in } => {
-            (uncertain(route, ends_in), Some(attempt))
-        }
-        OperationState::Mismatched { attempt } => {
+        ReportedState::Free => (in_flight(route.in_flight_status, Duration::ZERO), None),
+        ReportedState::Uncertain { attempt, ends_in } => (uncertain(route, ends_in), Some(attempt)),
+        ReportedState::Mismatched { attempt } => {
             let status = StatusCode::UNPROCESSABLE_ENTITY;
             (Problem::new(status, "key-reused", "key reused", reused(from)), Some(attempt))
         }
@@ -334,7 +332,7 @@ pub(super) fn memory_of_replay(
     disposition: &Disposition,
     budget: &Budget,
 ) -> Result<Option<Reserved>, Refusal> {
-    let Disposition::NotGranted { state: OperationState::Succeeded { answer, .. }, .. } =
+    let Disposition::NotGranted { state: ReportedState::Succeeded { answer, .. }, .. } =
         disposition
     else {
         return Ok(None);

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::{Concern, Error, ListPage, ListQuery, RuleCall, Store, SweepReport, Watch};
 use crate::clock::Clock;
-use crate::operation::state::OperationState;
+use crate::operation::state::ReportedState;
 use crate::operation::{Operation, OperationId, Subject};
 use crate::telemetry::{Metrics, StoreCall};
 
@@ -38,7 +38,7 @@ impl Store for Measured {
         self.timed(call.name().into(), self.store.call(call)).await
     }
 
-    fn recall(&self, subject: &Subject) -> Option<OperationState> {
+    fn recall(&self, subject: &Subject) -> Option<ReportedState> {
         let start = self.clock.moment();
         let known = self.store.recall(subject)?;
         // This reply takes the place of a claim, so it counts as one. If nothing is known, a real

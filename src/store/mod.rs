@@ -77,7 +77,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::operation::{Operation, OperationId, Subject, state::OperationState};
+use crate::operation::{Operation, OperationId, Subject, state::ReportedState};
 
 /// A store of operations.
 #[async_trait]
@@ -87,7 +87,7 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
 
     /// Returns the reply that a claim would get if the operation has succeeded and this process can
     /// tell without waiting.
-    fn recall(&self, _subject: &Subject) -> Option<OperationState> {
+    fn recall(&self, _subject: &Subject) -> Option<ReportedState> {
         None
     }
 

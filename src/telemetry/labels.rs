@@ -1,6 +1,6 @@
 //! The values that labels may have.
 
-use crate::operation::state::{OperationState, RuleName};
+use crate::operation::state::{ReportedState, RuleName};
 use crate::words::enum_of_words;
 
 enum_of_words! {
@@ -25,14 +25,14 @@ enum_of_words! {
 
 impl Disposition {
     /// The disposition of a request that makes no attempt, from the state of its operation.
-    pub const fn of_copy(state: &OperationState) -> Self {
+    pub const fn of_copy(state: &ReportedState) -> Self {
         match state {
-            OperationState::Succeeded { .. } => Self::Replayed,
+            ReportedState::Succeeded { .. } => Self::Replayed,
             // `Free`: nobody holds the operation, and this claim was not granted all the same. The
             // sender is told what a copy in flight is told: send again.
-            OperationState::Free | OperationState::InFlight { .. } => Self::InFlight,
-            OperationState::Uncertain { .. } => Self::Uncertain,
-            OperationState::Mismatched { .. } => Self::Mismatched,
+            ReportedState::Free | ReportedState::InFlight { .. } => Self::InFlight,
+            ReportedState::Uncertain { .. } => Self::Uncertain,
+            ReportedState::Mismatched { .. } => Self::Mismatched,
         }
     }
 }

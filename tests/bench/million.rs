@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onceward::clock::Clock;
-use onceward::operation::state::{ClaimReply, OperationState};
+use onceward::operation::state::{ClaimReply, ReportedState};
 use onceward::store::embedded::{self, Durability, IfDamaged, Settings};
 use onceward::store::{ListQuery, Store, StoreExt as _};
 use tokio::task::JoinSet;
@@ -61,7 +61,7 @@ async fn main() {
             let told = store.apply(request(&format!("{task}/{n}"))).await.unwrap();
             assert!(matches!(
                 told,
-                ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, .. })
+                ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, .. })
             ));
         }
     }

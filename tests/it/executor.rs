@@ -19,7 +19,7 @@ use onceward::idempotency::{
     RouteHandler, WhenStoreFails,
 };
 use onceward::operation::state::{
-    Decided, IfUncertain, OperationState, Resolution, RuleName, Verdict,
+    Decided, IfUncertain, ReportedState, Resolution, RuleName, Verdict,
 };
 use onceward::operation::{
     AnswerBody, Durations, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome,
@@ -205,7 +205,7 @@ fn parts_on(clock: Clock, store: Arc<dyn Store>, receiver: &Receiver, policy: Po
 
 /// The stored answer that a copy got.
 fn replayed(copy: Disposition) -> Arc<StoredAnswer> {
-    let Disposition::NotGranted { state: OperationState::Succeeded { answer, .. }, .. } = copy
+    let Disposition::NotGranted { state: ReportedState::Succeeded { answer, .. }, .. } = copy
     else {
         panic!("{copy:?}")
     };
@@ -232,7 +232,7 @@ async fn a_panic_in_an_attempt_leaves_it_uncertain_and_ends_its_waiters() {
         let is_uncertain = matches!(
             &uncertain,
             Disposition::Lost(_)
-                | Disposition::NotGranted { state: OperationState::Uncertain { .. }, .. }
+                | Disposition::NotGranted { state: ReportedState::Uncertain { .. }, .. }
         );
         assert!(is_uncertain, "{uncertain:?}");
     }
@@ -398,7 +398,7 @@ async fn an_outcome_whose_record_is_lost_is_written_anew() {
     });
     assert!(matches!(first, Disposition::Executed { attempt: 1, .. }), "{first:?}");
     let copy = executor.execute(keyed(1, &budget), &handler).await;
-    let Disposition::NotGranted { state: OperationState::Succeeded { attempt: 1, .. }, .. } = copy
+    let Disposition::NotGranted { state: ReportedState::Succeeded { attempt: 1, .. }, .. } = copy
     else {
         panic!("{copy:?}")
     };
@@ -448,7 +448,7 @@ async fn a_copy_for_which_there_is_no_place_to_wait_is_not_forwarded_when_the_st
         gate.opens();
         copy
     });
-    let Disposition::NotGranted { state: OperationState::InFlight { lease_left, .. }, .. } = copy
+    let Disposition::NotGranted { state: ReportedState::InFlight { lease_left, .. }, .. } = copy
     else {
         panic!("{copy:?}")
     };

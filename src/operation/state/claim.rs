@@ -7,8 +7,8 @@ use super::grant::grant;
 use super::lapse::lapse;
 use super::next::{Next, next};
 use super::{
-    Change, ClaimReply, ClaimRequest, Grant, Hold, IfInFlight, LookupLease, OperationState,
-    Remember, Rule, RuleName, State, Success, Transition,
+    Change, ClaimReply, ClaimRequest, Grant, Hold, IfInFlight, LookupLease, Remember,
+    ReportedState, Rule, RuleName, State, Success, Transition,
 };
 use crate::operation::{
     ClaimId, DecisionKind, KeyKind, Operation, OperationId, RequestMode, Step, Subject, Timestamp,
@@ -43,13 +43,13 @@ impl Rule for ClaimRequest {
     fn is_valid_unwritten(reply: &ClaimReply) -> bool {
         match reply {
             ClaimReply::NotGranted(
-                OperationState::InFlight { .. }
-                | OperationState::Uncertain { .. }
-                | OperationState::Mismatched { .. },
+                ReportedState::InFlight { .. }
+                | ReportedState::Uncertain { .. }
+                | ReportedState::Mismatched { .. },
             ) => true,
             ClaimReply::Granted(_)
             | ClaimReply::Lookup(_)
-            | ClaimReply::NotGranted(OperationState::Free | OperationState::Succeeded { .. }) => {
+            | ClaimReply::NotGranted(ReportedState::Free | ReportedState::Succeeded { .. }) => {
                 false
             }
         }
@@ -82,12 +82,12 @@ fn claim(
         state @ (State::InFlight(_) | State::Uncertain(_)) if !matches => {
             let is_event = request.subject.key.from == KeyKind::Event;
             let change = if is_event { state.mark_refused() } else { Change::None };
-            (change, OperationState::Mismatched { attempt }.into())
+            (change, ReportedState::Mismatched { attempt }.into())
         }
         State::InFlight(lease) => {
             let lease_left = now.until(lease.expires_at);
             let change = if request.waits() { Change::None } else { lease.mark_refused() };
-            (change, OperationState::InFlight { attempt, lease_left }.into())
+            (change, ReportedState::InFlight { attempt, lease_left }.into())
         }
         State::Uncertain(hold) => {
             let hold = hold.clone();
@@ -99,7 +99,7 @@ fn claim(
         // The call arrives late: its claim was granted before, and was settled or withdrawn since.
         // Nobody waits for another attempt under that claim.
         State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } if is_used_up => {
-            (Change::None, OperationState::Free.into())
+            (Change::None, ReportedState::Free.into())
         }
         State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => {
             return grant(Some(operation), request, now);
@@ -133,7 +133,7 @@ fn claim_uncertain(
         // A look-up is like an attempt in flight: a copy can wait for its end.
         Next::AwaitLookup { lease_left } => {
             let change = if request.waits() { Change::None } else { hold.mark_refused() };
-            (change, OperationState::InFlight { attempt, lease_left }.into())
+            (change, ReportedState::InFlight { attempt, lease_left }.into())
         }
     };
     operation.state = State::Uncertain(hold);
@@ -169,7 +169,7 @@ fn gets_answer(request: &ClaimRequest, attempt: u32) -> bool {
 
 /// The state that a claim would report to a copy, if the operation has succeeded. None if no
 /// success is remembered or its retention has passed. The copy must claim then.
-pub fn recall(found: &Operation, subject: &Subject, now: Timestamp) -> Option<OperationState> {
+pub fn recall(found: &Operation, subject: &Subject, now: Timestamp) -> Option<ReportedState> {
     let State::Succeeded(success) = &found.state else { return None };
     if !is_binding(found, subject) || success.expires_at <= now {
         return None;
@@ -178,10 +178,10 @@ pub fn recall(found: &Operation, subject: &Subject, now: Timestamp) -> Option<Op
     Some(state_of_success(success, found.attempts.latest_number(), matches))
 }
 
-fn state_of_success(success: &Success, attempt: u32, matches: bool) -> OperationState {
+fn state_of_success(success: &Success, attempt: u32, matches: bool) -> ReportedState {
     if matches {
-        OperationState::Succeeded { attempt, answer: Arc::clone(&success.answer) }
+        ReportedState::Succeeded { attempt, answer: Arc::clone(&success.answer) }
     } else {
-        OperationState::Mismatched { attempt }
+        ReportedState::Mismatched { attempt }
     }
 }

@@ -14,7 +14,7 @@ pub enum ClaimReply {
     /// and report the finding as a [`LookupReport`](super::LookupReport).
     Lookup(LookupGrant),
     /// Nothing was granted. This is the state of the operation.
-    NotGranted(OperationState),
+    NotGranted(ReportedState),
 }
 
 /// The right to make one attempt.
@@ -37,7 +37,7 @@ pub struct LookupGrant {
 
 /// The state of an operation, for a request that may not attempt it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OperationState {
+pub enum ReportedState {
     /// No attempt is in flight and no success is remembered, but this request may not make an
     /// attempt: nothing may be granted to it, or its claim was settled or withdrawn before.
     Free,
@@ -69,8 +69,8 @@ pub enum OperationState {
     },
 }
 
-impl From<OperationState> for ClaimReply {
-    fn from(state: OperationState) -> Self {
+impl From<ReportedState> for ClaimReply {
+    fn from(state: ReportedState) -> Self {
         Self::NotGranted(state)
     }
 }

@@ -7,7 +7,7 @@ use super::grant::grant;
 use super::lapse::lapse;
 use super::next::may_attempt;
 use super::{
-    Change, ClaimReply, ClaimRequest, Finding, IfUncertain, LookupReport, OperationState, Rule,
+    Change, ClaimReply, ClaimRequest, Finding, IfUncertain, LookupReport, ReportedState, Rule,
     RuleName, State, Success, Transition, steps,
 };
 use crate::operation::{Decision, DecisionKind, Operation, OperationId, StoredAnswer, Timestamp};
@@ -66,7 +66,7 @@ fn conclude(
     let reply = match finding {
         Finding::Done => {
             let answer = StoredAnswer::for_copies(hold.answer.as_ref());
-            let reply = OperationState::Succeeded { attempt, answer: Arc::clone(&answer) };
+            let reply = ReportedState::Succeeded { attempt, answer: Arc::clone(&answer) };
             operation.state = State::Succeeded(Success {
                 claim_id: None,
                 settled_at: now,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Change, ClaimReply, ClaimRequest, Grant, Lease, OperationState, State, Transition, steps,
+    Change, ClaimReply, ClaimRequest, Grant, Lease, ReportedState, State, Transition, steps,
 };
 use crate::operation::{Attempt, Operation, Timestamp};
 
@@ -19,7 +19,7 @@ pub(super) fn grant(
             operation: free,
             change: Change::None,
             hold_ended: false,
-            reply: OperationState::Free.into(),
+            reply: ReportedState::Free.into(),
         };
     }
     let mut operation = free.unwrap_or_else(|| Operation::begun(&request.subject, now));

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use super::{Change, ClaimReply, Hold, Lease, LookupGrant, LookupLease, OperationState, State};
+use super::{Change, ClaimReply, Hold, Lease, LookupGrant, LookupLease, ReportedState, State};
 use crate::operation::Timestamp;
 
 impl Hold {
@@ -10,7 +10,7 @@ impl Hold {
     pub(super) fn refuse(&mut self, attempt: u32, now: Timestamp) -> ClaimReply {
         self.copy_refused = true;
         self.hold_longer(now);
-        OperationState::Uncertain { attempt, ends_in: now.until(self.ends_at) }.into()
+        ReportedState::Uncertain { attempt, ends_in: now.until(self.ends_at) }.into()
     }
 
     /// Grants a look-up to a copy. No other copy may ask the receiver until the lease runs out.

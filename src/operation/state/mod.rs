@@ -79,7 +79,7 @@ mod transition;
 mod withdraw;
 
 pub use claim::recall;
-pub use claim_reply::{ClaimReply, Grant, LookupGrant, OperationState};
+pub use claim_reply::{ClaimReply, Grant, LookupGrant, ReportedState};
 pub use decide::{Decided, Forgetting, Resolution, Verdict};
 pub use lapse::{Expiry, abandon, lapse};
 pub use lookup::{Finding, LookupReport};

@@ -62,7 +62,7 @@ use super::sweep::HoldsEnded;
 use super::watch::Watchers;
 use super::{Error, ListPage, ListQuery, RuleCall, Store, SweepReport, Watch, probe};
 use crate::clock::{AnchoredClock, Clock};
-use crate::operation::state::{self, OperationState, RuleName};
+use crate::operation::state::{self, ReportedState, RuleName};
 use crate::operation::{Operation, OperationId, Subject};
 
 /// The longest that a call waits for the writer.
@@ -191,7 +191,7 @@ impl Store for Embedded {
             .map_err(|error| error.of_claim(is_claim && self.shared.seen_attempts.may_contain(id)))
     }
 
-    fn recall(&self, subject: &Subject) -> Option<OperationState> {
+    fn recall(&self, subject: &Subject) -> Option<ReportedState> {
         // A closed store must not seem to work.
         if self.commands.is_closed() {
             return None;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use onceward::operation::state::{
-    ClaimReply, ClaimRequest, Decided, Grant, IfInFlight, OperationState, Settled,
+    ClaimReply, ClaimRequest, Decided, Grant, IfInFlight, ReportedState, Settled,
 };
 use onceward::operation::{Outcome, RequestMode, Subject};
 use onceward::store::{Store, StoreExt as _};
@@ -21,7 +21,7 @@ pub(super) async fn the_first_claim_is_granted_and_a_copy_meets_it_in_flight(
 ) {
     let (store, order) = (harness.store(), order("1"));
     assert_eq!(copy_of(&*store, &order).await, granted_as(1));
-    let met = ClaimReply::NotGranted(OperationState::InFlight { attempt: 1, lease_left: LEASE });
+    let met = ClaimReply::NotGranted(ReportedState::InFlight { attempt: 1, lease_left: LEASE });
     assert_eq!(copy_of(&*store, &order).await, met);
 }
 
@@ -51,7 +51,7 @@ pub(super) async fn of_fifty_racers_one_is_granted_and_the_others_are_answered(
         let count = |wanted: ClaimReply| told.iter().filter(|claimed| **claimed == wanted).count();
         assert_eq!(count(granted_as(attempt)), 1);
         assert_eq!(
-            count(ClaimReply::NotGranted(OperationState::InFlight { attempt, lease_left: LEASE })),
+            count(ClaimReply::NotGranted(ReportedState::InFlight { attempt, lease_left: LEASE })),
             49
         );
         let holder = store.get(order.id).await.unwrap().unwrap();
@@ -63,7 +63,7 @@ pub(super) async fn of_fifty_racers_one_is_granted_and_the_others_are_answered(
 pub(super) async fn a_success_is_told_with_its_answer(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     attempted(&*store, &order, Outcome::Succeeded).await;
-    let told = ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
+    let told = ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer() });
     assert_eq!(copy_of(&*store, &order).await, told);
     assert_eq!(look_at(&*store, &order).await, told);
 }
@@ -71,7 +71,7 @@ pub(super) async fn a_success_is_told_with_its_answer(harness: &impl Harness) {
 pub(super) async fn another_request_under_the_key_is_mismatched(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
     let other = order_with_body("1", "{\"other\":true}");
-    let mismatched = ClaimReply::NotGranted(OperationState::Mismatched { attempt: 1 });
+    let mismatched = ClaimReply::NotGranted(ReportedState::Mismatched { attempt: 1 });
     let (request, attempt) = granted(&*store, &order).await;
     assert_eq!(copy_of(&*store, &other).await, mismatched);
     let end = super::support::end_of(&request, attempt, Outcome::Uncertain);
@@ -80,16 +80,16 @@ pub(super) async fn another_request_under_the_key_is_mismatched(harness: &impl H
     let end = super::support::end_of(&request, attempt, Outcome::Succeeded);
     store.apply(end.clone()).await.unwrap();
     assert_eq!(copy_of(&*store, &other).await, mismatched);
-    let told = ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
+    let told = ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer() });
     assert_eq!(copy_of(&*store, &order).await, told);
 }
 
 pub(super) async fn a_claim_that_only_looks_is_granted_nothing(harness: &impl Harness) {
     let (store, order) = (harness.store(), order("1"));
-    assert_eq!(look_at(&*store, &order).await, ClaimReply::NotGranted(OperationState::Free));
+    assert_eq!(look_at(&*store, &order).await, ClaimReply::NotGranted(ReportedState::Free));
     assert_eq!(store.get(order.id).await.unwrap(), None);
     attempted(&*store, &order, Outcome::Failed).await;
-    assert_eq!(look_at(&*store, &order).await, ClaimReply::NotGranted(OperationState::Free));
+    assert_eq!(look_at(&*store, &order).await, ClaimReply::NotGranted(ReportedState::Free));
     assert_eq!(copy_of(&*store, &order).await, granted_as(2));
 }
 
@@ -122,18 +122,18 @@ pub(super) async fn a_claim_that_arrives_after_its_withdrawal_is_granted_nothing
     withdraws(&*store, order.id, first.claim_id).await;
     assert_eq!(
         store.apply(first.clone()).await.unwrap(),
-        ClaimReply::NotGranted(OperationState::Free)
+        ClaimReply::NotGranted(ReportedState::Free)
     );
     // nor after others have come and gone
     attempted(&*store, &order, Outcome::Failed).await;
     assert_eq!(
         store.apply(first.clone()).await.unwrap(),
-        ClaimReply::NotGranted(OperationState::Free)
+        ClaimReply::NotGranted(ReportedState::Free)
     );
     assert_eq!(forgets(&*store, order.id).await, Decided::Done);
     assert_eq!(
         store.apply(first.clone()).await.unwrap(),
-        ClaimReply::NotGranted(OperationState::Free)
+        ClaimReply::NotGranted(ReportedState::Free)
     );
     assert_eq!(copy_of(&*store, &order).await, granted_as(3));
 }
@@ -203,24 +203,24 @@ pub(super) async fn what_was_only_observed_is_free_but_for_a_genuine_success(
     for key in ["in flight", "uncertain", "failed", "not genuine"] {
         assert_eq!(
             look_at(&*store, &order(key)).await,
-            ClaimReply::NotGranted(OperationState::Free),
+            ClaimReply::NotGranted(ReportedState::Free),
             "{key}"
         );
         let (claim, attempt) = granted(&*store, &order(key)).await;
         assert_eq!(attempt, 2, "{key}");
         // From now on it is an operation as any other.
-        let met = ClaimReply::NotGranted(OperationState::InFlight { attempt, lease_left: LEASE });
+        let met = ClaimReply::NotGranted(ReportedState::InFlight { attempt, lease_left: LEASE });
         assert_eq!(copy_of(&*store, &under(key, true)).await, met, "{key}");
         let end = end_of(&claim, attempt, Outcome::Succeeded);
         assert!(
             matches!(store.apply(end.clone()).await.unwrap(), Settled::Recorded { .. }),
             "{key}"
         );
-        let told = ClaimReply::NotGranted(OperationState::Succeeded { attempt, answer: answer() });
+        let told = ClaimReply::NotGranted(ReportedState::Succeeded { attempt, answer: answer() });
         assert_eq!(copy_of(&*store, &order(key)).await, told, "{key}");
     }
     attempted(&*store, &under("genuine", true), Outcome::Succeeded).await;
-    let told = ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
+    let told = ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer() });
     assert_eq!(copy_of(&*store, &order("genuine")).await, told);
     // For who observes too, a copy is a copy.
     attempted(&*store, &under("twice", false), Outcome::Succeeded).await;

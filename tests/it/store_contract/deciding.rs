@@ -1,6 +1,6 @@
 //! What people decide: it makes the claim of the attempt stale, and is durable.
 
-use onceward::operation::state::{ClaimReply, Decided, OperationState, Settled, Verdict};
+use onceward::operation::state::{ClaimReply, Decided, ReportedState, Settled, Verdict};
 use onceward::operation::{DecisionKind, Outcome};
 use onceward::store::StoreExt as _;
 
@@ -20,7 +20,7 @@ pub(super) async fn an_operator_resolves_what_is_uncertain_and_its_settle_become
     assert_eq!(decided, Decided::Done);
     let settled = store.apply(end_of(&request, attempt, Outcome::Failed)).await.unwrap();
     assert_eq!(settled, Settled::Superseded);
-    let told = ClaimReply::NotGranted(OperationState::Succeeded { attempt, answer: answer() });
+    let told = ClaimReply::NotGranted(ReportedState::Succeeded { attempt, answer: answer() });
     assert_eq!(copy_of(&*store, &order).await, told);
     let found = store.get(order.id).await.unwrap().unwrap();
     let [held, decision] = &*found.decisions else { panic!("{:?}", found.decisions) };

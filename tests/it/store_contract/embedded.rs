@@ -11,7 +11,7 @@ use std::time::Duration;
 use fjall::KeyspaceCreateOptions;
 use futures_util::future::join_all;
 use onceward::clock::Clock;
-use onceward::operation::state::{ClaimReply, Forgetting, OperationState, Settled, Verdict};
+use onceward::operation::state::{ClaimReply, Forgetting, ReportedState, Settled, Verdict};
 use onceward::operation::{OperationId, Outcome, Reason, State, Subject, Timestamp};
 use onceward::store::embedded::{self, Durability, Embedded, IfDamaged, OpenError, Settings};
 use onceward::store::{Error, Store, StoreExt as _};
@@ -124,7 +124,7 @@ async fn what_was_in_flight_is_uncertain_after_a_restart() {
     one.reopen().await;
     assert_eq!(one.store.uncertain().await.unwrap(), 2);
     let told =
-        ClaimReply::NotGranted(OperationState::Uncertain { attempt, ends_in: ATTEMPT_TIMEOUT });
+        ClaimReply::NotGranted(ReportedState::Uncertain { attempt, ends_in: ATTEMPT_TIMEOUT });
     assert_eq!(copy_of(&*one.store, &in_flight).await, told);
     let settled = one.store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     assert_eq!(settled, Settled::Recorded { copy_refused: true });
@@ -169,7 +169,7 @@ async fn a_restart_keeps_what_is_settled_and_the_numbers_of_attempts() {
     let before = one.store.get(done.id).await.unwrap();
     one.reopen().await;
     assert_eq!(one.store.get(done.id).await.unwrap(), before);
-    let told = ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
+    let told = ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer() });
     assert_eq!(copy_of(&*one.store, &done).await, told);
     assert_eq!(copy_of(&*one.store, &failed).await, granted_as(3));
     forgets(&*one.store, done.id).await;
@@ -216,7 +216,7 @@ async fn time_does_not_go_back_when_the_machine_s_clock_does() {
     attempted(&*one.store, &order("1"), Outcome::Succeeded).await;
     let set_back = Clock::manual(Timestamp(START.0 - 86_400_000));
     one.reopen_on(set_back).await;
-    let told = ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
+    let told = ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer() });
     one.pass(RETENTION - MILLISECOND).await;
     assert_eq!(copy_of(&*one.store, &order("1")).await, told);
     one.pass(MILLISECOND).await;
@@ -254,13 +254,13 @@ async fn what_was_answered_is_there_after_a_crash() {
     let crashed = after_a_crash(&one);
     assert!(matches!(
         copy_of(&*crashed.store, &order).await,
-        ClaimReply::NotGranted(OperationState::Uncertain { .. })
+        ClaimReply::NotGranted(ReportedState::Uncertain { .. })
     ));
     one.store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     let crashed = after_a_crash(&one);
     assert!(matches!(
         copy_of(&*crashed.store, &order).await,
-        ClaimReply::NotGranted(OperationState::Succeeded { .. })
+        ClaimReply::NotGranted(ReportedState::Succeeded { .. })
     ));
     forgets(&*one.store, order.id).await;
     let crashed = after_a_crash(&one);
@@ -276,7 +276,7 @@ async fn nobody_is_told_of_a_success_that_was_forgotten() {
         let readers = (0..4).map(|_| {
             let (store, order) = (Arc::clone(&one.store), Arc::clone(&order));
             tokio::spawn(async move {
-                while let ClaimReply::NotGranted(OperationState::Succeeded { .. }) =
+                while let ClaimReply::NotGranted(ReportedState::Succeeded { .. }) =
                     look_at(&*store, &order).await
                 {}
             })
@@ -285,7 +285,7 @@ async fn nobody_is_told_of_a_success_that_was_forgotten() {
         forgets(&*one.store, order.id).await;
         assert_eq!(
             look_at(&*one.store, &order).await,
-            ClaimReply::NotGranted(OperationState::Free),
+            ClaimReply::NotGranted(ReportedState::Free),
             "round {round}"
         );
         for reader in readers {
@@ -341,7 +341,7 @@ async fn a_damaged_record_in_flight_does_not_keep_the_store_from_opening() {
     assert!(copy.store.apply(claim_on(&crashed)).await.is_err());
     assert!(matches!(
         copy_of(&*copy.store, &order("1")).await,
-        ClaimReply::NotGranted(OperationState::Uncertain { .. })
+        ClaimReply::NotGranted(ReportedState::Uncertain { .. })
     ));
 }
 
@@ -390,7 +390,7 @@ async fn a_closed_store_answers_nobody_and_lets_go_of_its_directory() {
     let again = open(one.directory.path(), &one.clock).unwrap();
     assert!(matches!(
         copy_of(&*again, &order("1")).await,
-        ClaimReply::NotGranted(OperationState::Succeeded { .. })
+        ClaimReply::NotGranted(ReportedState::Succeeded { .. })
     ));
 }
 
@@ -462,7 +462,7 @@ async fn what_was_answered_is_there_after_the_process_was_killed() {
         let told = copy_of(&*store, &order(&key)).await;
         assert_eq!(
             told,
-            ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() }),
+            ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer() }),
             "{key}"
         );
     }
@@ -501,11 +501,11 @@ async fn a_full_disk_refuses_claims_and_replays_what_is_settled() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
     let store = open(one.directory.path(), &one.clock).unwrap();
-    let told = ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
+    let told = ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer() });
     assert_eq!(copy_of(&*store, &order("cached")).await, told);
     assert!(matches!(
         copy_of(&*store, &order("in flight")).await,
-        ClaimReply::NotGranted(OperationState::Uncertain { .. })
+        ClaimReply::NotGranted(ReportedState::Uncertain { .. })
     ));
     assert_eq!(copy_of(&*store, &order("new")).await, granted_as(1));
 }
@@ -536,19 +536,19 @@ async fn a_process_whose_disk_is_full() {
     assert!(matches!(store.probe().await.unwrap_err(), Error::Unavailable(_)));
     assert!(matches!(store.sweep(10).await.unwrap_err(), Error::Unavailable(_)));
     // but copies are answered
-    let told = ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
+    let told = ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer() });
     for key in ["cached", "on disk"] {
         assert_eq!(copy_of(&*store, &order(key)).await, told, "{key}");
     }
     let met = copy_of(&*store, &order("in flight")).await;
     assert_eq!(
         met,
-        ClaimReply::NotGranted(OperationState::InFlight { attempt: 1, lease_left: LEASE })
+        ClaimReply::NotGranted(ReportedState::InFlight { attempt: 1, lease_left: LEASE })
     );
     for key in &acknowledged {
         let met = copy_of(&*store, &order(key)).await;
         assert!(
-            matches!(met, ClaimReply::NotGranted(OperationState::InFlight { .. })),
+            matches!(met, ClaimReply::NotGranted(ReportedState::InFlight { .. })),
             "{key}: {met:?}"
         );
     }
@@ -583,7 +583,7 @@ async fn a_damaged_journal_is_never_cut_off_in_silence() {
                         let safe = matches!(
                             told,
                             ClaimReply::NotGranted(
-                                OperationState::Succeeded { .. } | OperationState::Uncertain { .. }
+                                ReportedState::Succeeded { .. } | ReportedState::Uncertain { .. }
                             )
                         );
                         assert!(safe, "{at}: {told:?}");

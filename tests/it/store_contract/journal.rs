@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use onceward::clock::Clock;
-use onceward::operation::state::{ClaimReply, ClaimRequest, Ending, OperationState, Settlement};
+use onceward::operation::state::{ClaimReply, ClaimRequest, Ending, ReportedState, Settlement};
 use onceward::operation::{AnswerBody, Outcome, State, StoredAnswer};
 use onceward::store::embedded::{Embedded, IfDamaged, OpenError, Settings};
 use onceward::store::{Store, StoreExt as _};
@@ -95,7 +95,7 @@ async fn keeps_what_was_done(store: &dyn Store) -> ClaimReply {
     let kept = copy_of(store, &order("kept")).await;
     assert_eq!(
         kept,
-        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() })
+        ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer() })
     );
     copy_of(store, &order("last")).await
 }
@@ -105,7 +105,7 @@ async fn bodies_that_hold_the_marks_of_a_journal_are_kept_byte_for_byte() {
     let written = Written::new().await;
     let store = open(written.store.path(), IfDamaged::Refuse).unwrap();
     let told = keeps_what_was_done(&*store).await;
-    let ClaimReply::NotGranted(OperationState::Succeeded { answer, .. }) = told else {
+    let ClaimReply::NotGranted(ReportedState::Succeeded { answer, .. }) = told else {
         panic!("{told:?}")
     };
     let AnswerBody::Kept(body) = &answer.body else { panic!("it was kept") };
@@ -114,7 +114,7 @@ async fn bodies_that_hold_the_marks_of_a_journal_are_kept_byte_for_byte() {
     let again = open(written.store.path(), IfDamaged::Refuse).unwrap();
     assert!(matches!(
         keeps_what_was_done(&*again).await,
-        ClaimReply::NotGranted(OperationState::Succeeded { .. })
+        ClaimReply::NotGranted(ReportedState::Succeeded { .. })
     ));
 }
 
@@ -133,7 +133,7 @@ async fn a_journal_that_ends_inside_its_last_group_opens_with_all_before() {
             let store = open(written.with(&bytes).path(), IfDamaged::Refuse).unwrap();
             let told = keeps_what_was_done(&*store).await;
             assert!(
-                matches!(told, ClaimReply::NotGranted(OperationState::Uncertain { .. })),
+                matches!(told, ClaimReply::NotGranted(ReportedState::Uncertain { .. })),
                 "cut at {length}: {told:?}"
             );
         }
@@ -153,12 +153,12 @@ async fn a_last_group_of_which_sectors_are_missing_is_dropped() {
             let store = open(torn.path(), IfDamaged::Refuse).unwrap();
             let told = keeps_what_was_done(&*store).await;
             assert!(
-                matches!(told, ClaimReply::NotGranted(OperationState::Uncertain { .. })),
+                matches!(told, ClaimReply::NotGranted(ReportedState::Uncertain { .. })),
                 "{missing:?}: {told:?}"
             );
             // it goes on behind what it has dropped
             let more = order(&format!("{missing:?}"));
-            assert_ne!(copy_of(&*store, &more).await, ClaimReply::NotGranted(OperationState::Free));
+            assert_ne!(copy_of(&*store, &more).await, ClaimReply::NotGranted(ReportedState::Free));
             store.close().await;
         }
     }
@@ -187,7 +187,7 @@ async fn a_flipped_bit_refuses_names_its_place_and_is_left_out_when_that_is_acce
         let told = copy_of(&*store, &order("last")).await;
         let is_last = at > written.before.len();
         assert_eq!(
-            matches!(told, ClaimReply::NotGranted(OperationState::Succeeded { .. })),
+            matches!(told, ClaimReply::NotGranted(ReportedState::Succeeded { .. })),
             !is_last,
             "{at}: {told:?}"
         );
@@ -220,11 +220,11 @@ async fn a_whole_group_behind_one_without_a_sector_refuses() {
     let store = open(damaged.path(), IfDamaged::Accept).unwrap();
     let told = keeps_what_was_done(&*store).await;
     assert!(
-        matches!(told, ClaimReply::NotGranted(OperationState::Uncertain { .. })),
+        matches!(told, ClaimReply::NotGranted(ReportedState::Uncertain { .. })),
         "it was claimed: {told:?}"
     );
     let told = copy_of(&*store, &order("behind")).await;
-    assert!(matches!(told, ClaimReply::NotGranted(OperationState::Uncertain { .. })), "{told:?}");
+    assert!(matches!(told, ClaimReply::NotGranted(ReportedState::Uncertain { .. })), "{told:?}");
 }
 
 /// What may be lost costs no sync: a flood of copies of a held operation does not slow others.
@@ -242,7 +242,7 @@ async fn that_a_copy_was_refused_is_written_with_the_next_group() {
         for _ in 0..50 {
             assert!(matches!(
                 copy_of(&*store, &held).await,
-                ClaimReply::NotGranted(OperationState::Uncertain { .. })
+                ClaimReply::NotGranted(ReportedState::Uncertain { .. })
             ));
         }
         assert!(matches!(store.get(held.id).await, Ok(Some(_))));

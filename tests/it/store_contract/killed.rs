@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{ClaimReply, Grant, OperationState};
+use onceward::operation::state::{ClaimReply, Grant, ReportedState};
 use onceward::store::embedded::{IfDamaged, OpenError};
 use onceward::store::{Store, StoreExt as _};
 use tempfile::TempDir;
@@ -116,7 +116,7 @@ async fn remembers_all(store: &dyn Store, Met { recorded, .. }: &Met) {
         remembers(store, &number.to_string()).await;
     }
     let told = copy_of(store, &order("in flight")).await;
-    assert!(matches!(told, ClaimReply::NotGranted(OperationState::Uncertain { .. })), "{told:?}");
+    assert!(matches!(told, ClaimReply::NotGranted(ReportedState::Uncertain { .. })), "{told:?}");
     if *recorded {
         remembers(store, "next").await;
     }
@@ -295,10 +295,7 @@ async fn killed_while_its_journal_is_full_it_loses_nothing() {
         for key in &settled {
             let told = copy_of(&*store, &order(key)).await;
             assert!(
-                matches!(
-                    told,
-                    ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, .. })
-                ),
+                matches!(told, ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, .. })),
                 "{key}"
             );
         }

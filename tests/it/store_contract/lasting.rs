@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onceward::operation::state::{ClaimReply, ClaimRequest, OperationState};
+use onceward::operation::state::{ClaimReply, ClaimRequest, ReportedState};
 use onceward::operation::{Durations, Outcome, Reason, State};
 use onceward::store::StoreExt as _;
 
@@ -28,7 +28,7 @@ pub(super) async fn a_lease_that_ran_out_is_seen_as_uncertain_by_the_next_reader
     let ends_in = ATTEMPT_TIMEOUT - LEASE;
     assert_eq!(
         copy_of(&*store, &order).await,
-        ClaimReply::NotGranted(OperationState::Uncertain { attempt: 1, ends_in })
+        ClaimReply::NotGranted(ReportedState::Uncertain { attempt: 1, ends_in })
     );
 }
 
@@ -42,7 +42,7 @@ pub(super) async fn of_fifty_racers_on_a_lease_that_ran_out_none_is_granted(
     let told = fifty_racers(&store, &order).await;
     assert_eq!(
         told,
-        vec![ClaimReply::NotGranted(OperationState::Uncertain { attempt: 1, ends_in }); 50]
+        vec![ClaimReply::NotGranted(ReportedState::Uncertain { attempt: 1, ends_in }); 50]
     );
     assert_eq!(store.uncertain().await.unwrap(), 1);
 }
@@ -56,11 +56,11 @@ pub(super) async fn a_lease_of_half_a_second_is_not_none(harness: &impl Harness)
     assert_eq!(store.apply(request.clone()).await.unwrap(), granted_as(1));
     harness.pass(lease - MILLISECOND).await;
     let met =
-        ClaimReply::NotGranted(OperationState::InFlight { attempt: 1, lease_left: MILLISECOND });
+        ClaimReply::NotGranted(ReportedState::InFlight { attempt: 1, lease_left: MILLISECOND });
     assert_eq!(look_at(&*store, &order).await, met);
     harness.pass(MILLISECOND).await;
     let told = look_at(&*store, &order).await;
-    assert!(matches!(told, ClaimReply::NotGranted(OperationState::Uncertain { .. })), "{told:?}");
+    assert!(matches!(told, ClaimReply::NotGranted(ReportedState::Uncertain { .. })), "{told:?}");
 }
 
 /// It is counted from the settle, not from the claim, and not extended by replays.
@@ -71,7 +71,7 @@ pub(super) async fn a_retention_ends_on_its_millisecond_counted_from_the_settle(
     let (request, attempt) = granted(&*store, &order).await;
     harness.pass(LEASE / 2).await;
     store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
-    let replay = ClaimReply::NotGranted(OperationState::Succeeded { attempt, answer: answer() });
+    let replay = ClaimReply::NotGranted(ReportedState::Succeeded { attempt, answer: answer() });
     harness.pass(RETENTION / 2).await;
     assert_eq!(copy_of(&*store, &order).await, replay);
     harness.pass(RETENTION / 2 - MILLISECOND).await;
@@ -79,7 +79,7 @@ pub(super) async fn a_retention_ends_on_its_millisecond_counted_from_the_settle(
     assert_eq!(sweep_all(&*store, 10).await, (0, 0));
     harness.pass(MILLISECOND).await;
     assert_eq!(store.get(order.id).await.unwrap(), None);
-    assert_eq!(look_at(&*store, &order).await, ClaimReply::NotGranted(OperationState::Free));
+    assert_eq!(look_at(&*store, &order).await, ClaimReply::NotGranted(ReportedState::Free));
     // remembered no more: the numbers begin again
     assert_eq!(copy_of(&*store, &order).await, granted_as(1));
 }
@@ -92,13 +92,13 @@ pub(super) async fn a_hold_ends_after_the_last_refused_copy_and_is_told_once(
     harness.pass(HOLD_FOR - MILLISECOND).await;
     assert!(matches!(
         copy_of(&*store, &order).await,
-        ClaimReply::NotGranted(OperationState::Uncertain { .. })
+        ClaimReply::NotGranted(ReportedState::Uncertain { .. })
     ));
     harness.pass(HOLD_FOR - MILLISECOND).await;
     assert_eq!(sweep_all(&*store, 10).await, (0, 0));
     assert!(matches!(
         copy_of(&*store, &order).await,
-        ClaimReply::NotGranted(OperationState::Uncertain { .. })
+        ClaimReply::NotGranted(ReportedState::Uncertain { .. })
     ));
     harness.pass(HOLD_FOR).await;
     assert_eq!(copy_of(&*store, &order).await, granted_as(1));
@@ -143,19 +143,19 @@ pub(super) async fn a_sweep_never_removes_what_is_in_flight_or_held(harness: &im
     assert_eq!(sweep_all(&*store, 1).await, (0, 0));
     assert!(matches!(
         look_at(&*store, &in_flight).await,
-        ClaimReply::NotGranted(OperationState::InFlight { .. })
+        ClaimReply::NotGranted(ReportedState::InFlight { .. })
     ));
     assert!(matches!(
         look_at(&*store, &again).await,
-        ClaimReply::NotGranted(OperationState::InFlight { attempt: 2, .. })
+        ClaimReply::NotGranted(ReportedState::InFlight { attempt: 2, .. })
     ));
     assert!(matches!(
         look_at(&*store, &held).await,
-        ClaimReply::NotGranted(OperationState::Uncertain { .. })
+        ClaimReply::NotGranted(ReportedState::Uncertain { .. })
     ));
     assert!(matches!(
         look_at(&*store, &abandoned).await,
-        ClaimReply::NotGranted(OperationState::Uncertain { .. })
+        ClaimReply::NotGranted(ReportedState::Uncertain { .. })
     ));
 }
 

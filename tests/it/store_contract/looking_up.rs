@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use onceward::operation::state::{
     ClaimReply, ClaimRequest, Finding, IfInFlight, IfUncertain, LookupGrant, LookupReport,
-    OperationState, Settled,
+    ReportedState, Settled,
 };
 use onceward::operation::{DecisionKind, Outcome, StoredAnswer, Subject};
 use onceward::store::{Store, StoreExt as _};
@@ -57,7 +57,7 @@ pub(super) async fn of_fifty_racers_one_looks_up_and_the_others_meet_it_in_fligh
         .filter(|told| matches!(told, ClaimReply::Lookup(LookupGrant { attempt: 1, .. })));
     assert_eq!(look_ups.count(), 1, "{told:?}");
     let in_flight = told.iter().filter(|told| {
-        matches!(told, ClaimReply::NotGranted(OperationState::InFlight { attempt: 1, .. }))
+        matches!(told, ClaimReply::NotGranted(ReportedState::InFlight { attempt: 1, .. }))
     });
     assert_eq!(in_flight.count(), 49, "{told:?}");
 }
@@ -68,12 +68,12 @@ pub(super) async fn a_look_up_that_nobody_ends_makes_way_for_another(harness: &i
     let first = asked_by(&*store, &order).await;
     harness.pass(LOOKUP - MILLISECOND).await;
     let copy = store.apply(asking(&order)).await.unwrap();
-    assert!(matches!(copy, ClaimReply::NotGranted(OperationState::InFlight { .. })), "{copy:?}");
+    assert!(matches!(copy, ClaimReply::NotGranted(ReportedState::InFlight { .. })), "{copy:?}");
     harness.pass(MILLISECOND).await;
     asked_by(&*store, &order).await;
     // what the first one has found does not count any more
     let told = store.apply(found(&first, Finding::Done)).await.unwrap();
-    assert!(matches!(told, ClaimReply::NotGranted(OperationState::InFlight { .. })), "{told:?}");
+    assert!(matches!(told, ClaimReply::NotGranted(ReportedState::InFlight { .. })), "{told:?}");
 }
 
 pub(super) async fn a_finding_that_is_sent_twice_is_recorded_once(harness: &impl Harness) {
@@ -88,7 +88,7 @@ pub(super) async fn a_finding_that_is_sent_twice_is_recorded_once(harness: &impl
             Finding::Done => {
                 assert_eq!(
                     once,
-                    ClaimReply::NotGranted(OperationState::Succeeded {
+                    ClaimReply::NotGranted(ReportedState::Succeeded {
                         attempt: 1,
                         answer: empty_200()
                     })
@@ -100,7 +100,7 @@ pub(super) async fn a_finding_that_is_sent_twice_is_recorded_once(harness: &impl
             Finding::Unknown => {
                 assert_eq!(
                     once,
-                    ClaimReply::NotGranted(OperationState::Uncertain {
+                    ClaimReply::NotGranted(ReportedState::Uncertain {
                         attempt: 1,
                         ends_in: Duration::ZERO
                     })
@@ -125,7 +125,7 @@ pub(super) async fn a_finding_after_a_late_settle_changes_nothing(harness: &impl
     let told = store.apply(found(&request, Finding::NotDone)).await.unwrap();
     assert_eq!(
         told,
-        ClaimReply::NotGranted(OperationState::Succeeded { attempt, answer: answer() })
+        ClaimReply::NotGranted(ReportedState::Succeeded { attempt, answer: answer() })
     );
     assert_eq!(copy_of(&*store, &order).await, told);
 }
@@ -141,7 +141,7 @@ pub(super) async fn a_waiter_learns_of_the_end_of_a_look_up(harness: &impl Harne
         let waits = ClaimRequest { if_in_flight: IfInFlight::Wait, ..asking(&order) };
         let meanwhile = another.apply(waits.clone()).await.unwrap();
         assert!(
-            matches!(meanwhile, ClaimReply::NotGranted(OperationState::InFlight { .. })),
+            matches!(meanwhile, ClaimReply::NotGranted(ReportedState::InFlight { .. })),
             "{meanwhile:?}"
         );
         store.apply(found(&request, finding)).await.unwrap();

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{ClaimReply, OperationState};
+use onceward::operation::state::{ClaimReply, ReportedState};
 use onceward::store::Store;
 use onceward::store::embedded::{IfDamaged, OpenError};
 use tempfile::TempDir;
@@ -39,7 +39,7 @@ pub(super) async fn remembers(store: &dyn Store, name: &str) {
     let told = copy_of(store, &order(name)).await;
     assert_eq!(
         told,
-        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() })
+        ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer() })
     );
 }
 

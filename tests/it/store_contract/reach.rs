@@ -6,7 +6,7 @@ use std::path::Path;
 
 use onceward::clock::Clock;
 use onceward::operation::Outcome;
-use onceward::operation::state::{ClaimReply, OperationState};
+use onceward::operation::state::{ClaimReply, ReportedState};
 use onceward::store::Store;
 use onceward::store::embedded::{Durability, Embedded, IfDamaged, OpenError, Settings};
 use tempfile::TempDir;
@@ -243,7 +243,7 @@ async fn a_full_journal_that_the_database_removes_is_not_missed() {
     let again = open(store.path(), IfDamaged::Refuse).unwrap();
     remembers(&*again, "done").await;
     let told = copy_of(&*again, &order("0")).await;
-    assert!(matches!(told, ClaimReply::NotGranted(OperationState::Uncertain { .. })), "{told:?}");
+    assert!(matches!(told, ClaimReply::NotGranted(ReportedState::Uncertain { .. })), "{told:?}");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use onceward::clock::Clock;
 use onceward::operation::state::{
-    ClaimReply, ClaimRequest, IfInFlight, OperationState, Renewed, Settled,
+    ClaimReply, ClaimRequest, IfInFlight, Renewed, ReportedState, Settled,
 };
 use onceward::operation::{OperationId, Outcome, Timestamp};
 use onceward::store::redis::{Settings, open};
@@ -76,7 +76,7 @@ async fn processes_on_one_server_see_each_others_operations() {
     let (request, attempt) = granted(&*one, &order).await;
     let met = copy_of(&*other, &order).await;
     assert!(
-        matches!(met, ClaimReply::NotGranted(OperationState::InFlight { attempt: 1, .. })),
+        matches!(met, ClaimReply::NotGranted(ReportedState::InFlight { attempt: 1, .. })),
         "{met:?}"
     );
     let end = end_of(&request, attempt, Outcome::Failed);
@@ -86,10 +86,10 @@ async fn processes_on_one_server_see_each_others_operations() {
     // what the first one knew is not what is so
     assert!(matches!(
         copy_of(&*one, &order).await,
-        ClaimReply::NotGranted(OperationState::InFlight { attempt: 2, .. })
+        ClaimReply::NotGranted(ReportedState::InFlight { attempt: 2, .. })
     ));
     other.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
-    let replay = ClaimReply::NotGranted(OperationState::Succeeded { attempt: 2, answer: answer() });
+    let replay = ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 2, answer: answer() });
     assert_eq!(copy_of(&*one, &order).await, replay);
 }
 
@@ -115,7 +115,7 @@ async fn who_waits_in_another_process_is_told_within_50_ms() {
         let (request, attempt) = granted(&*one, &order).await;
         let mut watch = other.watch(order.id).await.unwrap();
         let met = other.apply(that_waits(claim_on(&order))).await.unwrap();
-        assert!(matches!(met, ClaimReply::NotGranted(OperationState::InFlight { .. })), "{met:?}");
+        assert!(matches!(met, ClaimReply::NotGranted(ReportedState::InFlight { .. })), "{met:?}");
         let waiter = tokio::spawn(async move {
             watch.ended().await;
             Instant::now()
@@ -125,7 +125,7 @@ async fn who_waits_in_another_process_is_told_within_50_ms() {
         took.push(waiter.await.unwrap().saturating_duration_since(recorded));
         assert!(matches!(
             copy_of(&*other, &order).await,
-            ClaimReply::NotGranted(OperationState::Succeeded { .. })
+            ClaimReply::NotGranted(ReportedState::Succeeded { .. })
         ));
     }
     took.sort_unstable();

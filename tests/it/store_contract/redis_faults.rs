@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use onceward::clock::Clock;
-use onceward::operation::state::{ClaimReply, ClaimRequest, Grant, OperationState, Settled};
+use onceward::operation::state::{ClaimReply, ClaimRequest, Grant, ReportedState, Settled};
 use onceward::operation::{Durations, OperationId, Outcome};
 use onceward::store::redis::{ACL_LINE, Settings, open};
 use onceward::store::{Error, Store, StoreExt as _};
@@ -29,7 +29,7 @@ fn store_on(server: &RedisServer) -> Arc<dyn Store> {
 }
 
 pub(super) fn replay() -> ClaimReply {
-    ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() })
+    ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer() })
 }
 
 /// Claims a new operation and is turned away; gives the reason.
@@ -221,12 +221,12 @@ async fn a_copy_of_what_is_open_is_told_so_by_a_full_server() {
     for store in [store, store_on(&server)] {
         let met = copy_of(&*store, &in_flight).await;
         assert!(
-            matches!(met, ClaimReply::NotGranted(OperationState::InFlight { attempt: 1, .. })),
+            matches!(met, ClaimReply::NotGranted(ReportedState::InFlight { attempt: 1, .. })),
             "{met:?}"
         );
         let met = copy_of(&*store, &held).await;
         assert!(
-            matches!(met, ClaimReply::NotGranted(OperationState::Uncertain { attempt: 1, .. })),
+            matches!(met, ClaimReply::NotGranted(ReportedState::Uncertain { attempt: 1, .. })),
             "{met:?}"
         );
     }
@@ -387,7 +387,7 @@ async fn a_user_with_the_documented_permissions_may_do_all_that_is_needed() {
     let waits = that_waits(claim_on(&order));
     assert!(matches!(
         other.apply(waits.clone()).await.unwrap(),
-        ClaimReply::NotGranted(OperationState::InFlight { .. })
+        ClaimReply::NotGranted(ReportedState::InFlight { .. })
     ));
     store.apply(end_of(&request, attempt, Outcome::Uncertain)).await.unwrap();
     timeout(PATIENCE, watch.ended()).await.expect("ends are told");

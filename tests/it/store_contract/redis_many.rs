@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use onceward::clock::Clock;
-use onceward::operation::state::{ClaimReply, Grant, OperationState, Renewed, Settled};
+use onceward::operation::state::{ClaimReply, Grant, Renewed, ReportedState, Settled};
 use onceward::operation::{Outcome, Subject};
 use onceward::secret::Secret;
 use onceward::store::redis::{Mode, Settings, open};
@@ -110,7 +110,7 @@ async fn a_master_that_sentinels_replace_is_followed_and_what_replicas_have_is_k
     assert_eq!(copy_of(&*store, &done).await, replay());
     let met = copy_of(&*one_left, &in_flight).await;
     assert!(
-        matches!(met, ClaimReply::NotGranted(OperationState::InFlight { attempt: 1, .. })),
+        matches!(met, ClaimReply::NotGranted(ReportedState::InFlight { attempt: 1, .. })),
         "{met:?}"
     );
     // the subscription has followed as well

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use onceward::clock::Clock;
-use onceward::operation::state::{ClaimReply, ClaimRequest, OperationState, Settled};
+use onceward::operation::state::{ClaimReply, ClaimRequest, ReportedState, Settled};
 use onceward::operation::{OperationId, Outcome};
 use onceward::store::redis::open;
 use onceward::store::{Store, StoreExt as _};
@@ -95,7 +95,7 @@ async fn written(request: &ClaimRequest) -> [Vec<Vec<u8>>; 2] {
 
 async fn somebody_waits(store: &dyn Store, request: &ClaimRequest) {
     let met = store.apply(that_waits(claim_on(&request.subject))).await.unwrap();
-    assert!(matches!(met, ClaimReply::NotGranted(OperationState::InFlight { .. })), "{met:?}");
+    assert!(matches!(met, ClaimReply::NotGranted(ReportedState::InFlight { .. })), "{met:?}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onceward::operation::state::{ClaimReply, OperationState, Renewed, Settled, Verdict};
+use onceward::operation::state::{ClaimReply, Renewed, ReportedState, Settled, Verdict};
 use onceward::operation::{Outcome, State};
 use onceward::store::StoreExt as _;
 
@@ -35,7 +35,7 @@ pub(super) async fn a_settle_or_a_renewal_of_a_superseded_claim_changes_nothing(
     assert_eq!(settled, Settled::Recorded { copy_refused: false });
     let settled = store.apply(end_of(&old, 1, Outcome::Failed)).await.unwrap();
     assert_eq!(settled, Settled::Superseded);
-    let told = ClaimReply::NotGranted(OperationState::Succeeded { attempt: 2, answer: answer() });
+    let told = ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 2, answer: answer() });
     assert_eq!(copy_of(&*store, &order).await, told);
 }
 
@@ -56,11 +56,11 @@ pub(super) async fn a_late_settle_counts_while_its_claim_is_current(harness: &im
     let ends_in = ATTEMPT_TIMEOUT - LEASE;
     assert_eq!(
         copy_of(&*store, &order).await,
-        ClaimReply::NotGranted(OperationState::Uncertain { attempt, ends_in })
+        ClaimReply::NotGranted(ReportedState::Uncertain { attempt, ends_in })
     );
     let settled = store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     assert_eq!(settled, Settled::Recorded { copy_refused: true });
-    let told = ClaimReply::NotGranted(OperationState::Succeeded { attempt, answer: answer() });
+    let told = ClaimReply::NotGranted(ReportedState::Succeeded { attempt, answer: answer() });
     assert_eq!(copy_of(&*store, &order).await, told);
     assert_eq!(store.uncertain().await.unwrap(), 0);
 }
@@ -70,7 +70,7 @@ pub(super) async fn a_settle_whose_record_is_lost_writes_it_anew(harness: &impl 
     let lost = claim_on(&order);
     let settled = store.apply(end_of(&lost, 3, Outcome::Succeeded)).await.unwrap();
     assert_eq!(settled, Settled::RecordLost);
-    let told = ClaimReply::NotGranted(OperationState::Succeeded { attempt: 3, answer: answer() });
+    let told = ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 3, answer: answer() });
     assert_eq!(copy_of(&*store, &order).await, told);
     let again = store.apply(end_of(&lost, 3, Outcome::Succeeded)).await.unwrap();
     assert_eq!(again, Settled::Recorded { copy_refused: false });
@@ -98,7 +98,7 @@ pub(super) async fn a_renewed_lease_lasts_from_the_renewal(harness: &impl Harnes
     let lease_left = MILLISECOND;
     assert_eq!(
         look_at(&*store, &order).await,
-        ClaimReply::NotGranted(OperationState::InFlight { attempt, lease_left })
+        ClaimReply::NotGranted(ReportedState::InFlight { attempt, lease_left })
     );
     harness.pass(MILLISECOND).await;
     let renewed = renews(&*store, order.id, request.claim_id, LEASE).await;

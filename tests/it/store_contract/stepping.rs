@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use onceward::operation::state::{
-    Advanced, ClaimReply, ClaimRequest, EventEnd, Grant, IfUncertain, OperationState,
+    Advanced, ClaimReply, ClaimRequest, EventEnd, Grant, IfUncertain, ReportedState,
     StepSettlement, Verdict,
 };
 use onceward::operation::{Outcome, Plan, Subject};
@@ -72,7 +72,7 @@ pub(super) async fn a_copy_begins_what_has_not_succeeded_and_nothing_else(harnes
     let copy = store.apply(claiming(&order, &plan)).await.unwrap();
     assert_eq!(
         copy,
-        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 2, answer: answer() })
+        ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 2, answer: answer() })
     );
 }
 
@@ -144,7 +144,7 @@ pub(super) async fn a_lease_that_ran_out_leaves_uncertain_the_step_that_had_begu
     assert_eq!(standing(&*store, &order).await, ["succeeded", "uncertain", "waiting"]);
     let copy = store.apply(claiming(&order, &plan)).await.unwrap();
     assert!(
-        matches!(copy, ClaimReply::NotGranted(OperationState::Uncertain { attempt: 1, .. })),
+        matches!(copy, ClaimReply::NotGranted(ReportedState::Uncertain { attempt: 1, .. })),
         "{copy:?}"
     );
     let late = store.apply(end(&first, "account", Outcome::Succeeded)).await.unwrap();

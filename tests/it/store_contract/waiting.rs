@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{ClaimReply, OperationState, Verdict};
+use onceward::operation::state::{ClaimReply, ReportedState, Verdict};
 use onceward::store::{Store, StoreExt as _, Watch};
 use tokio::time::timeout;
 
@@ -50,7 +50,7 @@ pub(super) async fn an_end_between_the_watch_and_the_wait_is_not_missed(harness:
     attempted(&*store, &order, Outcome::Succeeded).await;
     is_told(&mut watch).await;
     // and what it is told of can be read
-    let told = ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
+    let told = ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer() });
     assert_eq!(copy_of(&*store, &order).await, told);
 }
 
@@ -60,7 +60,7 @@ async fn is_heard_of(store: &dyn Store, elsewhere: &dyn Store, key: &str) {
     let (request, attempt) = granted(store, &order).await;
     // Whoever has met an attempt in flight is told of its end.
     let met = elsewhere.apply(that_waits(claim_on(&order))).await.unwrap();
-    assert!(matches!(met, ClaimReply::NotGranted(OperationState::InFlight { .. })), "{met:?}");
+    assert!(matches!(met, ClaimReply::NotGranted(ReportedState::InFlight { .. })), "{met:?}");
     let mut ended = elsewhere.watch(order.id).await.unwrap();
     store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     is_told(&mut ended).await;

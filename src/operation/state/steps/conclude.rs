@@ -6,7 +6,7 @@ use super::event::{Holder, update_state};
 use super::next_steps::{Lookups, NextSteps, next_steps};
 use crate::operation::state::{
     Change, ClaimReply, ClaimRequest, Finding, IfUncertain, LookupLease, LookupReport,
-    OperationState, Rule as _, State, Transition,
+    ReportedState, Rule as _, State, Transition,
 };
 use crate::operation::{Operation, Plan, StepState, StoredAnswer, Timestamp};
 
@@ -64,7 +64,7 @@ fn follow(
     // claim would take the request for a new event.
     if let State::Succeeded(success) = &operation.state {
         let answer = Arc::clone(&success.answer);
-        let reply = OperationState::Succeeded { attempt, answer };
+        let reply = ReportedState::Succeeded { attempt, answer };
         return Transition::to(operation, Change::Durable, reply.into());
     }
     let mut done = request.apply(Some(operation), now);

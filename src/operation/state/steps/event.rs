@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::next_steps::{Lookups, NextSteps, next_steps};
 use crate::operation::state::decisions::{add, by_setting};
 use crate::operation::state::{
-    Change, ClaimReply, ClaimRequest, Failure, Grant, Hold, Lease, OperationState, State, Success,
+    Change, ClaimReply, ClaimRequest, Failure, Grant, Hold, Lease, ReportedState, State, Success,
     Transition,
 };
 use crate::operation::{
@@ -57,11 +57,11 @@ pub(in crate::operation::state) fn grant(
             update_state(&mut operation, Some(plan), &holder, now);
             match &mut operation.state {
                 State::Succeeded(Success { answer, .. }) => {
-                    OperationState::Succeeded { attempt, answer: Arc::clone(answer) }.into()
+                    ReportedState::Succeeded { attempt, answer: Arc::clone(answer) }.into()
                 }
                 State::Uncertain(hold) => hold.refuse(attempt, now),
                 State::InFlight(_) | State::Failed(_) | State::Forgotten { .. } => {
-                    OperationState::Free.into()
+                    ReportedState::Free.into()
                 }
             }
         }

@@ -10,13 +10,13 @@ fn every_state_answers_a_claim_in_its_way() {
         results,
         [
             granted(1),
-            ClaimReply::NotGranted(OperationState::InFlight {
+            ClaimReply::NotGranted(ReportedState::InFlight {
                 attempt: 1,
                 lease_left: Duration::from_millis(LEASE - 1)
             }),
-            ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(201) }),
+            ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer(201) }),
             granted(2),
-            ClaimReply::NotGranted(OperationState::Uncertain {
+            ClaimReply::NotGranted(ReportedState::Uncertain {
                 attempt: 1,
                 ends_in: Duration::from_millis(ATTEMPT_TIMEOUT - 1)
             }),
@@ -32,7 +32,7 @@ fn a_claim_that_only_looks_is_granted_nothing() {
         let looked = claim(found, &ClaimRequest { may_grant: false, ..request(2) }, at(1));
         assert_eq!(
             (looked.reply, looked.change),
-            (ClaimReply::NotGranted(OperationState::Free), Change::None)
+            (ClaimReply::NotGranted(ReportedState::Free), Change::None)
         );
         assert_eq!(looked.operation, before);
     }
@@ -73,7 +73,7 @@ fn a_claim_that_is_used_up_is_granted_nothing() {
         let done = claim(found, &request(1), at(3));
         assert_eq!(
             (done.reply, done.change),
-            (ClaimReply::NotGranted(OperationState::Free), Change::None)
+            (ClaimReply::NotGranted(ReportedState::Free), Change::None)
         );
     }
 }
@@ -150,7 +150,7 @@ fn a_shared_success_is_told_to_those_who_waited_for_it_alone() {
     let told = claim(succeeded(), &sharing(2, Some(1)), at(1));
     assert_eq!(
         told.reply,
-        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(201) })
+        ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer(201) })
     );
     let new = claim(succeeded(), &sharing(2, None), at(1));
     assert_eq!((new.reply, new.change), (granted(2), Change::Durable));
@@ -162,7 +162,7 @@ fn a_shared_success_is_told_to_those_who_waited_for_it_alone() {
     let again = claim(succeeded(), &sharing(1, None), at(1));
     assert_eq!(
         (again.reply, again.change),
-        (ClaimReply::NotGranted(OperationState::Free), Change::None)
+        (ClaimReply::NotGranted(ReportedState::Free), Change::None)
     );
 }
 

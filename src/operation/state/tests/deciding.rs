@@ -12,7 +12,7 @@ fn an_operator_ends_what_is_uncertain_or_failed() {
         let copy = claim(done.clone(), &request(2), at(2));
         assert_eq!(
             copy.reply,
-            ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(202) })
+            ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer(202) })
         );
         let decided = done.unwrap().decisions.pop().unwrap();
         assert_eq!(decided.kind, DecisionKind::ResolvedSucceeded);
@@ -32,7 +32,7 @@ fn an_operation_resolved_without_an_answer_has_the_stored_success_or_an_empty_20
     let copy = claim(done, &request(2), at(2)).reply;
     assert_eq!(
         copy,
-        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) })
+        ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer(200) })
     );
     let mut end = settlement(1, Outcome::Uncertain);
     end.ending = Ending::Uncertain { answer: answer(204), reference: None };
@@ -41,7 +41,7 @@ fn an_operation_resolved_without_an_answer_has_the_stored_success_or_an_empty_20
     let copy = claim(done, &request(2), at(2)).reply;
     assert_eq!(
         copy,
-        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(204) })
+        ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer(204) })
     );
 }
 

@@ -45,7 +45,7 @@ fn a_hold_ends_on_its_millisecond_and_is_told() {
         let looked = ClaimRequest { may_grant: false, ..request(2) };
         let done = claim(uncertain(), &looked, at(now));
         assert_eq!(
-            (done.reply == ClaimReply::NotGranted(OperationState::Free), done.hold_ended),
+            (done.reply == ClaimReply::NotGranted(ReportedState::Free), done.hold_ended),
             (gone, gone),
             "at {now}"
         );

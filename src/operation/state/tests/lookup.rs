@@ -35,7 +35,7 @@ fn one_copy_asks_and_the_others_wait_for_its_end() {
         let lease_left = Duration::from_millis(LOOKUP - 1);
         assert_eq!(
             copy.reply,
-            ClaimReply::NotGranted(OperationState::InFlight { attempt: 1, lease_left })
+            ClaimReply::NotGranted(ReportedState::InFlight { attempt: 1, lease_left })
         );
     }
     let again = claim(asked.clone(), &looking(2), at(2));
@@ -43,7 +43,7 @@ fn one_copy_asks_and_the_others_wait_for_its_end() {
     // The lease ends exactly at its millisecond.
     let late = claim(asked.clone(), &looking(3), at(LOOKUP));
     assert!(
-        matches!(late.reply, ClaimReply::NotGranted(OperationState::InFlight { .. })),
+        matches!(late.reply, ClaimReply::NotGranted(ReportedState::InFlight { .. })),
         "{:?}",
         late.reply
     );
@@ -71,7 +71,7 @@ fn who_may_not_ask_is_refused() {
 fn what_was_done_is_a_success_with_the_stored_answer_or_an_empty_200() {
     let done = conclude(asked_about(at(1)), &found(2, Finding::Done), at(5));
     let empty =
-        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) });
+        ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer(200) });
     assert_eq!((done.reply, done.change), (empty.clone(), Change::Durable));
     let operation = done.operation.clone().unwrap();
     assert_eq!(operation.state.changes_at(), at(5 + RETENTION));
@@ -91,7 +91,7 @@ fn what_was_done_is_a_success_with_the_stored_answer_or_an_empty_200() {
     let done = conclude(asked, &found(2, Finding::Done), at(2));
     assert_eq!(
         done.reply,
-        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(202) })
+        ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer(202) })
     );
 }
 
@@ -124,7 +124,7 @@ fn what_is_not_known_stays_held_and_may_be_asked_about_again() {
     let ends_in = Duration::from_millis(ATTEMPT_TIMEOUT - 2);
     assert_eq!(
         done.reply,
-        ClaimReply::NotGranted(OperationState::Uncertain { attempt: 1, ends_in })
+        ClaimReply::NotGranted(ReportedState::Uncertain { attempt: 1, ends_in })
     );
     // A durable change tells the waiters of the look-up.
     assert_eq!(done.change, Change::Durable);
@@ -143,11 +143,11 @@ fn a_finding_that_comes_after_a_change_changes_nothing() {
     for (found_so, told) in [
         (
             settled,
-            ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(201) }),
+            ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer(201) }),
         ),
-        (failed, ClaimReply::NotGranted(OperationState::Free)),
-        (resolved, ClaimReply::NotGranted(OperationState::Free)),
-        (None, ClaimReply::NotGranted(OperationState::Free)),
+        (failed, ClaimReply::NotGranted(ReportedState::Free)),
+        (resolved, ClaimReply::NotGranted(ReportedState::Free)),
+        (None, ClaimReply::NotGranted(ReportedState::Free)),
     ] {
         for finding in Finding::ALL {
             let before = found_so.clone();
@@ -157,7 +157,7 @@ fn a_finding_that_comes_after_a_change_changes_nothing() {
     }
     let done = conclude(taken, &found(2, Finding::Done), at(LOOKUP + 2));
     assert!(
-        matches!(done.reply, ClaimReply::NotGranted(OperationState::InFlight { .. })),
+        matches!(done.reply, ClaimReply::NotGranted(ReportedState::InFlight { .. })),
         "{:?}",
         done.reply
     );
@@ -182,7 +182,7 @@ fn a_finding_that_is_late_counts_if_nobody_else_has_asked() {
     let done = conclude(asked_about(at(1)), &found(2, Finding::Done), at(LOOKUP * 2));
     assert_eq!(
         done.reply,
-        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) })
+        ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer(200) })
     );
 }
 

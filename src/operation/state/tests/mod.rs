@@ -99,11 +99,11 @@ fn looked_up(attempt: u32) -> ClaimReply {
 }
 
 fn mismatched(attempt: u32) -> ClaimReply {
-    OperationState::Mismatched { attempt }.into()
+    ReportedState::Mismatched { attempt }.into()
 }
 
 fn is_uncertain(claimed: &ClaimReply) -> bool {
-    matches!(claimed, ClaimReply::NotGranted(OperationState::Uncertain { .. }))
+    matches!(claimed, ClaimReply::NotGranted(ReportedState::Uncertain { .. }))
 }
 
 fn claim(

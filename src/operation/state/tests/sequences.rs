@@ -150,16 +150,16 @@ impl World {
                 }
                 Ok(())
             }
-            ClaimReply::NotGranted(OperationState::Succeeded { .. }) => {
+            ClaimReply::NotGranted(ReportedState::Succeeded { .. }) => {
                 let all = self.plan.steps.iter().all(|step| self.done.contains(&step.name));
                 prop_assert!(all, "only {:?} are done", self.done);
                 Ok(())
             }
             ClaimReply::NotGranted(
-                OperationState::Free
-                | OperationState::InFlight { .. }
-                | OperationState::Uncertain { .. }
-                | OperationState::Mismatched { .. },
+                ReportedState::Free
+                | ReportedState::InFlight { .. }
+                | ReportedState::Uncertain { .. }
+                | ReportedState::Mismatched { .. },
             ) => Ok(()),
         }
     }

@@ -48,7 +48,7 @@ fn a_settle_without_a_record_writes_one() {
     let copy = claim(done.operation.clone(), &request(9), at(2));
     assert_eq!(
         copy.reply,
-        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 4, answer: answer(201) })
+        ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 4, answer: answer(201) })
     );
     let again = settle(done.operation, &settlement(4, Outcome::Succeeded), at(2));
     assert_eq!(again.reply, Settled::Recorded { copy_refused: false });
@@ -61,7 +61,7 @@ fn an_uncertain_settle_without_a_record_supposes_the_latest_end() {
     let ends_in = Duration::from_millis(ATTEMPT_TIMEOUT);
     assert_eq!(
         copy.reply,
-        ClaimReply::NotGranted(OperationState::Uncertain { attempt: 4, ends_in })
+        ClaimReply::NotGranted(ReportedState::Uncertain { attempt: 4, ends_in })
     );
 }
 

@@ -1,7 +1,7 @@
 //! What the store says of a server that is not as it should be.
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{ClaimReply, ClaimRequest, IfInFlight, OperationState};
+use onceward::operation::state::{ClaimReply, ClaimRequest, IfInFlight, ReportedState};
 use onceward::secret::Secret;
 use onceward::store::postgres::Settings;
 use onceward::store::{Concern, Error, Store, StoreExt as _};
@@ -64,12 +64,12 @@ async fn a_read_only_database_replays_and_grants_nothing() {
     served.server.execute(&format!("{read_only}on")).await;
     let another = served.another();
     let told = copy_of(&*another, &order("done")).await;
-    assert!(matches!(told, ClaimReply::NotGranted(OperationState::Succeeded { .. })));
+    assert!(matches!(told, ClaimReply::NotGranted(ReportedState::Succeeded { .. })));
     let waits = IfInFlight::Wait;
     let waits = ClaimRequest { if_in_flight: waits, ..claim_on(&order("first of all")) };
     assert!(matches!(
         another.apply(waits.clone()).await.unwrap(),
-        ClaimReply::NotGranted(OperationState::InFlight { .. })
+        ClaimReply::NotGranted(ReportedState::InFlight { .. })
     ));
     let refused = another.apply(claim_on(&order("new"))).await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable("the database is read-only")), "{refused:?}");

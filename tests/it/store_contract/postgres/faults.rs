@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{ClaimReply, OperationState, Renewed, Settled, Withdrawal};
+use onceward::operation::state::{ClaimReply, Renewed, ReportedState, Settled, Withdrawal};
 use onceward::store::postgres::Settings;
 use onceward::store::{Error, Store, StoreExt as _};
 use tokio::task::JoinSet;
@@ -50,11 +50,11 @@ async fn a_server_that_is_down_refuses_claims_at_once_and_is_used_again_when_it_
     granted_again(&*store, "new").await;
     assert!(matches!(
         copy_of(&*store, &order("done")).await,
-        ClaimReply::NotGranted(OperationState::Succeeded { .. })
+        ClaimReply::NotGranted(ReportedState::Succeeded { .. })
     ));
     assert!(matches!(
         copy_of(&*store, &order("in flight")).await,
-        ClaimReply::NotGranted(OperationState::InFlight { .. })
+        ClaimReply::NotGranted(ReportedState::InFlight { .. })
     ));
 }
 
@@ -276,10 +276,10 @@ async fn a_synchronous_standby_takes_over_with_all_that_was_acknowledged() {
     granted_again(&*store, "new").await;
     assert!(matches!(
         copy_of(&*store, &order("done")).await,
-        ClaimReply::NotGranted(OperationState::Succeeded { .. })
+        ClaimReply::NotGranted(ReportedState::Succeeded { .. })
     ));
     assert!(matches!(
         copy_of(&*store, &order("in flight")).await,
-        ClaimReply::NotGranted(OperationState::InFlight { .. })
+        ClaimReply::NotGranted(ReportedState::InFlight { .. })
     ));
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
-use onceward::operation::state::{ClaimReply, ClaimRequest, Grant, OperationState, Settled};
+use onceward::operation::state::{ClaimReply, ClaimRequest, Grant, ReportedState, Settled};
 use onceward::operation::{Outcome, Subject};
 use onceward::store::postgres::Settings;
 use onceward::store::{Error, Store, StoreExt as _, WhenEmptied};
@@ -64,7 +64,7 @@ async fn calls_at_the_same_time_share_transactions() {
     for (request, _) in &claims {
         assert!(matches!(
             copy_of(&*served.store, &request.subject).await,
-            ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, .. })
+            ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, .. })
         ));
     }
 }
@@ -249,7 +249,7 @@ async fn a_record_that_cannot_be_read_fails_no_other_call() {
     assert!(matches!(of_damaged.unwrap_err(), Error::Unreadable(..)));
     for (_, told) in told {
         let state = told.unwrap();
-        assert!(matches!(state, ClaimReply::NotGranted(OperationState::Succeeded { .. })));
+        assert!(matches!(state, ClaimReply::NotGranted(ReportedState::Succeeded { .. })));
     }
 }
 

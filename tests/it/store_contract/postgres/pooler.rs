@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{ClaimReply, ClaimRequest, IfInFlight, OperationState, Renewed};
+use onceward::operation::state::{ClaimReply, ClaimRequest, IfInFlight, Renewed, ReportedState};
 use onceward::secret::Secret;
 use onceward::store::postgres::Settings;
 use onceward::store::{ListQuery, Store, StoreExt as _};
@@ -28,7 +28,7 @@ async fn is_told(store: &dyn Store, another: &dyn Store, key: &str) -> Duration 
     let waits = ClaimRequest { if_in_flight: IfInFlight::Wait, ..claim_on(&order) };
     assert!(matches!(
         another.apply(waits.clone()).await.unwrap(),
-        ClaimReply::NotGranted(OperationState::InFlight { .. })
+        ClaimReply::NotGranted(ReportedState::InFlight { .. })
     ));
     store.apply(end_of(&request, attempt, Outcome::Succeeded)).await.unwrap();
     let settled = Instant::now();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use onceward::operation::Outcome;
-use onceward::operation::state::{ClaimReply, ClaimRequest, IfInFlight, OperationState, Renewal};
+use onceward::operation::state::{ClaimReply, ClaimRequest, IfInFlight, Renewal, ReportedState};
 use onceward::store::{ListQuery, Store, StoreExt as _};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
@@ -35,7 +35,7 @@ async fn of_fifty_racers_on_two_stores_one_is_granted_and_none_fails() {
         let granted = told.iter().filter(|told| matches!(told, ClaimReply::Granted(_))).count();
         let met = told
             .iter()
-            .filter(|told| matches!(told, ClaimReply::NotGranted(OperationState::InFlight { .. })))
+            .filter(|told| matches!(told, ClaimReply::NotGranted(ReportedState::InFlight { .. })))
             .count();
         assert_eq!((granted, met), (1, 49));
     }
@@ -54,11 +54,11 @@ async fn a_replay_and_a_refused_copy_write_nothing() {
     let before: String = served.server.row(next_transaction).await.get(0);
     for store in [&served.store, &another] {
         let replay =
-            ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer() });
+            ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer() });
         assert_eq!(copy_of(&**store, &done).await, replay);
         assert!(matches!(
             copy_of(&**store, &in_flight).await,
-            ClaimReply::NotGranted(OperationState::InFlight { .. })
+            ClaimReply::NotGranted(ReportedState::InFlight { .. })
         ));
     }
     assert_eq!(served.server.row(next_transaction).await.get::<_, String>(0), before);
@@ -87,7 +87,7 @@ async fn a_new_event_takes_two_round_trips_and_a_replay_one() {
         let before = asked(&served).await;
         assert!(matches!(
             copy_of(&**store, &order("1")).await,
-            ClaimReply::NotGranted(OperationState::Succeeded { .. })
+            ClaimReply::NotGranted(ReportedState::Succeeded { .. })
         ));
         assert_eq!(asked(&served).await - before, 1);
     }
@@ -163,7 +163,7 @@ async fn lists_counts_and_expiry_use_indexes() {
 async fn waits(store: &dyn Store, subject: &Arc<onceward::operation::Subject>) {
     let waits = ClaimRequest { if_in_flight: IfInFlight::Wait, ..claim_on(subject) };
     let told = store.apply(waits.clone()).await.unwrap();
-    assert!(matches!(told, ClaimReply::NotGranted(OperationState::InFlight { .. })), "{told:?}");
+    assert!(matches!(told, ClaimReply::NotGranted(ReportedState::InFlight { .. })), "{told:?}");
 }
 
 /// On an idle machine it takes well under 50 ms.
@@ -190,7 +190,7 @@ async fn a_waiter_on_another_store_learns_of_the_end_at_once() {
         took.push(settled.elapsed());
         assert!(matches!(
             copy_of(&*another, &order).await,
-            ClaimReply::NotGranted(OperationState::Succeeded { .. })
+            ClaimReply::NotGranted(ReportedState::Succeeded { .. })
         ));
     }
     took.sort();

@@ -49,7 +49,7 @@ fn a_withdrawal_frees_what_had_begun_and_keeps_what_is_done() {
     assert_eq!(freed.change, Change::Durable);
     assert_eq!(standing(freed.operation.as_ref()), "succeeded failed waiting failed");
     let again = claim(freed.operation, &claiming(2, &plan), at(4));
-    assert_eq!(again.reply, ClaimReply::NotGranted(OperationState::Free));
+    assert_eq!(again.reply, ClaimReply::NotGranted(ReportedState::Free));
 }
 
 #[test]

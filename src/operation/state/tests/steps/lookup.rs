@@ -42,7 +42,7 @@ fn a_look_up_is_about_one_step_and_what_follows_runs_in_the_same_request() {
         other.reply,
         ClaimReply::Granted(_)
             | ClaimReply::NotGranted(
-                OperationState::InFlight { .. } | OperationState::Uncertain { .. }
+                ReportedState::InFlight { .. } | ReportedState::Uncertain { .. }
             )
     ));
     assert_eq!(standing(other.operation.as_ref()), "succeeded uncertain waiting uncertain");
@@ -63,7 +63,7 @@ fn when_the_last_step_turns_out_to_be_done_the_event_is() {
     let done = conclude(asked, &report, at(3));
     assert_eq!(
         done.reply,
-        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) })
+        ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer(200) })
     );
     assert_eq!(standing(done.operation.as_ref()), "succeeded succeeded succeeded succeeded");
 }
@@ -90,6 +90,6 @@ fn at_once_one_request_asks_about_one_uncertain_step_after_the_other() {
     let done = conclude(second.operation, &told(&plan, "mail", Finding::Done), at(4));
     assert_eq!(
         done.reply,
-        ClaimReply::NotGranted(OperationState::Succeeded { attempt: 1, answer: answer(200) })
+        ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer(200) })
     );
 }

@@ -31,7 +31,7 @@ fn in_order_each_step_begins_with_the_end_of_the_one_before() {
     let copy = claim(done.operation, &claiming(2, &plan), at(4));
     assert_eq!(
         copy.reply,
-        ClaimReply::NotGranted(OperationState::Succeeded {
+        ClaimReply::NotGranted(ReportedState::Succeeded {
             attempt: 1,
             answer: named_answer("mail")
         })
@@ -134,7 +134,7 @@ fn steps_that_were_added_or_removed_since() {
     let copy = claim(success, &claiming(2, &plan), at(3));
     assert_eq!(
         copy.reply,
-        ClaimReply::NotGranted(OperationState::Succeeded {
+        ClaimReply::NotGranted(ReportedState::Succeeded {
             attempt: 1,
             answer: named_answer("account")
         })
@@ -148,7 +148,7 @@ fn steps_that_were_added_or_removed_since() {
     let copy = claim(after(1, &plan, &ends), &claiming(2, &fewer), at(3));
     assert_eq!(
         copy.reply,
-        ClaimReply::NotGranted(OperationState::Succeeded {
+        ClaimReply::NotGranted(ReportedState::Succeeded {
             attempt: 1,
             answer: named_answer("account")
         })
@@ -171,7 +171,7 @@ fn a_claim_that_only_looks_begins_nothing() {
     let plan = in_order();
     let look = ClaimRequest { may_grant: false, ..claiming(2, &plan) };
     for found in [None, failed(), after(1, &plan, &[("charge", Outcome::Failed)])] {
-        assert_eq!(claim(found, &look, at(3)).reply, ClaimReply::NotGranted(OperationState::Free));
+        assert_eq!(claim(found, &look, at(3)).reply, ClaimReply::NotGranted(ReportedState::Free));
     }
 }
 
@@ -179,7 +179,7 @@ fn a_claim_that_only_looks_begins_nothing() {
 fn a_refused_copy_is_told_when_the_event_fails() {
     let plan = in_order();
     let refused = claim(after(1, &plan, &[]), &claiming(2, &plan), at(1));
-    assert!(matches!(refused.reply, ClaimReply::NotGranted(OperationState::InFlight { .. })));
+    assert!(matches!(refused.reply, ClaimReply::NotGranted(ReportedState::InFlight { .. })));
     let charged = advance(refused.operation, &end(1, &plan, "charge", Outcome::Succeeded), at(2));
     let failed = advance(charged.operation, &end(1, &plan, "account", Outcome::Failed), at(3));
     let end = EventEnd::Open("account".into());
