@@ -80,7 +80,7 @@ impl Claim {
         let settlement = self.settlement(ending);
         let settle = || self.lease.store.apply(settlement.clone());
         let settled = insist(&self.lease, settle, answer_early).await;
-        self.note_recorded();
+        self.count_recorded();
         settled
     }
 
@@ -108,7 +108,7 @@ impl Claim {
             // The count stays the same: this outcome is recorded, and that of the next step is not
             // yet.
             Ok(Advanced::Next { .. }) => {}
-            Ok(_) | Err(_) => self.note_recorded(),
+            Ok(_) | Err(_) => self.count_recorded(),
         }
         Ok(StepRecorded { advanced: advanced?, sent_at })
     }
@@ -125,7 +125,7 @@ impl Claim {
         }
     }
 
-    fn note_recorded(&self) {
+    fn count_recorded(&self) {
         self.unrecorded.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -78,7 +78,7 @@ mod insist;
 mod lease;
 mod long;
 mod lookup;
-mod note;
+mod end_log;
 mod observe;
 mod pass;
 mod pending_reply;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::claim::Claim;
 use super::disposition::{Disposition, Forwarded};
+use super::end_log::{EndLog, log_early_answer};
 use super::executor::{Context, Executor};
-use super::note::{EndNote, log_early_answer};
 use crate::operation::Outcome;
 use crate::operation::state::{Ending, Settled};
 use crate::store;
@@ -54,7 +54,7 @@ impl Recording<'_> {
         let Self { context: context @ Context { executor, handler, reply }, claim } = self;
         let subject = Arc::clone(claim.subject());
         let attempt = claim.attempt;
-        let end = EndNote::of(&ending);
+        let end = EndLog::of(&ending);
         let took = claim.sent_at.until(executor.clock.moment());
         let lease_had_ended = claim.lease().left().is_zero();
         let answer_early = || {
@@ -63,18 +63,20 @@ impl Recording<'_> {
         };
         let settled = claim.settle(ending, answer_early).await;
         handler.metrics.attempt(end.outcome, took);
-        end.note(&subject, attempt, None);
+        end.log(&subject, attempt, None);
         match &settled {
             Ok(Settled::Recorded { copy_refused }) => match end.outcome {
-                Outcome::Failed => context.note_refused(subject.id, attempt, *copy_refused),
+                Outcome::Failed => {
+                    context.log_refused_then_failed(subject.id, attempt, *copy_refused);
+                }
                 Outcome::Succeeded if lease_had_ended || reply.told_to_come_back() => {
-                    Executor::note_late(&subject, attempt, took);
+                    Executor::log_late_success(&subject, attempt, took);
                 }
                 Outcome::Succeeded | Outcome::Uncertain => {}
             },
-            Ok(Settled::RecordLost) => executor.note_record_lost(subject.id, attempt),
-            Ok(Settled::Superseded) => executor.note_superseded(subject.id, attempt),
-            Err(error) => executor.note_unrecorded(&subject, attempt, error),
+            Ok(Settled::RecordLost) => executor.log_record_lost(subject.id, attempt),
+            Ok(Settled::Superseded) => executor.log_superseded(subject.id, attempt),
+            Err(error) => executor.log_unrecorded(&subject, attempt, error),
         }
         settled
     }

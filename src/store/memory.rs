@@ -62,7 +62,7 @@ impl Memory {
         // The lock is released first, because waiters ask the store as soon as they wake.
         drop(records);
         if done.hold_ended {
-            self.holds_ended.note(id);
+            self.holds_ended.count(id);
         }
         if ended {
             self.watchers.announce(id);

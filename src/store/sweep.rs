@@ -24,7 +24,7 @@ pub(super) struct HoldsEnded(Arc<AtomicUsize>);
 impl HoldsEnded {
     /// Counts and logs the end of a hold. A person should know of it, because from now on a copy of
     /// the operation runs again.
-    pub(super) fn note(&self, id: OperationId) {
+    pub(super) fn count(&self, id: OperationId) {
         self.0.fetch_add(1, Ordering::Relaxed);
         tracing::error!(
             operation.id = %id,

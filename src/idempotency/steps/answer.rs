@@ -19,10 +19,10 @@ impl StepsAttempt<'_> {
         let context = self.context;
         let operation = self.keyed.subject.id;
         let attempt = self.claim.attempt;
-        let is_lost = self.note_records(&results);
+        let is_lost = self.log_records(&results);
         let open = match event_result(&results) {
             Some(EventResult { end: EventEnd::Succeeded(stored), .. }) => {
-                self.note_late_success();
+                self.log_late_success();
                 // An earlier attempt may have done the step whose answer the sender gets.
                 let from = &self.steps.plan.answer_from;
                 let own = results.iter().position(|result| result.step == *from);
@@ -34,7 +34,7 @@ impl StepsAttempt<'_> {
             }
             Some(EventResult { end: EventEnd::Open(first), copy_refused }) => {
                 if results.iter().any(|result| result.outcome == Outcome::Failed) {
-                    context.note_refused(operation, attempt, copy_refused);
+                    context.log_refused_then_failed(operation, attempt, copy_refused);
                 }
                 not_done(results, |result| result.step == first)
             }
@@ -52,9 +52,8 @@ impl StepsAttempt<'_> {
         }
     }
 
-    /// Notes each lost record and each superseded claim in the log. The result says whether a
-    /// record was lost.
-    fn note_records(&self, results: &[StepResult]) -> bool {
+    /// Logs each lost record and each superseded claim. The result says whether a record was lost.
+    fn log_records(&self, results: &[StepResult]) -> bool {
         let executor = self.context.executor;
         let operation = self.keyed.subject.id;
         let attempt = self.claim.attempt;
@@ -62,10 +61,10 @@ impl StepsAttempt<'_> {
         for result in results {
             match &result.advanced {
                 Some(Advanced::RecordLost) => {
-                    executor.note_record_lost(operation, attempt);
+                    executor.log_record_lost(operation, attempt);
                     is_lost = true;
                 }
-                Some(Advanced::Superseded) => executor.note_superseded(operation, attempt),
+                Some(Advanced::Superseded) => executor.log_superseded(operation, attempt),
                 Some(Advanced::Next { .. } | Advanced::Recorded | Advanced::Ended { .. })
                 | None => {}
             }
@@ -73,11 +72,11 @@ impl StepsAttempt<'_> {
         is_lost
     }
 
-    fn note_late_success(&self) {
+    fn log_late_success(&self) {
         let Context { executor, reply, .. } = self.context;
         if reply.told_to_come_back() {
             let took = self.claim.sent_at.until(executor.clock.moment());
-            Executor::note_late(&self.keyed.subject, self.claim.attempt, took);
+            Executor::log_late_success(&self.keyed.subject, self.claim.attempt, took);
         }
     }
 }

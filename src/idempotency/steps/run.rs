@@ -9,9 +9,9 @@ use super::StepsAttempt;
 use crate::clock::Moment;
 use crate::idempotency::classify::{AnswerHead, AnswerRules, AttemptEnd};
 use crate::idempotency::disposition::{Disposition, Forwarded};
+use crate::idempotency::end_log::{EndLog, log_early_answer};
 use crate::idempotency::executor::Context;
 use crate::idempotency::forward::{Bounds, Exchange, LongAnswer, NoAnswer, exchange, name_attempt};
-use crate::idempotency::note::{EndNote, log_early_answer};
 use crate::idempotency::receiver::StepReceiver;
 use crate::idempotency::request::KeyedRequest;
 use crate::operation::state::Advanced;
@@ -40,7 +40,7 @@ impl StepsAttempt<'_> {
     pub(super) async fn run_step(&self, step: Arc<str>, began_at: Moment) -> Option<StepResult> {
         let Self { context: Context { executor, handler, reply }, claim, .. } = self;
         let AttemptEnd { ending, forwarded } = self.forward(&step, began_at).await?;
-        let end = EndNote::of(&ending);
+        let end = EndLog::of(&ending);
         let subject = &self.keyed.subject;
         let attempt = claim.attempt;
         let answer_early = || {
@@ -51,9 +51,9 @@ impl StepsAttempt<'_> {
         let recorded = claim.advance(&self.steps.plan, &step, ending, answer_early).await;
         let now = executor.clock.moment();
         handler.metrics.attempt(end.outcome, began_at.until(now));
-        end.note(subject, attempt, Some(&step));
+        end.log(subject, attempt, Some(&step));
         let recorded =
-            recorded.inspect_err(|error| executor.note_unrecorded(subject, attempt, error)).ok();
+            recorded.inspect_err(|error| executor.log_unrecorded(subject, attempt, error)).ok();
         let recorded_at = recorded.as_ref().map_or(now, |recorded| recorded.sent_at);
         let advanced = recorded.map(|recorded| recorded.advanced);
         Some(StepResult { step, outcome: end.outcome, forwarded, advanced, recorded_at })

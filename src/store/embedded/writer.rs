@@ -242,7 +242,7 @@ impl Writer {
             self.apply_written(id, changed);
         }
         for id in holds_ended {
-            self.shared.holds_ended.note(id);
+            self.shared.holds_ended.count(id);
         }
         reply::send_all(replies, &Ok(()));
     }

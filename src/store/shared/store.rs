@@ -181,7 +181,7 @@ impl<R: RecordServer> SharedStore<R> {
             .map(|(revision, operation)| Snapshot { revision, operation: Arc::new(operation) });
         self.snapshots.replace(id, written);
         if done.hold_ended {
-            self.holds_ended.note(id);
+            self.holds_ended.count(id);
         }
         if ends {
             // The waiters of this process do not have to wait for the server's notification.

@@ -13,19 +13,19 @@ use crate::telemetry::chain;
 /// The part of an ending that the log shows, for an attempt or one of its steps. It is a copy,
 /// because the ending itself goes into the store before the log line is written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct EndNote {
+pub(super) struct EndLog {
     pub(super) outcome: Outcome,
     reason: Reason,
     status: Option<StatusCode>,
 }
 
-impl EndNote {
+impl EndLog {
     pub(super) fn of(ending: &Ending) -> Self {
         Self { outcome: ending.outcome(), reason: ending.reason(), status: ending.status() }
     }
 
     /// Writes the log line.
-    pub(super) fn note(self, subject: &Subject, attempt: u32, step: Option<&str>) {
+    pub(super) fn log(self, subject: &Subject, attempt: u32, step: Option<&str>) {
         let operation = subject.id;
         let reason = self.reason.as_str();
         let status = self.status.map(|status| status.as_u16());
@@ -59,9 +59,9 @@ impl EndNote {
 }
 
 impl Executor {
-    /// Notes that an attempt has succeeded after its sender was told to come back, or after its
+    /// Logs that an attempt has succeeded after its sender was told to come back, or after its
     /// operation was held.
-    pub(super) fn note_late(subject: &Subject, attempt: u32, took: Duration) {
+    pub(super) fn log_late_success(subject: &Subject, attempt: u32, took: Duration) {
         tracing::info!(
             operation.id = %subject.id,
             operation.key = subject.key.logged(),
@@ -72,8 +72,8 @@ impl Executor {
         );
     }
 
-    /// Notes that an outcome is given up, because its record cannot be read.
-    pub(super) fn note_unrecorded(&self, subject: &Subject, attempt: u32, error: &store::Error) {
+    /// Logs that an outcome is given up, because its record cannot be read.
+    pub(super) fn log_unrecorded(&self, subject: &Subject, attempt: u32, error: &store::Error) {
         self.metrics.unrecorded.inc();
         tracing::error!(
             operation.id = %subject.id,
@@ -85,21 +85,26 @@ impl Executor {
         );
     }
 
-    pub(super) fn note_record_lost(&self, operation: OperationId, attempt: u32) {
+    pub(super) fn log_record_lost(&self, operation: OperationId, attempt: u32) {
         self.metrics.record_lost.inc();
         tracing::error!(operation.id = %operation, attempt.number = attempt, "the store had lost the record; the outcome is in a new one");
     }
 
-    pub(super) fn note_superseded(&self, operation: OperationId, attempt: u32) {
+    pub(super) fn log_superseded(&self, operation: OperationId, attempt: u32) {
         self.metrics.superseded.inc();
         tracing::error!(operation.id = %operation, attempt.number = attempt, "the claim was superseded: the outcome of the attempt changed nothing");
     }
 }
 
 impl Context<'_> {
-    /// Notes that an attempt has failed after a copy was refused, or after its own sender was told
+    /// Logs that an attempt has failed after a copy was refused, or after its own sender was told
     /// to come back. Many senders send an event only a few times, so the event may be lost.
-    pub(super) fn note_refused(self, operation: OperationId, attempt: u32, copy_refused: bool) {
+    pub(super) fn log_refused_then_failed(
+        self,
+        operation: OperationId,
+        attempt: u32,
+        copy_refused: bool,
+    ) {
         let Self { executor, reply, .. } = self;
         if (copy_refused || reply.told_to_come_back()) && !reply.passes() {
             executor.metrics.refused_then_failed.inc();
