@@ -25,7 +25,7 @@ impl Attempt<'_> {
     /// `answer_within` is over, the sender is told that the attempt is in flight, and the attempt
     /// goes on.
     pub(super) async fn run(self) {
-        let Context { executor, handler, reply } = self.context;
+        let Context { executor, handler, sender } = self.context;
         let _counted = executor.metrics.in_flight_guard();
         let lease = self.claim.lease();
         let attempt = self.claim.attempt;
@@ -39,7 +39,7 @@ impl Attempt<'_> {
                 }
             }
         };
-        reply.remind_during(pin!(work), in_flight).await;
+        sender.remind_during(pin!(work), in_flight).await;
     }
 
     /// Makes the attempt at one receiver, and renews the lease meanwhile.

@@ -105,8 +105,8 @@ impl Context<'_> {
         attempt: u32,
         copy_refused: bool,
     ) {
-        let Self { executor, reply, .. } = self;
-        if (copy_refused || reply.told_to_come_back()) && !reply.passes() {
+        let Self { executor, sender, .. } = self;
+        if (copy_refused || sender.told_to_come_back()) && !sender.is_observed() {
             executor.metrics.refused_then_failed.inc();
             tracing::warn!(
                 operation.id = %operation,

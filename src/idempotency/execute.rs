@@ -6,11 +6,11 @@ use super::attempt::Attempt;
 use super::claim_call::{ClaimOptions, ClaimResult};
 use super::disposition::Disposition;
 use super::executor::{Context, Executor};
-use super::pending_reply::PendingReply;
 use super::policy::WhenStoreFails;
 use super::request::KeyedRequest;
 use super::route_handler::RouteHandler;
 use super::wait::{AttemptInFlight, Wait};
+use super::waiting_sender::WaitingSender;
 use crate::operation::state::{IfInFlight, ReportedState};
 use crate::store;
 use crate::telemetry::chain;
@@ -28,11 +28,11 @@ impl Executor {
         handler: &Arc<RouteHandler>,
     ) -> Disposition {
         let operation = keyed.subject.id;
-        let (reply, answer) = PendingReply::new(handler.deadline(keyed.arrived));
+        let (sender, answer) = WaitingSender::new(handler.deadline(keyed.arrived));
         let executor = Arc::clone(self);
         let handler = Arc::clone(handler);
         let work = async move {
-            let context = Context { executor: &executor, handler: &handler, reply: &reply };
+            let context = Context { executor: &executor, handler: &handler, sender: &sender };
             context.execute(keyed).await;
         };
         self.work(work, answer).await.unwrap_or(Disposition::Lost(operation))
@@ -41,7 +41,7 @@ impl Executor {
 
 impl Context<'_> {
     async fn execute(self, keyed: KeyedRequest) {
-        let Self { executor, handler, reply } = self;
+        let Self { executor, handler, sender } = self;
         let if_in_flight = handler.policy.if_in_flight;
         let options = ClaimOptions::new(handler.place(), if_in_flight);
         let mut claimed = self.claim(&keyed, options).await;
@@ -59,9 +59,9 @@ impl Context<'_> {
                 Box::pin(Attempt { context: self, claim, keyed }.run()).await;
             }
             Ok(ClaimResult::NotGranted(state)) => {
-                reply.send(Disposition::NotGranted { operation: keyed.subject.id, state });
+                sender.answer(Disposition::NotGranted { operation: keyed.subject.id, state });
             }
-            Ok(ClaimResult::NoPlace) => reply.send(executor.overloaded()),
+            Ok(ClaimResult::NoPlace) => sender.answer(executor.overloaded()),
             Err(error) => Box::pin(self.without_claim(&error, keyed)).await,
         }
     }
@@ -69,7 +69,7 @@ impl Context<'_> {
     /// Refuses a request to whose claim the store could not reply. The request is forwarded
     /// unprotected instead under [`WhenStoreFails::Forward`].
     async fn without_claim(self, error: &store::Error, keyed: KeyedRequest) {
-        let Self { executor, handler, reply } = self;
+        let Self { executor, handler, sender } = self;
         let id = keyed.subject.id;
         // After any other error the operation may have been done. Such a request is refused even on
         // a route that forwards without a store.
@@ -78,7 +78,7 @@ impl Context<'_> {
         match handler.policy.when_store_fails {
             WhenStoreFails::Forward if may_pass => {
                 let Some(_place) = handler.place() else {
-                    return reply.send(executor.overloaded());
+                    return sender.answer(executor.overloaded());
                 };
                 tracing::error!(operation.id = %id, error, "no claim: forwarded unprotected");
                 executor.metrics.unprotected.inc();
@@ -86,7 +86,7 @@ impl Context<'_> {
             }
             WhenStoreFails::Forward | WhenStoreFails::Refuse => {
                 tracing::error!(operation.id = %id, error, "no claim, so nothing is forwarded");
-                reply.send(Disposition::StoreUnavailable);
+                sender.answer(Disposition::StoreUnavailable);
             }
         }
     }

@@ -6,9 +6,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::disposition::Disposition;
-use super::pending_reply::PendingReply;
 use super::route_handler::RouteHandler;
 use super::waiters::Waiters;
+use super::waiting_sender::WaitingSender;
 use super::withdraw::Withdrawals;
 use crate::budget::Budget;
 use crate::clock::Clock;
@@ -41,8 +41,8 @@ pub(super) struct Context<'a> {
     pub(super) executor: &'a Executor,
     /// The request's route.
     pub(super) handler: &'a RouteHandler,
-    /// The way back to the sender.
-    pub(super) reply: &'a PendingReply,
+    /// The sender, which waits for its answer.
+    pub(super) sender: &'a WaitingSender,
 }
 
 impl Executor {

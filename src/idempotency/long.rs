@@ -52,7 +52,7 @@ impl LongAttempt<'_> {
         let operation = self.recording.claim.subject().id;
         let attempt = self.recording.claim.attempt;
         let executed = Disposition::executed(operation, attempt, forwarded);
-        self.recording.context.reply.send(executed);
+        self.recording.context.sender.answer(executed);
         self.record_at_its_end(ending, flow).await;
     }
 

@@ -14,7 +14,7 @@
 //! forward  Request -> Exchange, NoAnswer     sends once, before the lease ends  forward.rs
 //! classify Exchange -> Ending, Forwarded     for the record, for the sender     classify.rs
 //! record   Claim, Ending -> Settled          tries until the store has replied  record.rs
-//! answer   Disposition                       to a sender that still waits       pending_reply.rs
+//! answer   Disposition                       to a sender that still waits       waiting_sender.rs
 //! ```
 //!
 //! A sender that has waited for `answer_within` is told to come back. The work goes on.
@@ -81,7 +81,6 @@ mod lookup;
 mod end_log;
 mod observe;
 mod pass;
-mod pending_reply;
 mod policy;
 mod receiver;
 mod record;
@@ -91,6 +90,7 @@ mod route_handler;
 mod steps;
 mod wait;
 mod waiters;
+mod waiting_sender;
 mod withdraw;
 mod work;
 

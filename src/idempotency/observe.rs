@@ -7,9 +7,9 @@ use super::attempt::Attempt;
 use super::claim_call::{ClaimOptions, ClaimResult};
 use super::disposition::{Disposition, Forwarded};
 use super::executor::{Context, Executor};
-use super::pending_reply::PendingReply;
 use super::request::KeyedRequest;
 use super::route_handler::RouteHandler;
+use super::waiting_sender::WaitingSender;
 use crate::operation::state::IfInFlight;
 use crate::telemetry::{self, chain};
 
@@ -23,11 +23,11 @@ impl Executor {
         keyed: KeyedRequest,
         handler: &Arc<RouteHandler>,
     ) -> Disposition {
-        let (reply, answer) = PendingReply::passing(handler.deadline(keyed.arrived));
+        let (sender, answer) = WaitingSender::observed(handler.deadline(keyed.arrived));
         let executor = Arc::clone(self);
         let handler = Arc::clone(handler);
         let work = async move {
-            let context = Context { executor: &executor, handler: &handler, reply: &reply };
+            let context = Context { executor: &executor, handler: &handler, sender: &sender };
             context.observe(keyed).await;
         };
         self.work(work, answer).await.unwrap_or(Disposition::Passed(Forwarded::LOST))
@@ -37,7 +37,7 @@ impl Executor {
 impl Context<'_> {
     async fn observe(self, keyed: KeyedRequest) {
         use telemetry::Disposition as D;
-        let Self { executor, handler, reply } = self;
+        let Self { executor, handler, sender } = self;
         let options = ClaimOptions::new(handler.place(), IfInFlight::Refuse);
         // The copy is forwarded anyway, so it needs no look-up.
         let options = ClaimOptions { may_look_up: false, ..options };
@@ -51,7 +51,7 @@ impl Context<'_> {
                 return Box::pin(Attempt { context: self, claim, keyed }.run()).await;
             }
             // `in_flight_max` protects the upstream in this mode too.
-            Ok(ClaimResult::NoPlace) => return reply.send(executor.overloaded()),
+            Ok(ClaimResult::NoPlace) => return sender.answer(executor.overloaded()),
             Ok(ClaimResult::NotGranted(state)) => D::of_copy(&state),
             Err(error) => {
                 let error = chain(&error);
@@ -70,7 +70,7 @@ impl Context<'_> {
             observed = would_be.as_str(),
             "forwarded all the same: the route only observes"
         );
-        let Some(_place) = handler.place() else { return reply.send(executor.overloaded()) };
+        let Some(_place) = handler.place() else { return sender.answer(executor.overloaded()) };
         self.pass_on(keyed.request).await;
     }
 }

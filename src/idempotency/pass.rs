@@ -10,8 +10,8 @@ use super::disposition::{Disposition, Forwarded};
 use super::executor::{Context, Executor};
 use super::flow::Flow;
 use super::forward::{Bounds, NoAnswer, send};
-use super::pending_reply::PendingReply;
 use super::route_handler::RouteHandler;
+use super::waiting_sender::WaitingSender;
 use crate::budget::Reserved;
 use crate::upstream::{Progress, Request, ResponseBody, answer_headers};
 
@@ -30,11 +30,11 @@ impl Executor {
         let Some(place) = handler.place() else {
             return self.overloaded();
         };
-        let (reply, answer) = PendingReply::new(handler.deadline(arrived));
+        let (sender, answer) = WaitingSender::new(handler.deadline(arrived));
         let executor = Arc::clone(self);
         let handler = Arc::clone(handler);
         let work = async move {
-            let context = Context { executor: &executor, handler: &handler, reply: &reply };
+            let context = Context { executor: &executor, handler: &handler, sender: &sender };
             context.pass_on(request).await;
             drop((place, memory));
         };
@@ -45,7 +45,7 @@ impl Executor {
 impl Context<'_> {
     /// Sends a request and streams the answer.
     pub(super) async fn pass_on(self, request: Request) {
-        let Self { executor, handler, reply } = self;
+        let Self { executor, handler, sender } = self;
         let ends = Instant::now() + handler.policy.durations.attempt_timeout;
         let bounds = Bounds { ends, lease: None, stop: &executor.stop };
         let forward = async {
@@ -58,13 +58,13 @@ impl Context<'_> {
                 Ok(answer) => answer,
                 Err(no_answer) => {
                     let end = Forwarded::of(no_answer, Duration::ZERO);
-                    return reply.send(Disposition::Passed(end));
+                    return sender.answer(Disposition::Passed(end));
                 }
             };
             let (pieces, body) = ResponseBody::streaming();
             let headers = answer_headers(answer.headers, true);
             let end = Forwarded::Answered { status: answer.status, headers, body };
-            reply.send(Disposition::Passed(end));
+            sender.answer(Disposition::Passed(end));
             let flow = Flow {
                 begun: None,
                 rest: answer.stream,
@@ -75,6 +75,6 @@ impl Context<'_> {
             // If the body breaks off, the sender sees that. There is nothing to record.
             let _broke_off = bounds.run(flow.run()).await;
         };
-        reply.remind_during(pin!(forward), || Disposition::Passed(Forwarded::TimedOut)).await;
+        sender.remind_during(pin!(forward), || Disposition::Passed(Forwarded::TimedOut)).await;
     }
 }

@@ -20,22 +20,22 @@ impl Recording<'_> {
     /// Records an outcome, and then gives `forwarded` to the sender. If the store cannot record the
     /// outcome, the sender gets its answer at the current end of the lease, and recording goes on.
     pub(super) async fn run(self, ending: Ending, forwarded: Forwarded) {
-        let context @ Context { reply, .. } = self.context;
+        let context @ Context { sender, .. } = self.context;
         let subject = Arc::clone(self.claim.subject());
         let attempt = self.claim.attempt;
         let executed = |forwarded| Disposition::executed(subject.id, attempt, forwarded);
         let mut forwarded = Some(forwarded);
         let answer_early = || {
             if let Some(forwarded) = forwarded.take() {
-                reply.send(executed(forwarded));
+                sender.answer(executed(forwarded));
             }
         };
         let settled = self.record(ending, answer_early).await;
         let Some(forwarded) = forwarded else { return };
-        reply.send(match settled {
+        sender.answer(match settled {
             // Another attempt, or an operator, has decided which answer copies get. This sender
             // must get the same one.
-            Ok(Settled::Superseded) if !reply.passes() => context.look(&subject).await,
+            Ok(Settled::Superseded) if !sender.is_observed() => context.look(&subject).await,
             // The upstream has given this answer, whether or not it is remembered.
             Ok(_) | Err(_) => executed(forwarded),
         });
@@ -51,7 +51,7 @@ impl Recording<'_> {
         ending: Ending,
         answer_early: impl FnOnce(),
     ) -> Result<Settled, store::Error> {
-        let Self { context: context @ Context { executor, handler, reply }, claim } = self;
+        let Self { context: context @ Context { executor, handler, sender }, claim } = self;
         let subject = Arc::clone(claim.subject());
         let attempt = claim.attempt;
         let end = EndLog::of(&ending);
@@ -69,7 +69,7 @@ impl Recording<'_> {
                 Outcome::Failed => {
                     context.log_refused_then_failed(subject.id, attempt, *copy_refused);
                 }
-                Outcome::Succeeded if lease_had_ended || reply.told_to_come_back() => {
+                Outcome::Succeeded if lease_had_ended || sender.told_to_come_back() => {
                     Executor::log_late_success(&subject, attempt, took);
                 }
                 Outcome::Succeeded | Outcome::Uncertain => {}

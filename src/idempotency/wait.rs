@@ -53,7 +53,7 @@ impl Wait<'_> {
     /// now. If the store fails from now on, the waiter asks it again. The copy is never forwarded
     /// unprotected.
     pub(super) async fn run(self, attempt: AttemptInFlight) -> Result<ClaimResult, store::Error> {
-        let Context { executor, handler, reply } = self.context;
+        let Context { executor, handler, sender } = self.context;
         let id = self.keyed.subject.id;
         let Some(_place) = executor.waiters.join(id, handler.policy.waiters_max) else {
             return self.refuse(attempt).await;
@@ -91,7 +91,7 @@ impl Wait<'_> {
                 // route. This waiter takes the next free place.
                 next = handler.next_place(), if pause.is_none() => place = next,
                 () = executor.stop.cancelled() => return Ok(latest.result()),
-                () = reply.overdue() => return Ok(self.last_word(latest).await),
+                () = sender.overdue() => return Ok(self.last_word(latest).await),
             }
         }
     }

@@ -30,7 +30,7 @@ impl Context<'_> {
         let operation = keyed.subject.id;
         let in_flight = || Disposition::still_in_flight(operation, attempt, Duration::ZERO);
         let asking = pin!(self.ask_receiver(keyed, step));
-        let result = self.reply.remind_during(asking, in_flight).await;
+        let result = self.sender.remind_during(asking, in_flight).await;
         self.handler.metrics.lookup(result.finding);
         tracing::info!(
             operation.id = %operation,

@@ -73,8 +73,8 @@ impl StepsAttempt<'_> {
     }
 
     fn log_late_success(&self) {
-        let Context { executor, reply, .. } = self.context;
-        if reply.told_to_come_back() {
+        let Context { executor, sender, .. } = self.context;
+        if sender.told_to_come_back() {
             let took = self.claim.sent_at.until(executor.clock.moment());
             Executor::log_late_success(&self.keyed.subject, self.claim.attempt, took);
         }

@@ -39,10 +39,10 @@ impl StepsAttempt<'_> {
         } else {
             self.answer(results).await
         };
-        let reply = self.context.reply;
+        let sender = self.context.sender;
         // The route's place must be free before the sender has its answer and sends another event.
         drop(self);
-        reply.send(disposition);
+        sender.answer(disposition);
     }
 
     /// Runs all steps that have begun, side by side. The outcome of each is recorded as soon as it

@@ -38,7 +38,7 @@ impl StepsAttempt<'_> {
     /// Runs a step that has begun, and records its outcome. The call that began the step was sent
     /// at `began_at`. The result is none if the step has no receiver.
     pub(super) async fn run_step(&self, step: Arc<str>, began_at: Moment) -> Option<StepResult> {
-        let Self { context: Context { executor, handler, reply }, claim, .. } = self;
+        let Self { context: Context { executor, handler, sender }, claim, .. } = self;
         let AttemptEnd { ending, forwarded } = self.forward(&step, began_at).await?;
         let end = EndLog::of(&ending);
         let subject = &self.keyed.subject;
@@ -46,7 +46,7 @@ impl StepsAttempt<'_> {
         let answer_early = || {
             log_early_answer(subject, attempt, Some(&step));
             let retry_after = claim.lease().left();
-            reply.send(Disposition::still_in_flight(subject.id, attempt, retry_after));
+            sender.answer(Disposition::still_in_flight(subject.id, attempt, retry_after));
         };
         let recorded = claim.advance(&self.steps.plan, &step, ending, answer_early).await;
         let now = executor.clock.moment();

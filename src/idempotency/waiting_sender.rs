@@ -1,4 +1,4 @@
-//! The answer that a sender waits for. The first disposition that is sent becomes the answer.
+//! A sender that waits for its answer. The first disposition that is given to it is the answer.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -11,45 +11,45 @@ use tokio::time::{Instant, sleep_until};
 
 use super::disposition::Disposition;
 
-/// The way back to the sender of one request. It is used once.
+/// The sender of one request. It is answered once.
 #[derive(Debug)]
-pub(super) struct PendingReply {
-    sender: Mutex<Option<oneshot::Sender<Disposition>>>,
+pub(super) struct WaitingSender {
+    channel: Mutex<Option<oneshot::Sender<Disposition>>>,
     deadline: Option<Instant>,
     told_to_come_back: AtomicBool,
     /// Whether the route only observes.
-    passing: bool,
+    observed: bool,
 }
 
-impl PendingReply {
-    /// The way back to a sender that waits until `deadline`. Without a deadline the sender waits
-    /// until there is an answer.
+impl WaitingSender {
+    /// A sender that waits until `deadline`, and where its answer arrives. Without a deadline the
+    /// sender waits until there is an answer.
     pub(super) fn new(deadline: Option<Instant>) -> (Self, oneshot::Receiver<Disposition>) {
-        let (sender, receiver) = oneshot::channel();
-        let sender = Mutex::new(Some(sender));
+        let (channel, answer) = oneshot::channel();
+        let channel = Mutex::new(Some(channel));
         let told_to_come_back = AtomicBool::new(false);
-        (Self { sender, deadline, told_to_come_back, passing: false }, receiver)
+        (Self { channel, deadline, told_to_come_back, observed: false }, answer)
     }
 
-    /// The way back to a sender on a route that only observes. Such a sender gets the upstream's
-    /// answer to its own request, as from a plain proxy.
-    pub(super) fn passing(deadline: Option<Instant>) -> (Self, oneshot::Receiver<Disposition>) {
-        let (reply, receiver) = Self::new(deadline);
-        (Self { passing: true, ..reply }, receiver)
+    /// A sender on a route that only observes. Such a sender gets the upstream's answer to its own
+    /// request, as from a plain proxy.
+    pub(super) fn observed(deadline: Option<Instant>) -> (Self, oneshot::Receiver<Disposition>) {
+        let (sender, answer) = Self::new(deadline);
+        (Self { observed: true, ..sender }, answer)
     }
 
     /// Whether the route only observes. The sender then gets the answer to its own request,
     /// whatever is recorded.
-    pub(super) const fn passes(&self) -> bool {
-        self.passing
+    pub(super) const fn is_observed(&self) -> bool {
+        self.observed
     }
 
     /// Answers the sender, unless it has an answer or has hung up.
-    pub(super) fn send(&self, disposition: Disposition) {
-        if let Some(sender) = self.take() {
+    pub(super) fn answer(&self, disposition: Disposition) {
+        if let Some(channel) = self.take() {
             // If the sender has hung up, nobody gets the answer. The outcome is recorded all the
             // same.
-            let _gone = sender.send(self.as_told(disposition));
+            let _gone = channel.send(self.as_told(disposition));
         }
     }
 
@@ -75,9 +75,9 @@ impl PendingReply {
     /// answer already. The future never ends.
     async fn remind(&self, in_flight: impl FnOnce() -> Disposition) -> Infallible {
         self.overdue().await;
-        if let Some(sender) = self.take() {
+        if let Some(channel) = self.take() {
             self.told_to_come_back.store(true, Ordering::Release);
-            let _gone = sender.send(self.as_told(in_flight()));
+            let _gone = channel.send(self.as_told(in_flight()));
         }
         pending().await
     }
@@ -97,10 +97,10 @@ impl PendingReply {
 
     /// The disposition as this sender learns it.
     fn as_told(&self, disposition: Disposition) -> Disposition {
-        if self.passing { disposition.passed() } else { disposition }
+        if self.observed { disposition.passed() } else { disposition }
     }
 
     fn take(&self) -> Option<oneshot::Sender<Disposition>> {
-        self.sender.lock().take()
+        self.channel.lock().take()
     }
 }
