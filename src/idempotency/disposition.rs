@@ -22,7 +22,7 @@ pub enum Disposition {
         /// steps.
         step: Option<Arc<str>>,
         /// The upstream's answer, or why there is none.
-        end: Forwarded,
+        forwarded: Forwarded,
     },
     /// The request makes no attempt, because of the state of its operation. A copy of a success
     /// gets the stored answer.
@@ -90,7 +90,7 @@ impl Disposition {
     /// what a plain proxy would give it, and learns nothing of operations.
     pub(super) fn passed(self) -> Self {
         match self {
-            Self::Executed { end, .. } => Self::Passed(end),
+            Self::Executed { forwarded, .. } => Self::Passed(forwarded),
             Self::StillInFlight { .. } => Self::Passed(Forwarded::TimedOut),
             Self::Lost(_) => Self::Passed(Forwarded::LOST),
             Self::NotGranted { .. }
@@ -102,8 +102,12 @@ impl Disposition {
 
     /// The disposition after an attempt. It names no step, because the route has no steps or all of
     /// them were done.
-    pub(super) const fn executed(operation: OperationId, attempt: u32, end: Forwarded) -> Self {
-        Self::Executed { operation, attempt, step: None, end }
+    pub(super) const fn executed(
+        operation: OperationId,
+        attempt: u32,
+        forwarded: Forwarded,
+    ) -> Self {
+        Self::Executed { operation, attempt, step: None, forwarded }
     }
 
     /// The disposition of a sender that does not wait any longer for its own attempt.

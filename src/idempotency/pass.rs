@@ -57,14 +57,14 @@ impl Context<'_> {
             let answer = match sent {
                 Ok(answer) => answer,
                 Err(no_answer) => {
-                    let end = Forwarded::of(no_answer, Duration::ZERO);
-                    return sender.answer(Disposition::Passed(end));
+                    let forwarded = Forwarded::of(no_answer, Duration::ZERO);
+                    return sender.answer(Disposition::Passed(forwarded));
                 }
             };
             let (pieces, body) = ResponseBody::streaming();
             let headers = answer_headers(answer.headers, true);
-            let end = Forwarded::Answered { status: answer.status, headers, body };
-            sender.answer(Disposition::Passed(end));
+            let forwarded = Forwarded::Answered { status: answer.status, headers, body };
+            sender.answer(Disposition::Passed(forwarded));
             let flow = Flow {
                 begun: None,
                 rest: answer.stream,

@@ -145,12 +145,14 @@ pub(super) fn with(
 ) -> Answer {
     use telemetry::Disposition as D;
     match disposition {
-        Disposition::Executed { operation, attempt, step, end } => {
+        Disposition::Executed { operation, attempt, step, forwarded } => {
             let operation = Some(operation);
             let attempt = Some(attempt);
-            executed(end, D::Executed, route, Executed { operation, attempt, step })
+            executed(forwarded, D::Executed, route, Executed { operation, attempt, step })
         }
-        Disposition::Passed(end) => executed(end, D::Passed, route, Executed::default()),
+        Disposition::Passed(forwarded) => {
+            executed(forwarded, D::Passed, route, Executed::default())
+        }
         Disposition::NotGranted { operation, state } => not_granted(operation, state, route, from),
         Disposition::StillInFlight { operation, attempt, retry_after } => {
             let status = route.in_place_of(StatusCode::GATEWAY_TIMEOUT);
@@ -231,7 +233,7 @@ struct Executed {
 
 /// The answer to a request that was forwarded.
 fn executed(
-    end: Forwarded,
+    forwarded: Forwarded,
     disposition: telemetry::Disposition,
     route: &RouteSettings,
     executed: Executed,
@@ -239,7 +241,7 @@ fn executed(
     let Executed { operation, attempt, step } = executed;
     let uncertain = |ends_in| Some(come_back_for_uncertain(ends_in));
     let gateway = StatusCode::BAD_GATEWAY;
-    let (problem, reason) = match end {
+    let (problem, reason) = match forwarded {
         Forwarded::Answered { status, headers, body } => {
             let mut response = Response::new(body);
             *response.status_mut() = status;

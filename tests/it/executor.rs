@@ -302,7 +302,7 @@ async fn a_handler_whose_turn_comes_after_the_lease_is_not_called() {
         clock.advance(Duration::from_millis(301));
         turn.add_permits(1);
     });
-    let Disposition::Executed { end: Forwarded::Unreachable { reason }, .. } = first else {
+    let Disposition::Executed { forwarded: Forwarded::Unreachable { reason }, .. } = first else {
         panic!("{first:?}")
     };
     assert_eq!((reason, queued.calls.load(Ordering::SeqCst)), (Reason::LeaseLost, 0));
@@ -328,7 +328,7 @@ async fn a_long_failure_is_recorded_before_its_end_is_handed_on_even_after_the_l
         clock.advance(Duration::from_millis(301));
         answered.opens();
     });
-    let Disposition::Executed { end: Forwarded::Answered { body, .. }, .. } = first else {
+    let Disposition::Executed { forwarded: Forwarded::Answered { body, .. }, .. } = first else {
         panic!("{first:?}")
     };
     let mut whole = pin!(body.collect());

@@ -26,11 +26,11 @@ impl StepsAttempt<'_> {
                 // An earlier attempt may have done the step whose answer the sender gets.
                 let from = &self.steps.plan.answer_from;
                 let own = results.iter().position(|result| result.step == *from);
-                let end = own.map_or_else(
+                let forwarded = own.map_or_else(
                     || of_stored(&stored),
                     |index| results.swap_remove(index).forwarded,
                 );
-                return Disposition::executed(operation, attempt, end);
+                return Disposition::executed(operation, attempt, forwarded);
             }
             Some(EventResult { end: EventEnd::Open(first), copy_refused }) => {
                 if results.iter().any(|result| result.outcome == Outcome::Failed) {
@@ -43,8 +43,8 @@ impl StepsAttempt<'_> {
             None => None,
         };
         match open {
-            Some(StepResult { step, forwarded: end, .. }) => {
-                Disposition::Executed { operation, attempt, step: Some(step), end }
+            Some(StepResult { step, forwarded, .. }) => {
+                Disposition::Executed { operation, attempt, step: Some(step), forwarded }
             }
             // Another claim has superseded this one, or the first step that was not done belongs to
             // another attempt. The sender gets the answer that a copy would get.
