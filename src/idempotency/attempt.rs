@@ -14,13 +14,13 @@ use super::request::KeyedRequest;
 use super::steps::StepsAttempt;
 
 /// An attempt that the store has granted.
-pub(super) struct Attempt<'a> {
+pub(super) struct GrantedAttempt<'a> {
     pub(super) context: Context<'a>,
     pub(super) claim: Claim,
     pub(super) keyed: KeyedRequest,
 }
 
-impl Attempt<'_> {
+impl GrantedAttempt<'_> {
     /// Makes the attempt at the route's receiver, or at the receivers of its steps. When
     /// `answer_within` is over, the sender is told that the attempt is in flight, and the attempt
     /// goes on.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::attempt::Attempt;
+use super::attempt::GrantedAttempt;
 use super::claim_call::{ClaimOptions, ClaimResult};
 use super::disposition::Disposition;
 use super::executor::{Context, Executor};
@@ -56,7 +56,7 @@ impl Context<'_> {
             // Most copies never run these futures. They are in boxes, because otherwise the work of
             // every copy would have room for them.
             Ok(ClaimResult::Granted(claim)) => {
-                Box::pin(Attempt { context: self, claim, keyed }.run()).await;
+                Box::pin(GrantedAttempt { context: self, claim, keyed }.run()).await;
             }
             Ok(ClaimResult::NotGranted(state)) => {
                 sender.answer(Disposition::NotGranted { operation: keyed.subject.id, state });

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::attempt::Attempt;
+use super::attempt::GrantedAttempt;
 use super::claim_call::{ClaimOptions, ClaimResult};
 use super::disposition::{Disposition, Forwarded};
 use super::executor::{Context, Executor};
@@ -36,7 +36,7 @@ impl Executor {
 
 impl Context<'_> {
     async fn observe(self, keyed: KeyedRequest) {
-        use telemetry::Disposition as D;
+        use telemetry::DispositionWord as D;
         let Self { executor, handler, sender } = self;
         let options = ClaimOptions::new(handler.place(), IfInFlight::Refuse);
         // The copy is forwarded anyway, so it needs no look-up.
@@ -48,7 +48,7 @@ impl Context<'_> {
         let would_be = match claimed {
             Ok(ClaimResult::Granted(claim)) => {
                 handler.metrics.observed(D::Executed);
-                return Box::pin(Attempt { context: self, claim, keyed }.run()).await;
+                return Box::pin(GrantedAttempt { context: self, claim, keyed }.run()).await;
             }
             // `in_flight_max` protects the upstream in this mode too.
             Ok(ClaimResult::NoPlace) => return sender.answer(executor.overloaded()),

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use super::refusal::EarlyRefusal;
 use super::settings::{LINGER_BYTES_MAX, Limits, Resources};
 use crate::budget::{Budget, Reserved};
-use crate::telemetry::{Disposition, Limit, Metrics, RouteMetrics};
+use crate::telemetry::{DispositionWord, Limit, Metrics, RouteMetrics};
 
 /// The smallest buffer for a head, and for the bytes that are read behind it.
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -136,7 +136,7 @@ impl HeadLimits {
         if let EarlyRefusal::HeadTooLarge(limit) = refusal {
             self.metrics.limit_reached(limit);
         }
-        self.counters.request(Disposition::Refused, Duration::ZERO);
+        self.counters.request(DispositionWord::Refused, Duration::ZERO);
         self.counters.refusal(refusal.code());
         tracing::info!(
             %peer,

@@ -6,14 +6,14 @@ use http::Response;
 
 use crate::budget::BytesGuard;
 use crate::operation::{OperationId, Reason};
-use crate::telemetry::Disposition;
+use crate::telemetry::DispositionWord;
 use crate::upstream::ResponseBody;
 
 /// The answer to a request, with what log and metrics say about it.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) response: Response<ResponseBody>,
-    pub(super) disposition: Disposition,
+    pub(super) disposition: DispositionWord,
     /// The code of the problem, if the answer is one.
     pub(super) code: Option<&'static str>,
     /// The detail of the problem.
@@ -28,7 +28,10 @@ pub(super) struct Answer {
 
 impl Answer {
     /// An answer that is not a problem and belongs to no operation.
-    pub(super) const fn plain(response: Response<ResponseBody>, disposition: Disposition) -> Self {
+    pub(super) const fn plain(
+        response: Response<ResponseBody>,
+        disposition: DispositionWord,
+    ) -> Self {
         Self {
             response,
             disposition,

@@ -9,7 +9,7 @@ use super::route::Route;
 use crate::clock::{Clock, Moment};
 use crate::idempotency::StepPolicy;
 use crate::operation::{Reason, Subject};
-use crate::telemetry::{Disposition, RouteMetrics};
+use crate::telemetry::{DispositionWord, RouteMetrics};
 
 /// Collects what the steps find out about one request, and writes its log line at the end. If it is
 /// dropped before the end, the sender has hung up. The attempt goes on all the same.
@@ -56,7 +56,7 @@ impl RequestLog {
         let route = self.route.as_ref();
         let counters = route.map_or(no_route, |route| route.handler.metrics());
         counters.request(answer.disposition, took);
-        let is_refused = answer.disposition == Disposition::Refused;
+        let is_refused = answer.disposition == DispositionWord::Refused;
         if is_refused && let Some(code) = answer.code {
             counters.refusal(code);
         }

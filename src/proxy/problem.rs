@@ -55,7 +55,7 @@ pub(super) struct Problem {
 /// Tells the sender what happened, and to which operation.
 pub(super) fn mark(
     response: &mut Response<ResponseBody>,
-    disposition: telemetry::Disposition,
+    disposition: telemetry::DispositionWord,
     operation: Option<OperationId>,
 ) {
     let headers = response.headers_mut();
@@ -80,7 +80,7 @@ impl Problem {
     }
 
     /// The answer that holds this problem.
-    pub(super) fn answer(self, disposition: telemetry::Disposition) -> Answer {
+    pub(super) fn answer(self, disposition: telemetry::DispositionWord) -> Answer {
         let Self { status, code, title, detail, retry_after, operation, attempt } = self;
         let document = Document {
             code: code.into(),

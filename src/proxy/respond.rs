@@ -114,7 +114,7 @@ pub(super) fn refused(refusal: &Refusal, route: Option<&RouteSettings>) -> Answe
     let status = problem.status;
     problem.retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(Duration::ZERO);
     problem.status = route.map_or(status, |route| route.in_place_of(status));
-    let mut answer = problem.answer(telemetry::Disposition::Refused);
+    let mut answer = problem.answer(telemetry::DispositionWord::Refused);
     if let Refusal::MethodNotAllowed(allow) = refusal
         && let Ok(allow) = HeaderValue::from_str(allow)
     {
@@ -143,7 +143,7 @@ pub(super) fn with(
     route: &RouteSettings,
     from: Option<KeySource>,
 ) -> Answer {
-    use telemetry::Disposition as D;
+    use telemetry::DispositionWord as D;
     match disposition {
         Disposition::Executed { operation, attempt, step, forwarded } => {
             let operation = Some(operation);
@@ -184,7 +184,7 @@ fn not_granted(
     route: &RouteSettings,
     from: Option<KeySource>,
 ) -> Answer {
-    let disposition = telemetry::Disposition::of_copy(&state);
+    let disposition = telemetry::DispositionWord::of_copy(&state);
     let (problem, attempt) = match state {
         ReportedState::Succeeded { attempt, answer } => {
             return replayed(&answer, operation, attempt);
@@ -234,7 +234,7 @@ struct Executed {
 /// The answer to a request that was forwarded.
 fn executed(
     forwarded: Forwarded,
-    disposition: telemetry::Disposition,
+    disposition: telemetry::DispositionWord,
     route: &RouteSettings,
     executed: Executed,
 ) -> Answer {
@@ -248,7 +248,7 @@ fn executed(
             *response.headers_mut() = headers;
             let is_done = match &route.steps {
                 // The steps know it: a status means something else to each of them.
-                Some(_) if disposition == telemetry::Disposition::Executed => step.is_none(),
+                Some(_) if disposition == telemetry::DispositionWord::Executed => step.is_none(),
                 Some(_) | None => {
                     route.policy.receiver.outcome.classify(status) == Outcome::Succeeded
                 }
@@ -319,7 +319,7 @@ fn replayed(answer: &StoredAnswer, operation: OperationId, attempt: u32) -> Answ
     if answer.body == AnswerBody::Omitted {
         headers.insert(BODY, HeaderValue::from_static("omitted"));
     }
-    let disposition = telemetry::Disposition::Replayed;
+    let disposition = telemetry::DispositionWord::Replayed;
     mark(&mut response, disposition, Some(operation));
     let (operation, attempt) = (Some(operation), Some(attempt));
     Answer { operation, attempt, ..Answer::plain(response, disposition) }

@@ -71,7 +71,7 @@ impl Route {
     /// Counts and logs a refusal that the route does not make, because it only observes.
     fn report(&self, refusal: &Refusal) {
         let ExplainedRefusal { code, detail } = refusal.explained();
-        self.handler.metrics().observed(telemetry::Disposition::Refused);
+        self.handler.metrics().observed(telemetry::DispositionWord::Refused);
         tracing::info!(
             route.name = %self.settings.name,
             observed = code,

@@ -5,7 +5,7 @@ use crate::words::enum_of_words;
 
 enum_of_words! {
     /// What happened to a request.
-    pub enum Disposition {
+    pub enum DispositionWord {
         /// An attempt was made for it, with any outcome.
         Executed = "executed",
         /// It was answered with the stored answer of an earlier success.
@@ -23,7 +23,7 @@ enum_of_words! {
     }
 }
 
-impl Disposition {
+impl DispositionWord {
     /// The disposition of a request that makes no attempt, from the state of its operation.
     pub const fn of_copy(state: &ReportedState) -> Self {
         match state {

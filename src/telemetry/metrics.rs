@@ -13,7 +13,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::clock_skew::{ClockSkew, ClockSkews};
-use super::labels::{Disposition, Limit, StoreCall};
+use super::labels::{DispositionWord, Limit, StoreCall};
 use crate::operation::Outcome;
 use crate::operation::state::Finding;
 
@@ -194,7 +194,7 @@ impl Metrics {
 
     /// The counters of a route. They are looked up here once, so that a request looks none up.
     pub fn route(&self, name: &str) -> RouteMetrics {
-        let requests = Disposition::ALL.map(|disposition| {
+        let requests = DispositionWord::ALL.map(|disposition| {
             let labels =
                 RequestLabels { route: name.to_owned(), disposition: disposition.as_str() };
             self.requests.get_or_create(&labels).clone()
@@ -290,7 +290,7 @@ impl Drop for InFlightGuard {
 #[derive(Debug, Clone)]
 pub struct RouteMetrics {
     name: String,
-    requests: [Counter; Disposition::ALL.len()],
+    requests: [Counter; DispositionWord::ALL.len()],
     attempts: [Counter; Outcome::ALL.len()],
     refusals: Family<RefusalLabels, Counter>,
     observed: Family<RequestLabels, Counter>,
@@ -310,7 +310,7 @@ impl RouteMetrics {
             drop(self.refusals.get_or_create(&RefusalLabels { route: route(), code }));
         }
         // What passes on a route that enforces is not observed.
-        let observed = Disposition::ALL.into_iter().filter(|it| *it != Disposition::Passed);
+        let observed = DispositionWord::ALL.into_iter().filter(|it| *it != DispositionWord::Passed);
         for disposition in observed.filter(|_| expected.observed) {
             let disposition = disposition.as_str();
             drop(self.observed.get_or_create(&RequestLabels { route: route(), disposition }));
@@ -323,7 +323,7 @@ impl RouteMetrics {
     }
 
     /// Counts a request that was answered.
-    pub fn request(&self, disposition: Disposition, took: Duration) {
+    pub fn request(&self, disposition: DispositionWord, took: Duration) {
         // `ALL` is in the order of the discriminants, so every disposition has its counter.
         if let Some(counter) = self.requests.get(disposition as usize) {
             counter.inc();
@@ -340,7 +340,7 @@ impl RouteMetrics {
     }
 
     /// Counts a request that was only observed, by the disposition that it would have had.
-    pub fn observed(&self, disposition: Disposition) {
+    pub fn observed(&self, disposition: DispositionWord) {
         let disposition = disposition.as_str();
         let labels = RequestLabels { route: self.name.clone(), disposition };
         self.observed.get_or_create(&labels).inc();

@@ -18,6 +18,6 @@ mod log;
 mod metrics;
 
 pub use clock_skew::ClockSkew;
-pub use labels::{Disposition, Limit, StoreCall};
+pub use labels::{DispositionWord, Limit, StoreCall};
 pub use log::{Format, LogError, chain, install};
 pub use metrics::{ExpectedCounters, Metrics, RouteMetrics};

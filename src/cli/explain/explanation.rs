@@ -11,7 +11,7 @@ use crate::proxy::{
     Compared, Examined, ExplainedRefusal, Identified, Identity, KeySource, Mode, RequestView,
     Verified, scope,
 };
-use crate::telemetry::Disposition;
+use crate::telemetry::DispositionWord;
 
 /// What would happen to a request, as far as that does not depend on the store.
 #[derive(Debug, Serialize)]
@@ -97,7 +97,7 @@ impl From<&Result<Verified, SignatureError>> for Signature {
 impl Explanation {
     /// A request that no route takes.
     pub(super) fn of_refusal(refusal: ExplainedRefusal) -> Self {
-        Self { refusal: Some(refusal), ..Self::new(Disposition::Refused) }
+        Self { refusal: Some(refusal), ..Self::new(DispositionWord::Refused) }
     }
 
     /// A request that a route takes, with what its proxy would find out about it.
@@ -108,13 +108,13 @@ impl Explanation {
                 Self::of_keyed(request, identified, examined.signature.as_ref().ok())
             }
             Some(Identity::Passed(why)) => {
-                Self { passed_because: Some(why.to_string()), ..Self::new(Disposition::Passed) }
+                Self { passed_because: Some(why.to_string()), ..Self::new(DispositionWord::Passed) }
             }
-            None => Self::new(Disposition::Refused),
+            None => Self::new(DispositionWord::Refused),
         };
         let explanation = match &examined.refusal {
             Some(refusal) => Self {
-                disposition: Disposition::Refused.as_str(),
+                disposition: DispositionWord::Refused.as_str(),
                 refusal: Some(refusal.clone()),
                 ..explanation
             },
@@ -124,7 +124,7 @@ impl Explanation {
         let is_received = request.body.len() <= route.request_bytes_max;
         let explanation = if route.mode == Mode::Observe && is_received {
             let observed = Some(explanation.disposition);
-            Self { disposition: Disposition::Passed.as_str(), observed, ..explanation }
+            Self { disposition: DispositionWord::Passed.as_str(), observed, ..explanation }
         } else {
             explanation
         };
@@ -159,11 +159,11 @@ impl Explanation {
             operation: Some(subject.id.to_string()),
             fingerprint: Some(subject.fingerprint.to_string()),
             compared: in_words(route.fingerprint.compared(found.from)),
-            ..Self::new(Disposition::Executed)
+            ..Self::new(DispositionWord::Executed)
         }
     }
 
-    fn new(disposition: Disposition) -> Self {
+    fn new(disposition: DispositionWord) -> Self {
         Self {
             route: None,
             provider: None,
