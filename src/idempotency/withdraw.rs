@@ -58,7 +58,7 @@ impl Withdrawals {
 }
 
 async fn withdraw(store: &dyn Store, id: OperationId, claim_id: ClaimId, durations: Durations) {
-    let withdrawal = Withdrawal { operation: id, claim_id, retention: durations.retention };
+    let withdrawal = Withdrawal { operation: id, claim_id, durations };
     let mut replying_since = None;
     loop {
         let asked = Instant::now();

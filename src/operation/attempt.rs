@@ -138,6 +138,13 @@ impl Attempt {
         }
     }
 
+    /// Notes how the attempt ended.
+    pub(super) const fn end(&mut self, outcome: Outcome, reason: Reason, at: Timestamp) {
+        self.ended_at = Some(at);
+        self.outcome = Some(outcome);
+        self.reason = Some(reason);
+    }
+
     /// Whether a byte of the request was sent. None if that is not known: the attempt has not
     /// ended, or its process ended without a report.
     pub fn was_sent(&self) -> Option<bool> {

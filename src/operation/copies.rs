@@ -33,6 +33,18 @@ pub enum IfUncertain {
     },
 }
 
+impl IfUncertain {
+    /// Whether something may be sent again after this number of uncertain attempts.
+    pub const fn allows_another(self, uncertain: u32) -> bool {
+        match self {
+            Self::Hold => false,
+            Self::Retry { attempts_max } | Self::LookUp { attempts_max, .. } => {
+                uncertain < attempts_max
+            }
+        }
+    }
+}
+
 /// Which copies of a success get its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remember {

@@ -23,9 +23,7 @@ impl Fingerprint {
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.rule.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
-        f.write_str("-")?;
-        self.digest.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{}-{}", hex::encode(self.rule), hex::encode(self.digest))
     }
 }
 

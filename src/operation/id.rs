@@ -154,8 +154,7 @@ impl ClaimId {
 
 impl fmt::Debug for ClaimId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("claim_")?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "claim_{}", hex::encode(self.0))
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::decisions::{add, by_setting};
 use super::grant::grant;
 use super::lapse::lapse;
-use super::next::{Next, next};
+use super::next::next;
+use super::steps::Next;
 use super::{
     Change, ClaimReply, ClaimRequest, Grant, Hold, IfInFlight, LookupLease, Remember,
     ReportedState, Rule, RuleName, State, Success, Transition,
@@ -116,8 +117,18 @@ fn claim_uncertain(
     now: Timestamp,
 ) -> Transition<ClaimReply> {
     let attempt = operation.attempts.latest_number();
+    // Only one look-up runs at a time, so that many copies do not overrun a receiver in trouble. A
+    // look-up is like an attempt in flight: a copy can wait for its end. The request that has the
+    // look-up may claim again, because its own call may be repeated.
+    let other = hold.lookup.as_ref().filter(|it| now < it.until && it.id != request.claim_id);
+    if let Some(lease_left) = other.map(|lookup| now.until(lookup.until)) {
+        let change = if request.waits() { Change::None } else { hold.mark_refused() };
+        operation.state = State::Uncertain(hold);
+        let reply = ReportedState::InFlight { attempt, lease_left };
+        return Transition::to(operation, change, reply.into());
+    }
     let (change, reply) = match next(&operation, &hold, request, now) {
-        Next::Attempt => {
+        Next::Attempt(_) | Next::Done => {
             // Each step has its own decision, which is added when the step begins again.
             if request.plan.is_none() {
                 let decision = by_setting(DecisionKind::Retried, None, hold.reason, now);
@@ -129,11 +140,6 @@ fn claim_uncertain(
         Next::Lookup { step, lease } => {
             let lease = LookupLease { id: request.claim_id, until: now.plus(lease), step };
             (Change::Lazy, hold.grant_look_up(attempt, lease, now))
-        }
-        // A look-up is like an attempt in flight: a copy can wait for its end.
-        Next::AwaitLookup { lease_left } => {
-            let change = if request.waits() { Change::None } else { hold.mark_refused() };
-            (change, ReportedState::InFlight { attempt, lease_left }.into())
         }
     };
     operation.state = State::Uncertain(hold);

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use super::decisions::add;
 use super::grant::grant;
 use super::lapse::lapse;
-use super::next::may_attempt;
 use super::{
-    Change, ClaimReply, ClaimRequest, Finding, IfUncertain, LookupReport, ReportedState, Rule,
-    RuleName, State, Success, Transition, steps,
+    Change, ClaimReply, ClaimRequest, Finding, LookupReport, ReportedState, Rule, RuleName, State,
+    Transition, steps,
 };
 use crate::operation::{Decision, DecisionKind, Operation, OperationId, StoredAnswer, Timestamp};
 
@@ -54,12 +53,7 @@ fn conclude(
         return steps::conclude(operation, plan, step, report, now);
     }
     let attempt = operation.attempts.latest_number();
-    let attempts_max = match request.if_uncertain {
-        IfUncertain::LookUp { attempts_max, .. } | IfUncertain::Retry { attempts_max } => {
-            attempts_max
-        }
-        IfUncertain::Hold => 0,
-    };
+    let may_repeat = request.if_uncertain.allows_another(operation.attempts.uncertain(None));
     let State::Uncertain(hold) = &mut operation.state else {
         return request.apply(Some(operation), now);
     };
@@ -67,16 +61,11 @@ fn conclude(
         Finding::Done => {
             let answer = StoredAnswer::for_copies(hold.answer.as_ref());
             let reply = ReportedState::Succeeded { attempt, answer: Arc::clone(&answer) };
-            operation.state = State::Succeeded(Success {
-                claim_id: None,
-                settled_at: now,
-                expires_at: now.plus(request.durations.retention),
-                answer,
-            });
+            operation.state = State::succeeded(None, answer, request.durations.retention, now);
             reply.into()
         }
         // *Not done* means *not yet* while the upstream may still be working on the last attempt.
-        Finding::NotDone if may_attempt(hold, &operation.attempts, attempts_max, now) => {
+        Finding::NotDone if hold.ends_at <= now && may_repeat => {
             return grant(Some(operation), request, now);
         }
         Finding::NotDone | Finding::Unknown => {

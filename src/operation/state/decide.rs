@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::decisions::add;
 use super::lapse::lapse;
-use super::{Change, Failure, Rule, RuleName, State, StateName, Success, Transition, steps};
+use super::{Change, Rule, RuleName, State, StateName, Transition, steps};
 use crate::operation::{Decision, DecisionKind, Operation, OperationId, StoredAnswer, Timestamp};
 
 /// An operator's statement of how an uncertain or failed operation ended.
@@ -159,20 +159,16 @@ fn may_resolve(operation: &Operation, resolution: &Resolution) -> bool {
 
 /// Writes a resolution into the record.
 fn resolve(operation: &mut Operation, resolution: &Resolution, now: Timestamp) -> DecisionKind {
-    let claim_id = None;
-    let settled_at = now;
-    let expires_at = now.plus(resolution.retention);
     match &resolution.verdict {
         Verdict::Succeeded(given) => {
             let answer = given.clone().unwrap_or_else(|| stored_answer(&operation.state));
             steps::mark_done(&mut operation.steps);
-            operation.state =
-                State::Succeeded(Success { claim_id, settled_at, expires_at, answer });
+            operation.state = State::succeeded(None, answer, resolution.retention, now);
             DecisionKind::ResolvedSucceeded
         }
         Verdict::Failed => {
             steps::mark_not_done(&mut operation.steps);
-            operation.state = State::Failed(Failure { claim_id, settled_at, expires_at });
+            operation.state = State::failed(None, resolution.retention, now);
             DecisionKind::ResolvedFailed
         }
     }

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    Change, ClaimReply, ClaimRequest, Grant, Lease, ReportedState, State, Transition, steps,
-};
+use super::{Change, ClaimReply, ClaimRequest, Grant, ReportedState, Transition, steps};
 use crate::operation::{Attempt, Operation, Timestamp};
 
 /// (none), failed, forgotten, uncertain -> in flight, unless nothing may be granted. Also
@@ -15,12 +13,7 @@ pub(super) fn grant(
     now: Timestamp,
 ) -> Transition<ClaimReply> {
     if !request.may_grant {
-        return Transition {
-            operation: free,
-            change: Change::None,
-            hold_ended: false,
-            reply: ReportedState::Free.into(),
-        };
+        return Transition::to(free, Change::None, ReportedState::Free.into());
     }
     let mut operation = free.unwrap_or_else(|| Operation::begun(&request.subject, now));
     // A new attempt brings its own fingerprint: a sender may correct an event that has failed.
@@ -28,15 +21,8 @@ pub(super) fn grant(
     if let Some(plan) = &request.plan {
         return steps::grant(operation, request, plan, now);
     }
-    let durations = &request.durations;
-    operation.state = State::InFlight(Lease {
-        claim_id: request.claim_id,
-        holder: Arc::clone(&request.holder),
-        expires_at: now.plus(durations.lease),
-        ends_at: now.plus(durations.attempt_timeout),
-        hold_for: durations.hold_for,
-        copy_refused: false,
-    });
+    let ends_at = now.plus(request.durations.attempt_timeout);
+    operation.state = request.holder().in_flight(ends_at, now);
     let attempt = operation.attempts.latest_number().saturating_add(1);
     let line = Attempt::begun(attempt, request.claim_id, &request.holder, now);
     operation.attempts.push(Attempt { forward_key: request.forward_key.clone(), ..line });

@@ -1,7 +1,7 @@
 //! The changes that time alone, or the end of a process, makes in a record.
 
 use super::decisions::{add, by_setting};
-use super::{Change, Hold, Rule, RuleName, State, Transition, steps};
+use super::{Change, Rule, RuleName, State, Transition, steps};
 use crate::operation::{DecisionKind, Operation, OperationId, Outcome, Reason, Timestamp};
 
 /// Changes a record as time alone does: an operation whose lease ran out is uncertain, and a record
@@ -66,23 +66,9 @@ pub fn abandon(mut operation: Operation, now: Timestamp) -> Operation {
 
 fn make_uncertain(operation: &mut Operation, reason: Reason, since: Timestamp) {
     let State::InFlight(lease) = &operation.state else { return };
-    let hold = Hold {
-        claim_id: lease.claim_id,
-        reason,
-        since,
-        ends_at: lease.ends_at,
-        hold_for: lease.hold_for,
-        // The hold lasts at least until the attempt must have ended. A shorter hold would free an
-        // operation on which the upstream may still be working.
-        hold_until: since.plus(lease.hold_for).max(lease.ends_at),
-        copy_refused: lease.copy_refused,
-        answer: None,
-        lookup: None,
-    };
+    let hold = lease.hold(reason, since);
     if let Some(line) = operation.attempts.of(hold.claim_id, None) {
-        line.ended_at = Some(since);
-        line.outcome = Some(Outcome::Uncertain);
-        line.reason = Some(reason);
+        line.end(Outcome::Uncertain, reason, since);
     }
     steps::make_uncertain(operation, reason, since);
     add(&mut operation.decisions, by_setting(DecisionKind::Hold, None, reason, since));

@@ -59,10 +59,9 @@ mod claim_reply;
 mod conclude;
 mod decide;
 mod decisions;
-#[cfg(test)]
-mod example;
 mod grant;
 mod hold;
+mod holder;
 mod lapse;
 mod lookup;
 mod name;

@@ -86,7 +86,42 @@ pub struct Failure {
     pub expires_at: Timestamp,
 }
 
+impl Lease {
+    /// The hold that follows if nobody knows whether the attempt has done the operation.
+    pub(super) fn hold(&self, reason: Reason, since: Timestamp) -> Hold {
+        Hold {
+            claim_id: self.claim_id,
+            reason,
+            since,
+            ends_at: self.ends_at,
+            hold_for: self.hold_for,
+            // The hold lasts at least until the attempt must have ended. A shorter hold would free
+            // an operation on which the upstream may still be working.
+            hold_until: since.plus(self.hold_for).max(self.ends_at),
+            copy_refused: self.copy_refused,
+            answer: None,
+            lookup: None,
+        }
+    }
+}
+
 impl State {
+    /// The state of an operation that turned out at `now` to be done.
+    pub(super) fn succeeded(
+        claim_id: Option<ClaimId>,
+        answer: Arc<StoredAnswer>,
+        retention: Duration,
+        now: Timestamp,
+    ) -> Self {
+        let expires_at = now.plus(retention);
+        Self::Succeeded(Success { claim_id, settled_at: now, expires_at, answer })
+    }
+
+    /// The state of an operation that turned out at `now` not to be done.
+    pub(super) fn failed(claim_id: Option<ClaimId>, retention: Duration, now: Timestamp) -> Self {
+        Self::Failed(Failure { claim_id, settled_at: now, expires_at: now.plus(retention) })
+    }
+
     /// When time alone changes the record: a lease or a hold runs out, or a retention has passed.
     pub const fn changes_at(&self) -> Timestamp {
         match self {

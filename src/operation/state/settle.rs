@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::decisions::{add, by_setting};
 use super::lapse::lapse;
-use super::{Change, Failure, Hold, Lease, Rule, RuleName, State, Success, Transition};
+use super::{Change, Hold, Rule, RuleName, State, Transition};
 use crate::operation::{
     Attempt, AttemptLog, ClaimId, DecisionKind, Durations, Operation, OperationId, Outcome, Reason,
     StoredAnswer, Subject, Timestamp,
@@ -158,32 +158,21 @@ impl Rule for Settlement {
             lapsed.operation = Some(new_record(self, now));
             return lapsed.replied(Change::Durable, Settled::RecordLost);
         };
-        match &operation.state {
+        if operation.state.current_claim() == Some(self.claim_id) {
             // A settle after the end of the lease counts too, as long as nobody has claimed or
             // decided since. The holder alone knows how its attempt ended.
-            State::InFlight(Lease { claim_id, copy_refused, .. })
-            | State::Uncertain(Hold { claim_id, copy_refused, .. })
-                if *claim_id == self.claim_id =>
-            {
-                let copy_refused = *copy_refused;
-                end(operation, self, now);
-                lapsed.replied(Change::Durable, Settled::Recorded { copy_refused })
-            }
+            let copy_refused = operation.state.copy_refused();
+            end(operation, self, now);
+            lapsed.replied(Change::Durable, Settled::Recorded { copy_refused })
+        } else if operation.state.settled_by() == Some(self.claim_id) {
             // The holder repeats a settle whose reply was lost. The first one has changed the
             // state, but may not be durable yet, so the record is written again.
-            state if state.settled_by() == Some(self.claim_id) => {
-                lapsed.replied(Change::Durable, Settled::Recorded { copy_refused: false })
-            }
+            lapsed.replied(Change::Durable, Settled::Recorded { copy_refused: false })
+        } else {
             // Another claim, an operator or a look-up has superseded this one. An operator who
             // investigates sees the end of the attempt in the log.
-            State::InFlight(_)
-            | State::Uncertain(_)
-            | State::Succeeded(_)
-            | State::Failed(_)
-            | State::Forgotten { .. } => {
-                log_end(&mut operation.attempts, self, None, now);
-                lapsed.replied(Change::Lazy, Settled::Superseded)
-            }
+            log_end(&mut operation.attempts, self, None, now);
+            lapsed.replied(Change::Lazy, Settled::Superseded)
         }
     }
 
@@ -194,59 +183,42 @@ impl Rule for Settlement {
 
 /// A new record with this outcome, for an operation whose record the store has lost.
 fn new_record(settlement: &Settlement, now: Timestamp) -> Operation {
-    let Settlement { subject, claim_id, attempt, holder, .. } = settlement;
+    let Settlement { subject, attempt, durations, .. } = settlement;
     let mut operation = Operation::begun(subject, now);
-    operation.attempts.push(Attempt::begun(*attempt, *claim_id, holder, now));
+    let holder = settlement.holder();
+    operation.attempts.push(Attempt::begun(*attempt, holder.claim_id, holder.name, now));
+    // The time of the claim was lost with the record.
+    operation.state = holder.in_flight(now.plus(durations.attempt_timeout), now);
     end(&mut operation, settlement, now);
     operation
 }
 
-/// Writes an outcome into a record.
+/// Writes an outcome into the record of an operation that is in flight or uncertain.
 fn end(operation: &mut Operation, settlement: &Settlement, now: Timestamp) {
     let &Settlement { claim_id, durations, ref ending, .. } = settlement;
     log_end(&mut operation.attempts, settlement, None, now);
-    let settled_at = now;
-    let expires_at = now.plus(durations.retention);
-    operation.state = match ending.completion() {
-        Completion::Done(answer) => {
-            State::Succeeded(Success { claim_id: Some(claim_id), settled_at, expires_at, answer })
+    let reason = ending.reason();
+    operation.state = match (ending.completion(), &operation.state) {
+        (Completion::Done(answer), _) => {
+            State::succeeded(Some(claim_id), answer, durations.retention, now)
         }
-        Completion::NotDone => {
-            State::Failed(Failure { claim_id: Some(claim_id), settled_at, expires_at })
+        (Completion::Unknown(answer), State::InFlight(lease)) => {
+            let decision = by_setting(DecisionKind::Hold, None, reason, now);
+            add(&mut operation.decisions, decision);
+            State::Uncertain(Hold { answer, ..lease.hold(reason, now) })
         }
-        Completion::Unknown(answer) => {
-            let reason = ending.reason();
-            let ends_at = match &operation.state {
-                State::InFlight(lease) => lease.ends_at,
-                State::Uncertain(hold) => hold.ends_at,
-                // The record was lost, and with it the time of the claim.
-                State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => {
-                    now.plus(durations.attempt_timeout)
-                }
-            };
-            // If the lease ran out before, the operation is uncertain since then, and the decision
-            // to hold it is in the list already.
-            let since = if let State::Uncertain(hold) = &operation.state {
-                hold.since
-            } else {
-                let decision = by_setting(DecisionKind::Hold, None, reason, now);
-                add(&mut operation.decisions, decision);
-                now
-            };
-            State::Uncertain(Hold {
-                claim_id,
-                reason,
-                since,
-                ends_at,
-                hold_for: durations.hold_for,
-                // A hold that ended earlier would free an operation on which the upstream may still
-                // be working.
-                hold_until: now.plus(durations.hold_for).max(ends_at),
-                copy_refused: operation.state.copy_refused(),
-                answer,
-                lookup: None,
-            })
+        // The lease ran out before. The operation is uncertain since then, and the decision to hold
+        // it is in the list already.
+        (Completion::Unknown(answer), State::Uncertain(hold)) => {
+            let hold_until = now.plus(hold.hold_for).max(hold.ends_at);
+            State::Uncertain(Hold { reason, hold_until, answer, lookup: None, ..hold.clone() })
         }
+        (Completion::NotDone, _) => State::failed(Some(claim_id), durations.retention, now),
+        // The claim is not current, so it changes nothing.
+        (
+            Completion::Unknown(_),
+            State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. },
+        ) => return,
     };
 }
 
@@ -267,10 +239,8 @@ pub(super) fn log_end(
         attempts.push(Attempt { step: step.cloned(), ..line });
     }
     if let Some(line) = attempts.of(*claim_id, name) {
-        line.ended_at = Some(now);
+        line.end(ending.outcome(), ending.reason(), now);
         line.sent = !matches!(ending, Ending::NeverSent { .. });
-        line.outcome = Some(ending.outcome());
-        line.reason = Some(ending.reason());
         line.status = ending.status().map(|status| status.as_u16());
         line.reference = ending.reference().cloned();
     }

@@ -42,8 +42,8 @@ impl Change {
 
 impl<T> Transition<T> {
     /// Keeps `operation` and gives `reply`.
-    pub(super) const fn to(operation: Operation, change: Change, reply: T) -> Self {
-        Self { operation: Some(operation), change, hold_ended: false, reply }
+    pub(super) fn to(operation: impl Into<Option<Operation>>, change: Change, reply: T) -> Self {
+        Self { operation: operation.into(), change, hold_ended: false, reply }
     }
 
     /// Adds the changes that time alone had made before the rule was applied.

@@ -1,10 +1,8 @@
 //! The rule for a claim whose reply was lost: the claim is settled as never sent.
 
-use std::time::Duration;
-
 use super::lapse::lapse;
-use super::{Change, Failure, Rule, RuleName, State, Transition, steps};
-use crate::operation::{ClaimId, Operation, OperationId, Outcome, Reason, Timestamp};
+use super::{Change, Rule, RuleName, State, Transition, steps};
+use crate::operation::{ClaimId, Durations, Operation, OperationId, Outcome, Reason, Timestamp};
 
 /// Settles a claim whose reply was lost as never sent. The caller does not know whether the store
 /// has granted the claim. If the store has not, nothing changes.
@@ -14,8 +12,8 @@ pub struct Withdrawal {
     pub operation: OperationId,
     /// The claim.
     pub claim_id: ClaimId,
-    /// How long the failure is remembered.
-    pub retention: Duration,
+    /// The durations of the claim.
+    pub durations: Durations,
 }
 
 /// in flight, uncertain -> failed, for the current claim. The attempt log says that nothing was
@@ -54,15 +52,13 @@ fn end_look_up(found: &mut Operation, claim_id: ClaimId) -> Change {
 
 /// Frees the operation if the claim is current.
 fn free(found: &mut Operation, withdrawal: &Withdrawal, now: Timestamp) -> Change {
-    let &Withdrawal { claim_id, retention, .. } = withdrawal;
-    if found.state.current_claim() != Some(claim_id) {
+    let Withdrawal { claim_id, durations, .. } = withdrawal;
+    if found.state.current_claim() != Some(*claim_id) {
         return Change::None;
     }
     // Nothing was sent under the claim, so the next copy may make an attempt at once.
-    if !steps::withdraw(found, claim_id, retention, now) {
-        let expires_at = now.plus(retention);
-        let claim_id = Some(claim_id);
-        found.state = State::Failed(Failure { claim_id, settled_at: now, expires_at });
+    if !steps::withdraw(found, *claim_id, durations, now) {
+        found.state = State::failed(Some(*claim_id), durations.retention, now);
     }
     Change::Durable
 }
@@ -74,10 +70,8 @@ fn mark_never_sent(found: &mut Operation, claim_id: ClaimId, now: Timestamp) -> 
     // The withdrawal is repeated until the store has replied for long enough. It must not write the
     // record each time.
     for line in lines.filter(|line| line.reason != Some(Reason::Withdrawn)) {
-        line.ended_at = Some(now);
+        line.end(Outcome::Failed, Reason::Withdrawn, now);
         line.sent = false;
-        line.outcome = Some(Outcome::Failed);
-        line.reason = Some(Reason::Withdrawn);
         change = Change::Lazy;
     }
     change

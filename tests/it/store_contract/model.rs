@@ -19,8 +19,8 @@ use super::embedded::OnDisk;
 use super::memory::InMemory;
 use super::redis::OnRedis;
 use super::support::{
-    HOLD_FOR, LEASE, RETENTION, answer, claim_on, end_of, end_of_step, order_with_body, plan_of,
-    resolved_as, sweep_all,
+    DURATIONS, HOLD_FOR, LEASE, RETENTION, answer, claim_on, end_of, end_of_step, order_with_body,
+    plan_of, resolved_as, sweep_all,
 };
 
 /// One thing that happens. Operations and earlier claims are named by small numbers.
@@ -134,7 +134,7 @@ async fn make(
             Some((request, _)) => {
                 let operation = request.subject.id;
                 let claim_id = request.claim_id;
-                told(&*store, Withdrawal { operation, claim_id, retention: RETENTION }).await
+                told(&*store, Withdrawal { operation, claim_id, durations: DURATIONS }).await
             }
             None => String::new(),
         },

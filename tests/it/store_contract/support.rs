@@ -50,18 +50,20 @@ pub(super) fn order(key: &str) -> Arc<Subject> {
     order_with_body(key, "{}")
 }
 
+/// The durations of every claim.
+pub(super) const DURATIONS: Durations = Durations {
+    lease: LEASE,
+    attempt_timeout: ATTEMPT_TIMEOUT,
+    retention: RETENTION,
+    hold_for: HOLD_FOR,
+};
+
 /// A claim that may be granted, under a claim id of its own.
 pub(super) fn claim_on(subject: &Arc<Subject>) -> ClaimRequest {
     static CLAIMS: AtomicU64 = AtomicU64::new(1);
     let number = u128::from(CLAIMS.fetch_add(1, Ordering::Relaxed));
     let claim_id = ClaimId::from_random(number.to_be_bytes());
-    let durations = Durations {
-        lease: LEASE,
-        attempt_timeout: ATTEMPT_TIMEOUT,
-        retention: RETENTION,
-        hold_for: HOLD_FOR,
-    };
-    ClaimRequest::new(Arc::clone(subject), claim_id, "test".into(), durations)
+    ClaimRequest::new(Arc::clone(subject), claim_id, "test".into(), DURATIONS)
 }
 
 /// Claims an operation that is free: the claim, and the attempt's number.
@@ -185,7 +187,7 @@ pub(super) async fn forgets(store: &dyn Store, operation: OperationId) -> Decide
 
 /// The holder of a claim takes it back.
 pub(super) async fn withdraws(store: &dyn Store, operation: OperationId, claim_id: ClaimId) {
-    store.apply(Withdrawal { operation, claim_id, retention: RETENTION }).await.unwrap();
+    store.apply(Withdrawal { operation, claim_id, durations: DURATIONS }).await.unwrap();
 }
 
 /// The holder of a claim renews its lease.

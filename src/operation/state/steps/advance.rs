@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::event::{Holder, add_missing, begin, make_uncertain, steps_of, update_state};
-use super::next_steps::{Lookups, NextSteps, next_steps};
+use super::event::{add_missing, begin, make_uncertain, steps_of, update_state};
+use super::next_steps::{Lookups, Next, next_steps};
 use crate::operation::state::decisions::{add, by_setting};
+use crate::operation::state::holder::Holder;
 use crate::operation::state::lapse::lapse;
 use crate::operation::state::settle::{Completion, Ending, Settlement, log_end};
-use crate::operation::state::{Change, Lease, Rule, RuleName, State, Transition};
+use crate::operation::state::{Change, Rule, RuleName, State, Transition};
 use crate::operation::{
     Attempt, DecisionKind, Operation, OperationId, Plan, Reason, Step, StepHold, StepState,
     StoredAnswer, Timestamp,
@@ -108,25 +109,23 @@ fn settle(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
     let Settlement { claim_id, ref ending, .. } = end.settlement;
     log_end(&mut operation.attempts, &end.settlement, Some(&end.step), now);
     let Some(step) = operation.steps.iter_mut().find(|step| step.name == end.step) else { return };
-    step.state = match ending.completion() {
-        Completion::Done(answer) => StepState::Succeeded { claim_id: Some(claim_id), answer },
-        Completion::NotDone => StepState::Failed { claim_id: Some(claim_id) },
-        Completion::Unknown(answer) => {
-            let reason = ending.reason();
-            let ends_at = match &step.state {
-                StepState::InFlight { ends_at, .. } => *ends_at,
-                StepState::Uncertain(hold) => hold.ends_at,
-                StepState::Waiting | StepState::Succeeded { .. } | StepState::Failed { .. } => now,
-            };
-            let since = if let StepState::Uncertain(hold) = &step.state {
-                hold.since
-            } else {
-                let decision = by_setting(DecisionKind::Hold, Some(&end.step), reason, now);
-                add(&mut operation.decisions, decision);
-                now
-            };
-            StepState::Uncertain(StepHold { claim_id, reason, since, ends_at, answer })
+    let reason = ending.reason();
+    step.state = match (ending.completion(), &step.state) {
+        (Completion::Done(answer), _) => StepState::Succeeded { claim_id: Some(claim_id), answer },
+        (Completion::NotDone, _) => StepState::Failed { claim_id: Some(claim_id) },
+        (Completion::Unknown(answer), &StepState::InFlight { ends_at, .. }) => {
+            let decision = by_setting(DecisionKind::Hold, Some(&end.step), reason, now);
+            add(&mut operation.decisions, decision);
+            StepState::Uncertain(StepHold { claim_id, reason, since: now, ends_at, answer })
         }
+        (Completion::Unknown(answer), StepState::Uncertain(hold)) => {
+            StepState::Uncertain(StepHold { reason, answer, ..hold.clone() })
+        }
+        // The step does not belong to the claim, so it stays as it is.
+        (
+            Completion::Unknown(_),
+            StepState::Waiting | StepState::Succeeded { .. } | StepState::Failed { .. },
+        ) => return,
     };
 }
 
@@ -134,9 +133,9 @@ fn settle(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
 /// steps.
 fn follow(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
     let StepSettlement { settlement, plan, .. } = end;
-    let Settlement { claim_id, attempt, holder, durations, ending, .. } = settlement;
+    let Settlement { claim_id, attempt, ending, .. } = settlement;
     let copy_refused = operation.state.copy_refused();
-    let holder = Holder { claim_id: *claim_id, name: holder, durations, copy_refused };
+    let holder = Holder { copy_refused, ..settlement.holder() };
     match &operation.state {
         State::InFlight(lease) if lease.claim_id != *claim_id => return,
         // A later claim has run other steps of the event since, and may still settle them. The
@@ -155,10 +154,10 @@ fn follow(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
     add_missing(&mut operation.steps, plan);
     // Look-ups are for copies. This attempt has just sent its steps to their receivers.
     match next_steps(operation, plan, Lookups::None, now) {
-        NextSteps::Begin(steps) if goes_on => {
+        Next::Attempt(steps) if goes_on => {
             begin(operation, plan.named(&steps), &holder, *attempt, now);
         }
-        NextSteps::Begin(_) | NextSteps::Lookup { .. } | NextSteps::Hold | NextSteps::Done => {
+        Next::Attempt(_) | Next::Lookup { .. } | Next::Hold | Next::Done => {
             update_state(operation, Some(plan), &holder, now);
         }
     }
@@ -170,7 +169,7 @@ fn follow(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
 /// count from this call for the holder, and so they do in the record.
 fn begin_once_more(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
     let StepSettlement { settlement, plan, .. } = end;
-    let Settlement { claim_id, holder, durations, .. } = settlement;
+    let Settlement { claim_id, .. } = settlement;
     if plan.at_once || operation.state.current_claim() != Some(*claim_id) {
         return;
     }
@@ -192,14 +191,8 @@ fn begin_once_more(operation: &mut Operation, end: &StepSettlement, now: Timesta
         line.outcome = None;
         line.reason = None;
     }
-    operation.state = State::InFlight(Lease {
-        claim_id: *claim_id,
-        holder: Arc::clone(holder),
-        expires_at: now.plus(durations.lease),
-        ends_at,
-        hold_for: durations.hold_for,
-        copy_refused: operation.state.copy_refused(),
-    });
+    let copy_refused = operation.state.copy_refused();
+    operation.state = Holder { copy_refused, ..settlement.holder() }.in_flight(ends_at, now);
 }
 
 /// The reply to the holder, from the record as it is now.
@@ -226,7 +219,7 @@ fn reply(operation: &Operation, end: &StepSettlement, copy_refused: bool) -> Adv
 /// lost their lease with the record, and are uncertain until their own ends are reported.
 fn new_record(end: &StepSettlement, now: Timestamp) -> Operation {
     let StepSettlement { settlement, plan, .. } = end;
-    let Settlement { subject, claim_id, attempt, holder, durations, .. } = settlement;
+    let Settlement { subject, claim_id, attempt, holder, .. } = settlement;
     let mut operation = Operation::begun(subject, now);
     let mut is_before = true;
     for planned in &plan.steps {
@@ -250,7 +243,6 @@ fn new_record(end: &StepSettlement, now: Timestamp) -> Operation {
         let decision = by_setting(DecisionKind::Hold, None, Reason::LeaseExpired, now);
         add(&mut operation.decisions, decision);
     }
-    let holder = Holder { claim_id: *claim_id, name: holder, durations, copy_refused: false };
-    update_state(&mut operation, Some(plan), &holder, now);
+    update_state(&mut operation, Some(plan), &settlement.holder(), now);
     operation
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::event::{Holder, update_state};
-use super::next_steps::{Lookups, NextSteps, next_steps};
+use super::event::update_state;
+use super::next_steps::{Lookups, Next, next_steps};
+use crate::operation::state::holder::Holder;
 use crate::operation::state::{
-    Change, ClaimReply, ClaimRequest, Finding, IfUncertain, LookupLease, LookupReport,
-    ReportedState, Rule as _, State, Transition,
+    Change, ClaimReply, ClaimRequest, Finding, Hold, LookupLease, LookupReport, ReportedState,
+    Rule as _, State, Transition,
 };
 use crate::operation::{Operation, Plan, StepState, StoredAnswer, Timestamp};
 
@@ -30,12 +31,12 @@ pub(in crate::operation::state) fn conclude(
     };
     hold.lookup = None;
     let reply = match next {
-        NextSteps::Lookup { step, lease } => {
+        Next::Lookup { step, lease } => {
             let id = request.claim_id;
-            let lease = LookupLease { id, until: now.plus(lease), step: Some(step) };
+            let lease = LookupLease { id, until: now.plus(lease), step };
             hold.grant_look_up(attempt, lease, now)
         }
-        NextSteps::Begin(_) | NextSteps::Hold | NextSteps::Done => hold.refuse(attempt, now),
+        Next::Attempt(_) | Next::Hold | Next::Done => hold.refuse(attempt, now),
     };
     Transition::to(operation, Change::Durable, reply)
 }
@@ -53,12 +54,8 @@ fn follow(
         return request.apply(Some(operation), now);
     };
     hold.lookup = None;
-    let holder = Holder {
-        claim_id: hold.claim_id,
-        name: &request.holder,
-        durations: &request.durations,
-        copy_refused: hold.copy_refused,
-    };
+    let Hold { claim_id, copy_refused, .. } = *hold;
+    let holder = Holder { claim_id, copy_refused, ..request.holder() };
     update_state(&mut operation, Some(plan), &holder, now);
     // This request gets the success even on a route that shares successes only with waiters. A
     // claim would take the request for a new event.
@@ -85,18 +82,15 @@ fn settle(
     };
     let StepState::Uncertain(hold) = &step.state else { return false };
     let planned = plan.steps.iter().find(|planned| planned.name == *name);
-    let attempts_max = match planned.map(|planned| planned.if_uncertain) {
-        Some(IfUncertain::LookUp { attempts_max, .. }) => attempts_max,
-        Some(IfUncertain::Hold | IfUncertain::Retry { .. }) | None => 0,
-    };
-    let attempts = operation.attempts.uncertain(Some(name));
+    let uncertain = operation.attempts.uncertain(Some(name));
+    let may_repeat = planned.is_some_and(|it| it.if_uncertain.allows_another(uncertain));
     step.state = match finding {
         Finding::Done => {
             let answer = StoredAnswer::for_copies(hold.answer.as_ref());
             StepState::Succeeded { claim_id: None, answer }
         }
         // *Not done* means *not yet* while the receiver may still be working on the last attempt.
-        Finding::NotDone if hold.ends_at <= now && attempts < attempts_max => {
+        Finding::NotDone if hold.ends_at <= now && may_repeat => {
             StepState::Failed { claim_id: None }
         }
         Finding::NotDone | Finding::Unknown => return false,

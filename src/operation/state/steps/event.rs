@@ -2,28 +2,17 @@
 //! steps.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::next_steps::{Lookups, NextSteps, next_steps};
+use super::next_steps::{Lookups, Next, next_steps};
 use crate::operation::state::decisions::{add, by_setting};
+use crate::operation::state::holder::Holder;
 use crate::operation::state::{
-    Change, ClaimReply, ClaimRequest, Failure, Grant, Hold, Lease, ReportedState, State, Success,
-    Transition,
+    Change, ClaimReply, ClaimRequest, Grant, Hold, Lease, ReportedState, State, Success, Transition,
 };
 use crate::operation::{
     Attempt, ClaimId, DecisionKind, Durations, Operation, Outcome, Plan, PlannedStep, Reason, Step,
     StepHold, StepState, StoredAnswer, Timestamp,
 };
-
-/// The holder of a claim on the event.
-pub(super) struct Holder<'a> {
-    pub(super) claim_id: ClaimId,
-    /// The process.
-    pub(super) name: &'a Arc<str>,
-    pub(super) durations: &'a Durations,
-    /// Whether a copy was refused since the claim.
-    pub(super) copy_refused: bool,
-}
 
 /// (none), failed, forgotten, uncertain -> in flight, with the steps that begin now.
 pub(in crate::operation::state) fn grant(
@@ -38,22 +27,17 @@ pub(in crate::operation::state) fn grant(
         free_all(&mut operation.steps);
     }
     add_missing(&mut operation.steps, plan);
-    let holder = Holder {
-        claim_id: request.claim_id,
-        name: &request.holder,
-        durations: &request.durations,
-        copy_refused: false,
-    };
+    let holder = request.holder();
     let attempt = operation.attempts.latest_number();
     let reply = match next_steps(&operation, plan, Lookups::None, now) {
-        NextSteps::Begin(steps) => {
+        Next::Attempt(steps) => {
             let attempt = attempt.saturating_add(1);
             begin(&mut operation, plan.named(&steps), &holder, attempt, now);
             ClaimReply::Granted(Grant { attempt, steps })
         }
         // The route has lost a step since the last attempt. The steps that are left were done or
         // are uncertain, so none of them can begin.
-        NextSteps::Done | NextSteps::Hold | NextSteps::Lookup { .. } => {
+        Next::Done | Next::Hold | Next::Lookup { .. } => {
             update_state(&mut operation, Some(plan), &holder, now);
             match &mut operation.state {
                 State::Succeeded(Success { answer, .. }) => {
@@ -109,14 +93,7 @@ pub(super) fn begin<'a>(
             step.state = StepState::InFlight { claim_id: holder.claim_id, ends_at };
         }
     }
-    operation.state = State::InFlight(Lease {
-        claim_id: holder.claim_id,
-        holder: Arc::clone(holder.name),
-        expires_at: now.plus(holder.durations.lease),
-        ends_at: latest,
-        hold_for: holder.durations.hold_for,
-        copy_refused: holder.copy_refused,
-    });
+    operation.state = holder.in_flight(latest, now);
 }
 
 /// Sets the state of the event by the states of its steps. Only the steps of the plan count. If
@@ -138,13 +115,13 @@ pub(super) fn update_state(
         return;
     }
     let claim_id = Some(holder.claim_id);
-    let expires_at = now.plus(holder.durations.retention);
+    let retention = holder.durations.retention;
     operation.state = if let Some(first) = steps.iter().find_map(|step| uncertain(step)) {
         State::Uncertain(hold(first, &steps, holder, now))
     } else if let Some(answer) = answer(&steps, plan) {
-        State::Succeeded(Success { claim_id, settled_at: now, expires_at, answer })
+        State::succeeded(claim_id, answer, retention, now)
     } else {
-        State::Failed(Failure { claim_id, settled_at: now, expires_at })
+        State::failed(claim_id, retention, now)
     };
 }
 
@@ -200,9 +177,7 @@ pub(in crate::operation::state) fn make_uncertain(
     for step in &mut operation.steps {
         if let StepState::InFlight { claim_id, ends_at } = step.state {
             if let Some(line) = operation.attempts.of(claim_id, Some(&step.name)) {
-                line.ended_at = Some(since);
-                line.outcome = Some(Outcome::Uncertain);
-                line.reason = Some(reason);
+                line.end(Outcome::Uncertain, reason, since);
             }
             let answer = None;
             step.state =
@@ -216,7 +191,7 @@ pub(in crate::operation::state) fn make_uncertain(
 pub(in crate::operation::state) fn withdraw(
     operation: &mut Operation,
     claim_id: ClaimId,
-    retention: Duration,
+    durations: &Durations,
     now: Timestamp,
 ) -> bool {
     if operation.attempts.of(claim_id, None).is_some() {
@@ -227,15 +202,8 @@ pub(in crate::operation::state) fn withdraw(
             step.state = StepState::Failed { claim_id: Some(claim_id) };
         }
     }
-    let hold_for = match &operation.state {
-        State::InFlight(lease) => lease.hold_for,
-        State::Uncertain(hold) => hold.hold_for,
-        State::Succeeded(_) | State::Failed(_) | State::Forgotten { .. } => return false,
-    };
-    let lease = Duration::ZERO;
-    let attempt_timeout = Duration::ZERO;
-    let durations = &Durations { lease, attempt_timeout, retention, hold_for };
     let copy_refused = operation.state.copy_refused();
+    // Nothing begins here, so nobody reads the name.
     let holder = Holder { claim_id, name: &"".into(), durations, copy_refused };
     update_state(operation, None, &holder, now);
     true

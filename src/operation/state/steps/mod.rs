@@ -12,4 +12,4 @@ mod next_steps;
 pub use advance::{Advanced, EventEnd, StepSettlement};
 pub(super) use conclude::conclude;
 pub(super) use event::{free_all, grant, make_uncertain, mark_done, mark_not_done, withdraw};
-pub(super) use next_steps::{Lookups, NextSteps, next_steps};
+pub(super) use next_steps::{Lookups, Next, next_steps};

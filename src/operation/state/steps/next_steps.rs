@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::operation::copies::IfUncertain;
-use crate::operation::{AttemptLog, Operation, Plan, PlannedStep, StepHold, StepState, Timestamp};
+use crate::operation::{Operation, Plan, StepState, Timestamp};
 
-/// The decision about the steps of an event.
-pub(in crate::operation::state) enum NextSteps {
-    /// These steps may begin.
-    Begin(Vec<Arc<str>>),
-    /// No step can begin, but the receiver of this one may be asked whether it was done. Other
-    /// copies may not ask while `lease` lasts.
-    Lookup { step: Arc<str>, lease: Duration },
-    /// No step can begin: the steps that are left are held.
+/// The decision about an uncertain operation, or about the steps of an event.
+pub(in crate::operation::state) enum Next {
+    /// An attempt may begin: at these steps, or at the whole operation on a route without steps.
+    Attempt(Vec<Arc<str>>),
+    /// Nothing may be sent, but the receiver of the operation, or of this step, may be asked
+    /// whether it was done. Other copies may not ask while `lease` lasts.
+    Lookup { step: Option<Arc<str>>, lease: Duration },
+    /// Nothing may be sent: the operation, or each step that is left, is held.
     Hold,
     /// All steps were done.
     Done,
@@ -38,7 +38,7 @@ pub(in crate::operation::state) fn next_steps(
     plan: &Plan,
     look_ups: Lookups<'_>,
     now: Timestamp,
-) -> NextSteps {
+) -> Next {
     let mut to_begin = Vec::new();
     let mut to_ask = None;
     let mut all_done = true;
@@ -49,7 +49,12 @@ pub(in crate::operation::state) fn next_steps(
         let begins = match state {
             StepState::Succeeded { .. } => continue,
             StepState::Waiting | StepState::Failed { .. } => true,
-            StepState::Uncertain(hold) => may_attempt(hold, planned, &operation.attempts, now),
+            StepState::Uncertain(hold) => {
+                let uncertain = operation.attempts.uncertain(Some(&planned.name));
+                matches!(planned.if_uncertain, IfUncertain::Retry { .. })
+                    && hold.ends_at <= now
+                    && planned.if_uncertain.allows_another(uncertain)
+            }
             StepState::InFlight { .. } => false,
         };
         if begins {
@@ -59,7 +64,7 @@ pub(in crate::operation::state) fn next_steps(
             && matches!(state, StepState::Uncertain(_))
             && let IfUncertain::LookUp { lease, .. } = planned.if_uncertain
         {
-            to_ask = Some(NextSteps::Lookup { step: Arc::clone(&planned.name), lease });
+            to_ask = Some(Next::Lookup { step: Some(Arc::clone(&planned.name)), lease });
         }
         may_ask |= look_ups == Lookups::After(&planned.name);
         all_done = false;
@@ -69,22 +74,7 @@ pub(in crate::operation::state) fn next_steps(
         }
     }
     if !to_begin.is_empty() {
-        return NextSteps::Begin(to_begin);
+        return Next::Attempt(to_begin);
     }
-    to_ask.unwrap_or(if all_done { NextSteps::Done } else { NextSteps::Hold })
-}
-
-/// Whether an uncertain step may be sent again without asking its receiver.
-fn may_attempt(
-    hold: &StepHold,
-    planned: &PlannedStep,
-    attempts: &AttemptLog,
-    now: Timestamp,
-) -> bool {
-    match planned.if_uncertain {
-        IfUncertain::Retry { attempts_max } => {
-            hold.ends_at <= now && attempts.uncertain(Some(&planned.name)) < attempts_max
-        }
-        IfUncertain::Hold | IfUncertain::LookUp { .. } => false,
-    }
+    to_ask.unwrap_or(if all_done { Next::Done } else { Next::Hold })
 }

@@ -3,6 +3,7 @@
 
 mod claiming;
 mod deciding;
+mod example;
 mod lasting;
 mod lookup;
 mod sequences;
@@ -144,8 +145,8 @@ fn renew(found: Option<Operation>, n: u8, lease: Duration, now: Timestamp) -> Tr
 }
 
 fn withdraw(found: Option<Operation>, claim_id: ClaimId, now: Timestamp) -> Transition<()> {
-    let retention = durations().retention;
-    Withdrawal { operation: subject("body").id, claim_id, retention }.apply(found, now)
+    let durations = durations();
+    Withdrawal { operation: subject("body").id, claim_id, durations }.apply(found, now)
 }
 
 fn expire(found: Option<Operation>, now: Timestamp) -> Transition<bool> {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{Served, open, settings};
 use crate::store_contract::support::{
-    LEASE, RETENTION, attempted, claim_on, copy_of, end_of, granted, order, renews,
+    LEASE, attempted, claim_on, copy_of, end_of, granted, order, renews,
 };
 use crate::support::{PostgresServer, until};
 
@@ -134,7 +134,7 @@ async fn a_claim_whose_commit_is_held_up_is_withdrawn_when_it_is_over() {
             .apply(Withdrawal {
                 operation: claim.subject.id,
                 claim_id: claim.claim_id,
-                retention: RETENTION,
+                durations: claim.durations,
             })
             .await
             .unwrap_err();
@@ -145,7 +145,7 @@ async fn a_claim_whose_commit_is_held_up_is_withdrawn_when_it_is_over() {
             let withdrawal = Withdrawal {
                 operation: claim.subject.id,
                 claim_id: claim.claim_id,
-                retention: RETENTION,
+                durations: claim.durations,
             };
             store.apply(withdrawal).await.is_ok()
         })

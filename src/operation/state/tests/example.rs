@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::ClaimRequest;
+use crate::operation::state::ClaimRequest;
 use crate::operation::{
     ClaimId, Durations, FingerprintDigest, Key, KeyKind, OperationId, RequestMode, Subject,
 };
