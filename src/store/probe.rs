@@ -25,11 +25,6 @@ const DURATIONS: Durations = Durations {
     hold_for: Duration::ZERO,
 };
 
-/// The store replied to a call of the probe otherwise than the contract says.
-#[derive(Debug, thiserror::Error)]
-#[error("the store did not answer the {0} of a probe as it promises")]
-struct Unsound(&'static str);
-
 /// Claims, renews, settles and forgets a throw-away operation.
 pub(super) async fn probe(store: &dyn Store) -> Result<(), Error> {
     probe_as(store, random()?).await
@@ -82,6 +77,7 @@ fn throw_away(bits: [u8; 16]) -> Subject {
     }
 }
 
-fn unsound(call: &'static str) -> Error {
-    Error::Failed(Box::new(Unsound(call)))
+/// The store replied to a call of the probe otherwise than the contract says.
+fn unsound(call: &str) -> Error {
+    Error::Failed(format!("the store did not answer the {call} of a probe as it promises").into())
 }

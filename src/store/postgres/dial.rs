@@ -25,11 +25,6 @@ pub(super) const SESSION_MARK: &str = "onceward.session";
 
 type TlsStream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
-/// The URL names no host.
-#[derive(Debug, thiserror::Error)]
-#[error("expected a host in the URL, found none")]
-struct NoHost;
-
 /// Makes connections to one URL.
 #[derive(Clone)]
 pub(super) struct Dialer {
@@ -51,10 +46,10 @@ impl Dialer {
         settings: &Settings,
         tls: MakeRustlsConnect,
     ) -> Result<Self, SetupError> {
-        let mut config = Config::from_str(&with_known_mode(url.reveal()))
-            .map_err(|error| SetupError::Connection(Box::new(error)))?;
+        let mut config =
+            Config::from_str(&with_known_mode(url.reveal())).map_err(SetupError::connection)?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            return Err(SetupError::Connection(Box::new(NoHost)));
+            return Err(SetupError::connection("expected a host in the URL, found none"));
         }
         let certificates = &settings.certificates;
         let wants_tls = certificates.ca.is_some() || certificates.identity.is_some();

@@ -49,14 +49,6 @@ struct Listener {
     is_listening: Arc<AtomicBool>,
 }
 
-/// The reason why no notifications come any more.
-enum ListenFailure {
-    /// The connection was lost, or could not be made.
-    Lost,
-    /// A pooler shares the sessions there, so `LISTEN` would act on the session of another client.
-    Pooler,
-}
-
 impl NotificationListener {
     pub(super) fn new(dialer: Dialer, watchers: Watchers, timeout: Duration) -> Self {
         Self {
@@ -96,22 +88,18 @@ impl Listener {
 
     async fn listen(&self) {
         loop {
-            let failure = self.listen_once().await;
+            let pause = self.listen_once().await;
             self.is_listening.store(false, Ordering::Release);
-            sleep(match failure {
-                ListenFailure::Lost => POLL_EVERY,
-                ListenFailure::Pooler => POOLER_FOR,
-            })
-            .await;
+            sleep(pause).await;
         }
     }
 
-    /// Listens until the connection ends.
-    async fn listen_once(&self) -> ListenFailure {
-        let Ok(random) = getrandom::u64() else { return ListenFailure::Lost };
+    /// Listens until the connection ends. Returns the pause before the next try.
+    async fn listen_once(&self) -> Duration {
+        let Ok(random) = getrandom::u64() else { return POLL_EVERY };
         let mark = format!("{random:016x}");
         let dialled = timeout(self.timeout, self.dialer.dial(Some(&mark))).await;
-        let Ok(Ok((client, mut connection))) = dialled else { return ListenFailure::Lost };
+        let Ok(Ok((client, mut connection))) = dialled else { return POLL_EVERY };
         let messages = poll_fn(|context| connection.poll_message(context));
         let received = messages.try_for_each(|message| {
             if let AsyncMessage::Notification(ended) = message
@@ -122,24 +110,27 @@ impl Listener {
             ready(Ok(()))
         });
         tokio::select! {
-            Ok(()) | Err(_) = received => ListenFailure::Lost,
-            failure = self.keep_listening(&client, &mark) => failure,
+            Ok(()) | Err(_) = received => POLL_EVERY,
+            pause = self.keep_listening(&client, &mark) => pause,
         }
     }
 
-    /// Subscribes, and tests the connection from time to time.
-    async fn keep_listening(&self, client: &Client, mark: &str) -> ListenFailure {
+    /// Subscribes, and tests the connection from time to time, until it ends. Returns the pause
+    /// before the next try.
+    async fn keep_listening(&self, client: &Client, mark: &str) -> Duration {
         let mut has_subscribed = false;
         loop {
             match timeout(POLL_EVERY, is_own_session(client, mark)).await {
                 Ok(Ok(true)) => {}
-                Ok(Ok(false)) => return ListenFailure::Pooler,
-                Ok(Err(_)) | Err(_) => return ListenFailure::Lost,
+                // A pooler shares the sessions there, so `LISTEN` would act on the session of
+                // another client.
+                Ok(Ok(false)) => return POOLER_FOR,
+                Ok(Err(_)) | Err(_) => return POLL_EVERY,
             }
             if !has_subscribed {
                 let listen = client.batch_execute(LISTEN);
                 if !matches!(timeout(self.timeout, listen).await, Ok(Ok(()))) {
-                    return ListenFailure::Lost;
+                    return POLL_EVERY;
                 }
                 has_subscribed = true;
                 self.is_listening.store(true, Ordering::Release);

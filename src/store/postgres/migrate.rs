@@ -39,13 +39,6 @@ const CHANGE_MAX: Duration = Duration::from_mins(30);
 /// The longest name that PostgreSQL keeps whole, in bytes.
 const NAME_BYTES_MAX: usize = 63;
 
-/// The name in the settings cannot be the name of a schema.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "a schema's name has 1 to {NAME_BYTES_MAX} bytes and no NUL, and does not begin with `pg_`"
-)]
-struct NotASchemaName;
-
 /// The tables, in one schema.
 #[derive(Debug)]
 pub(super) struct Tables {
@@ -65,7 +58,10 @@ impl Tables {
             && !schema.contains('\0')
             && !schema.starts_with("pg_");
         if !is_name {
-            return Err(SetupError::Connection(Box::new(NotASchemaName)));
+            return Err(SetupError::connection(format!(
+                "a schema's name has 1 to {NAME_BYTES_MAX} bytes and no NUL, and does not begin \
+                 with `pg_`"
+            )));
         }
         Ok(Self {
             schema: schema.to_owned(),

@@ -147,7 +147,7 @@ fn pool(dialer: Dialer, size: usize) -> Result<Pool, SetupError> {
         // The pool itself logs a warning for each connection that it finds closed.
         .pre_recycle(Hook::sync_fn(|client, _| is_open(client)))
         .build();
-    pool.map_err(|error| SetupError::Connection(Box::new(error)))
+    pool.map_err(SetupError::connection)
 }
 
 fn is_open(client: &ClientWrapper) -> Result<(), HookError> {

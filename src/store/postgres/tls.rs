@@ -7,11 +7,6 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::store::{Certificates, SetupError};
 
-/// A file in PEM holds no certificate.
-#[derive(Debug, thiserror::Error)]
-#[error("expected a certificate in PEM, found none")]
-struct NoCertificate;
-
 /// Returns the connector that makes TLS connections, if the URL asks for them. It always checks the
 /// server's certificate and name.
 pub(super) fn connector(certificates: &Certificates) -> Result<MakeRustlsConnect, SetupError> {
@@ -21,8 +16,8 @@ pub(super) fn connector(certificates: &Certificates) -> Result<MakeRustlsConnect
     let config = match &pem.identity {
         None => config.with_no_client_auth(),
         Some((own, key)) => {
-            let key = PrivateKeyDer::from_pem_slice(key).map_err(refused)?;
-            config.with_client_auth_cert(parse(own)?, key).map_err(refused)?
+            let key = PrivateKeyDer::from_pem_slice(key).map_err(SetupError::connection)?;
+            config.with_client_auth_cert(parse(own)?, key).map_err(SetupError::connection)?
         }
     };
     Ok(MakeRustlsConnect::new(config))
@@ -42,17 +37,16 @@ fn of_this_machine() -> RootCertStore {
 fn authorities(pem: &[u8]) -> Result<RootCertStore, SetupError> {
     let mut roots = RootCertStore::empty();
     for certificate in parse(pem)? {
-        roots.add(certificate).map_err(refused)?;
+        roots.add(certificate).map_err(SetupError::connection)?;
     }
     Ok(roots)
 }
 
 fn parse(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, SetupError> {
     let certificates = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
-    let certificates = certificates.map_err(refused)?;
-    if certificates.is_empty() { Err(refused(NoCertificate)) } else { Ok(certificates) }
-}
-
-fn refused(error: impl std::error::Error + Send + Sync + 'static) -> SetupError {
-    SetupError::Connection(Box::new(error))
+    let certificates = certificates.map_err(SetupError::connection)?;
+    if certificates.is_empty() {
+        return Err(SetupError::connection("expected a certificate in PEM, found none"));
+    }
+    Ok(certificates)
 }

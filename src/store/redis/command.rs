@@ -7,23 +7,15 @@ use redis::{Cmd, Script, ToRedisArgs, cmd};
 /// A script, and its digest. A server knows a loaded script by its digest.
 pub(super) struct LuaScript {
     text: &'static str,
-    digest: LazyLock<String>,
+    digest: String,
 }
 
 /// The script that replaces one record by another.
-pub(super) static SWAP: LuaScript = LuaScript {
-    text: include_str!("swap.lua"),
-    digest: LazyLock::new(|| digest(include_str!("swap.lua"))),
-};
+pub(super) static SWAP: LazyLock<LuaScript> =
+    LazyLock::new(|| LuaScript::new(include_str!("swap.lua")));
 /// The script that removes records past their retention.
-pub(super) static EXPIRE: LuaScript = LuaScript {
-    text: include_str!("expire.lua"),
-    digest: LazyLock::new(|| digest(include_str!("expire.lua"))),
-};
-
-fn digest(script: &str) -> String {
-    Script::new(script).get_hash().to_owned()
-}
+pub(super) static EXPIRE: LazyLock<LuaScript> =
+    LazyLock::new(|| LuaScript::new(include_str!("expire.lua")));
 
 /// A command to a server. A command that is run twice takes effect once, so it may be sent again
 /// after a lost connection.
@@ -36,6 +28,10 @@ pub(super) struct Command {
 }
 
 impl LuaScript {
+    fn new(text: &'static str) -> Self {
+        Self { text, digest: Script::new(text).get_hash().to_owned() }
+    }
+
     /// Makes the command that loads the script. A new server does not know the script, nor does a
     /// server after a restart or a `SCRIPT FLUSH`. Such a server has run nothing of the script.
     pub(super) fn load(&self) -> Cmd {
@@ -59,7 +55,7 @@ impl Command {
         // The command names the script by its digest. Otherwise every call would carry the text of
         // the script.
         let mut run = cmd("EVALSHA");
-        run.arg(script.digest.as_str()).arg(keys.len()).arg(keys);
+        run.arg(&script.digest).arg(keys.len()).arg(keys);
         Self { cmd: run, script: Some(script), is_urgent: false }
     }
 

@@ -48,10 +48,12 @@ impl Dialer {
         let seeds = settings.urls.iter().map(|url| {
             // The parser's error is dropped, because it may show the URL and so a password.
             let parsed = url.reveal().into_connection_info();
-            parsed.map_err(|_| unprepared("`urls` holds something that is not a Redis URL"))
+            parsed.map_err(|_| {
+                SetupError::connection("`urls` holds something that is not a Redis URL")
+            })
         });
         let seeds = seeds.collect::<Result<Vec<_>, _>>()?;
-        let first = seeds.first().ok_or_else(|| unprepared("`urls` is empty"))?;
+        let first = seeds.first().ok_or_else(|| SetupError::connection("`urls` is empty"))?;
         let mut login = plain(first.redis_settings().clone());
         if let Some(username) = &settings.username {
             login = login.set_username(username);
@@ -66,12 +68,12 @@ impl Dialer {
         let is_tls = |seed: &ConnectionInfo| matches!(seed.addr(), ConnectionAddr::TcpTls { .. });
         let tls = is_tls(first);
         if seeds.iter().any(|seed| is_tls(seed) != tls) {
-            return Err(unprepared("`urls` holds both `redis://` and `rediss://`"));
+            return Err(SetupError::connection("`urls` holds both `redis://` and `rediss://`"));
         }
         if !tls && settings.certificates != Certificates::default() {
             let what =
                 "`ca`, `certificate` and `key` are for `rediss://`, and `urls` has `redis://`";
-            return Err(unprepared(what));
+            return Err(SetupError::connection(what));
         }
         let certificates = tls.then(|| TlsCertificates {
             client_tls: pem
@@ -84,7 +86,7 @@ impl Dialer {
         // Every new client parses the certificates. So a bad certificate is found here and not
         // during the first call.
         for seed in &dialer.seeds {
-            dialer.client(seed.clone()).map_err(|error| SetupError::Connection(Box::new(error)))?;
+            dialer.client(seed.clone()).map_err(SetupError::connection)?;
         }
         Ok(dialer)
     }
@@ -246,8 +248,4 @@ async fn is_master(connection: &mut MultiplexedConnection) -> Result<bool, NotRu
         Err(error) if is_from_server(&error) => Ok(true),
         Err(error) => Err(not_connected(&error)),
     }
-}
-
-fn unprepared(what: &'static str) -> SetupError {
-    SetupError::Connection(what.into())
 }

@@ -4,6 +4,7 @@ use redis::{ErrorKind, RedisError};
 
 use crate::store::Error;
 use crate::telemetry::chain;
+use crate::words::enum_of_words;
 
 /// The reason why a command brought no result.
 #[derive(Debug)]
@@ -14,94 +15,73 @@ pub(super) enum CommandError {
     Failed(RedisError),
 }
 
-/// The reason why a command was not run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NotRun {
-    // A server answered with one of these.
-    OutOfMemory,
-    ReadOnlyReplica,
-    CannotSave,
-    TooFewReplicas,
-    Loading,
-    ReplicaWithoutMaster,
-    ClusterDown,
-    /// A slot is moving from one node to another. Each of the two nodes has a part of the slot's
-    /// keys.
-    KeysMoving,
-    NotInClusterMode,
-    NotPermitted,
-    LoginRefused,
-    BusyWithScript,
-    // The command was not sent, or a script stopped before its first write.
-    NotConnected,
-    NotConnectedInTime,
-    /// The connection works, and has as many calls as it takes at a time.
-    TooManyCalls,
-    TlsFailed,
-    NoMaster,
-    NotAMaster,
-    /// The keys moved from node to node faster than the command could follow them.
-    MovedTooOften,
+enum_of_words! {
+    /// The reason why a command was not run.
+    pub(super) enum NotRun {
+        // A server answered with one of these.
+        OutOfMemory = "the server has no memory left",
+        ReadOnlyReplica = "the server is a replica, which takes no writes",
+        CannotSave = "the server cannot save to disk, and takes no writes",
+        TooFewReplicas = "the server has too few replicas, and takes no writes",
+        Loading = "the server is loading its data",
+        ReplicaWithoutMaster = "the server is a replica that has lost its master",
+        ClusterDown = "the cluster is down",
+        /// A slot is moving from one node to another. Each of the two nodes has a part of the slot's
+        /// keys.
+        KeysMoving = "the cluster is moving the keys to another node",
+        NotInClusterMode = "the server is a node of a cluster; `mode` must be \"cluster\"",
+        NotPermitted = "the server does not permit its user what is needed",
+        LoginRefused = "the server refuses the user or the password",
+        BusyWithScript = "a script keeps the server busy",
+        // The command was not sent, or a script stopped before its first write.
+        NotConnected = "no connection to the server can be made",
+        NotConnectedInTime = "no connection to the server was made in time",
+        /// The connection works, and has as many calls as it takes at a time.
+        TooManyCalls = "too many calls wait for the server",
+        TlsFailed = "TLS with the server failed: one does not accept the other's certificate",
+        NoMaster = "no sentinel names a master that can be reached",
+        NotAMaster = "the server that the sentinels name is not a master",
+        /// The keys moved from node to node faster than the command could follow them.
+        MovedTooOften = "the cluster's keys move too often",
+    }
 }
-
-/// The codes with which a server says that it did not run a command.
-const CODES: [(&str, NotRun); 14] = [
-    ("OOM", NotRun::OutOfMemory),
-    ("READONLY", NotRun::ReadOnlyReplica),
-    ("MISCONF", NotRun::CannotSave),
-    ("NOREPLICAS", NotRun::TooFewReplicas),
-    ("LOADING", NotRun::Loading),
-    ("MASTERDOWN", NotRun::ReplicaWithoutMaster),
-    ("CLUSTERDOWN", NotRun::ClusterDown),
-    ("TRYAGAIN", NotRun::KeysMoving),
-    // A node of a cluster answers with `MOVED` or `ASK`, but in this mode the settings name no
-    // cluster.
-    ("MOVED", NotRun::NotInClusterMode),
-    ("ASK", NotRun::NotInClusterMode),
-    ("NOPERM", NotRun::NotPermitted),
-    ("NOAUTH", NotRun::LoginRefused),
-    ("WRONGPASS", NotRun::LoginRefused),
-    ("BUSY", NotRun::BusyWithScript),
-];
 
 impl NotRun {
     /// Returns the reason that a server's error stands for, if the error says that nothing was run.
     pub(super) fn of(error: &str) -> Option<Self> {
-        let known = CODES.iter().find(|(known, _)| Some(*known) == code(error));
+        let code = code(error).unwrap_or_default();
+        let known = Self::ALL.into_iter().find(|reason| reason.codes().contains(&code));
         // Redis up to 7.0 has only this text, and no code, for a command that is not permitted
         // inside a script (`scriptVerifyACL` in `src/script.c` of redis/redis). The error comes to
         // us through the script, which can pass on only its text.
         let in_script =
             || error.contains("The user executing the script").then_some(Self::NotPermitted);
-        known.map(|(_, reason)| *reason).or_else(in_script)
+        known.or_else(in_script)
     }
 
-    /// The reason in words.
-    pub(super) const fn text(self) -> &'static str {
+    /// The codes with which a server says that it did not run a command for this reason.
+    const fn codes(self) -> &'static [&'static str] {
         match self {
-            Self::OutOfMemory => "the server has no memory left",
-            Self::ReadOnlyReplica => "the server is a replica, which takes no writes",
-            Self::CannotSave => "the server cannot save to disk, and takes no writes",
-            Self::TooFewReplicas => "the server has too few replicas, and takes no writes",
-            Self::Loading => "the server is loading its data",
-            Self::ReplicaWithoutMaster => "the server is a replica that has lost its master",
-            Self::ClusterDown => "the cluster is down",
-            Self::KeysMoving => "the cluster is moving the keys to another node",
-            Self::NotInClusterMode => {
-                "the server is a node of a cluster; `mode` must be \"cluster\""
-            }
-            Self::NotPermitted => "the server does not permit its user what is needed",
-            Self::LoginRefused => "the server refuses the user or the password",
-            Self::BusyWithScript => "a script keeps the server busy",
-            Self::NotConnected => "no connection to the server can be made",
-            Self::NotConnectedInTime => "no connection to the server was made in time",
-            Self::TooManyCalls => "too many calls wait for the server",
-            Self::TlsFailed => {
-                "TLS with the server failed: one does not accept the other's certificate"
-            }
-            Self::NoMaster => "no sentinel names a master that can be reached",
-            Self::NotAMaster => "the server that the sentinels name is not a master",
-            Self::MovedTooOften => "the cluster's keys move too often",
+            Self::OutOfMemory => &["OOM"],
+            Self::ReadOnlyReplica => &["READONLY"],
+            Self::CannotSave => &["MISCONF"],
+            Self::TooFewReplicas => &["NOREPLICAS"],
+            Self::Loading => &["LOADING"],
+            Self::ReplicaWithoutMaster => &["MASTERDOWN"],
+            Self::ClusterDown => &["CLUSTERDOWN"],
+            Self::KeysMoving => &["TRYAGAIN"],
+            // A node of a cluster answers so, but in this mode the settings name no cluster.
+            Self::NotInClusterMode => &["MOVED", "ASK"],
+            Self::NotPermitted => &["NOPERM"],
+            Self::LoginRefused => &["NOAUTH", "WRONGPASS"],
+            Self::BusyWithScript => &["BUSY"],
+            Self::NotConnected
+            | Self::NotConnectedInTime
+            | Self::TooManyCalls
+            | Self::TlsFailed
+            | Self::NoMaster
+            | Self::NotAMaster
+            | Self::MovedTooOften => &[],
         }
     }
 }
@@ -124,7 +104,7 @@ impl From<NotRun> for CommandError {
 
 impl From<NotRun> for Error {
     fn from(reason: NotRun) -> Self {
-        Self::Unavailable(reason.text())
+        Self::Unavailable(reason.as_str())
     }
 }
 

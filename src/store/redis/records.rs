@@ -124,7 +124,9 @@ impl Redis {
         let expected = change.and_then(|change| change.expected.as_ref());
         let expected = expected.map(|expected| expected.revision);
         match self.try_swap(&Swap { change: None, ..*swap }).await? {
-            Some(SwapResult::Conflict(found)) if found.revision() != expected => {
+            Some(SwapResult::Conflict(found))
+                if found.stored.as_ref().map(|stored| stored.revision) != expected =>
+            {
                 Ok(SwapResult::Conflict(found))
             }
             Some(SwapResult::Conflict(_) | SwapResult::Done(_) | SwapResult::Emptied) | None => {

@@ -67,7 +67,7 @@ async fn listen_once(
     channel: &str,
     watchers: &Watchers,
 ) -> Result<(), &'static str> {
-    let (connection, node) = servers.subscribe().await.map_err(NotRun::text)?;
+    let (connection, node) = servers.subscribe().await.map_err(NotRun::as_str)?;
     let remade = node.remade();
     let (mut sink, mut published) = connection.split();
     let subscribed = timeout(EVERY, sink.subscribe(channel)).await;

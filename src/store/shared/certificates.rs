@@ -1,5 +1,6 @@
 //! The certificates of a TLS connection to a store's server.
 
+use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +33,14 @@ pub enum SetupError {
     },
     /// No connection can be made with these settings or with the contents of the files.
     #[error("the connection to the store cannot be prepared")]
-    Connection(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Connection(#[source] Box<dyn Error + Send + Sync>),
+}
+
+impl SetupError {
+    /// No connection can be made, for this reason.
+    pub(in crate::store) fn connection(why: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Connection(why.into())
+    }
 }
 
 impl Certificates {

@@ -130,8 +130,21 @@ impl EpochTracker {
     /// A loss stays a concern until it is acknowledged, or for as long as this process runs.
     /// Readiness, metrics and the log each ask for concerns, and none of them may miss the loss.
     pub(super) fn concern(&self) -> Option<Concern> {
-        let losses = self.observed.lock().losses;
-        (losses > 0).then(|| loss(losses, self.when_emptied))
+        let times = match self.observed.lock().losses {
+            0 => return None,
+            1 => "once".to_owned(),
+            losses => format!("{losses} times"),
+        };
+        let then = match self.when_emptied {
+            WhenEmptied::Continue => "operations that were done may run again",
+            WhenEmptied::Stop => "nothing new is forwarded until a person acknowledges the loss",
+        };
+        let text = format!(
+            "the server came back without what it was told, {times} since this process began: {then}"
+        );
+        let hint = "find out why the server lost its records, and set it up to keep them; then \
+                    acknowledge the loss with `onceward store acknowledge`";
+        Some(Concern::new(EPOCH_CHANGED, text, hint))
     }
 
     /// Whether only a server that still has its records may grant claims.
@@ -158,20 +171,6 @@ impl EpochTracker {
 
 /// The code of the concern that the server lost its records.
 pub(in crate::store) const EPOCH_CHANGED: &str = "epoch-changed";
-
-fn loss(losses: u64, when_emptied: WhenEmptied) -> Concern {
-    let times = if losses == 1 { "once".to_owned() } else { format!("{losses} times") };
-    let then = match when_emptied {
-        WhenEmptied::Continue => "operations that were done may run again",
-        WhenEmptied::Stop => "nothing new is forwarded until a person acknowledges the loss",
-    };
-    let text = format!(
-        "the server came back without what it was told, {times} since this process began: {then}"
-    );
-    let hint = "find out why the server lost its records, and set it up to keep them; then \
-                acknowledge the loss with `onceward store acknowledge`";
-    Concern::new(EPOCH_CHANGED, text, hint)
-}
 
 #[cfg(test)]
 mod tests {

@@ -153,13 +153,6 @@ pub(crate) struct Found {
     pub(crate) stored: Option<StoredRecord>,
 }
 
-impl Found {
-    /// Returns the revision of the record, if there is one.
-    pub(crate) fn revision(&self) -> Option<Revision> {
-        self.stored.as_ref().map(|stored| stored.revision)
-    }
-}
-
 /// A record in the form in which a server has it.
 #[derive(Debug)]
 pub(crate) struct StoredRecord {
