@@ -29,10 +29,13 @@ impl GrantedAttempt<'_> {
         let _counted = executor.metrics.in_flight_guard();
         let lease = self.claim.lease();
         let attempt = self.claim.attempt;
-        let in_flight = || Disposition::still_in_flight(lease.operation(), attempt, lease.left());
+        let operation = lease.operation();
+        let in_flight =
+            || Disposition::StillInFlight { operation, attempt, retry_after: lease.left() };
         let work = async {
             match &handler.receivers {
-                Receivers::One(receiver) => self.run_at(receiver).await,
+                // The heartbeat renews the lease while the attempt is made.
+                Receivers::One(receiver) => lease.renew_during(pin!(self.run_at(receiver))).await,
                 Receivers::Steps(steps) => {
                     let Self { context, claim, keyed } = self;
                     StepsAttempt { context, steps, claim, keyed }.run().await;
@@ -42,13 +45,8 @@ impl GrantedAttempt<'_> {
         sender.remind_during(pin!(work), in_flight).await;
     }
 
-    /// Makes the attempt at one receiver, and renews the lease meanwhile.
+    /// Makes the attempt at one receiver.
     async fn run_at(self, receiver: &Receiver) {
-        let lease = self.claim.lease();
-        lease.renew_during(pin!(self.forward_and_record(receiver))).await;
-    }
-
-    async fn forward_and_record(self, receiver: &Receiver) {
         let Self { context, claim, keyed } = self;
         let KeyedRequest { subject, mut request, memory, .. } = keyed;
         name_attempt(&mut request.headers, subject.id, claim.attempt);

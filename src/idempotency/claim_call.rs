@@ -92,11 +92,10 @@ impl Context<'_> {
             return Disposition::NotGranted { operation, state };
         }
         let options = ClaimOptions::new(None, IfInFlight::Refuse);
-        let claimed = match ClaimCall::new(self, subject, options) {
-            Ok(call) => call.send().await,
-            Err(error) => Err(error),
+        let Ok(call) = ClaimCall::new(self, subject, options) else {
+            return Disposition::StoreUnavailable;
         };
-        match claimed {
+        match call.send().await {
             Ok(ClaimReply::NotGranted(state)) => Disposition::NotGranted { operation, state },
             // The store grants nothing to a call without a place.
             Ok(ClaimReply::Granted(_) | ClaimReply::Lookup(_)) => {

@@ -7,20 +7,16 @@ use http::{HeaderMap, HeaderName, StatusCode};
 
 use super::disposition::Forwarded;
 use super::forward::{CompleteAnswer, NoAnswer};
-use super::policy::Policy;
+use super::policy::{Policy, ReceiverPolicy};
 use super::receiver::Receiver;
-use super::reference::Reference;
 use crate::operation::state::Ending;
 use crate::operation::{AnswerBody, Outcome, Reason, StoredAnswer};
-use crate::upstream::{OutcomeRule, ResponseBody, stored_headers};
+use crate::upstream::{ResponseBody, stored_headers};
 
 /// The rules by which a receiver's answer is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnswerRules<'a> {
-    /// Which statuses mean which outcome.
-    outcome: &'a OutcomeRule,
-    /// Where the answer has the receiver's reference for the operation.
-    reference: Option<&'a Reference>,
+    receiver: &'a ReceiverPolicy,
     /// Headers that a replay does not carry.
     drop_headers: &'a [HeaderName],
 }
@@ -42,16 +38,12 @@ pub(super) struct AnswerHead<'a> {
 
 impl<'a> AnswerRules<'a> {
     pub(super) fn of(receiver: &'a Receiver, policy: &'a Policy) -> Self {
-        Self {
-            outcome: &receiver.outcome,
-            reference: receiver.reference.as_ref(),
-            drop_headers: &policy.drop_headers,
-        }
+        Self { receiver: &receiver.policy, drop_headers: &policy.drop_headers }
     }
 
     /// The outcome that the status of a complete answer means.
     pub(super) fn outcome(&self, status: StatusCode) -> Outcome {
-        self.outcome.classify(status)
+        self.receiver.outcome.classify(status)
     }
 
     /// The end of an attempt whose answer is short enough to be kept.
@@ -69,7 +61,8 @@ impl<'a> AnswerRules<'a> {
             AnswerBody::Kept(body) => Some(&**body),
             AnswerBody::Omitted => None,
         };
-        let reference = self.reference.and_then(|location| location.read(head.headers, kept));
+        let reference = self.receiver.reference.as_ref();
+        let reference = reference.and_then(|location| location.read(head.headers, kept));
         match self.outcome(head.status) {
             Outcome::Succeeded => {
                 Ending::Succeeded { answer: Arc::new(self.stored(head, body)), reference }

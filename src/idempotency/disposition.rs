@@ -109,13 +109,4 @@ impl Disposition {
     ) -> Self {
         Self::Executed { operation, attempt, step: None, forwarded }
     }
-
-    /// The disposition of a sender that does not wait any longer for its own attempt.
-    pub(super) const fn still_in_flight(
-        operation: OperationId,
-        attempt: u32,
-        retry_after: Duration,
-    ) -> Self {
-        Self::StillInFlight { operation, attempt, retry_after }
-    }
 }

@@ -12,12 +12,14 @@ use super::route_handler::RouteHandler;
 use super::wait::{AttemptInFlight, Wait};
 use super::waiting_sender::WaitingSender;
 use crate::operation::state::{IfInFlight, ReportedState};
+use crate::operation::{RequestMode, Subject};
 use crate::store;
 use crate::telemetry::chain;
 
 impl Executor {
-    /// Does the operation of a request once, and gives the request's disposition. This always
-    /// claims, so call [`Executor::recall`] first.
+    /// Does the operation of a request once, and gives the request's disposition. On a route that
+    /// only observes, the request is forwarded whatever the store says about its operation. This
+    /// always claims, so call [`Executor::recall`] first.
     ///
     /// # Cancel safety
     /// The work goes on if the future is dropped. The outcome is recorded even if the sender has
@@ -27,15 +29,20 @@ impl Executor {
         keyed: KeyedRequest,
         handler: &Arc<RouteHandler>,
     ) -> Disposition {
-        let operation = keyed.subject.id;
+        let Subject { id, mode, .. } = *keyed.subject;
         let (sender, answer) = WaitingSender::new(handler.deadline(keyed.arrived));
+        let sender = sender.in_mode(mode);
+        let lost = sender.as_told(Disposition::Lost(id));
         let executor = Arc::clone(self);
         let handler = Arc::clone(handler);
         let work = async move {
             let context = Context { executor: &executor, handler: &handler, sender: &sender };
-            context.execute(keyed).await;
+            match mode {
+                RequestMode::Enforce => context.execute(keyed).await,
+                RequestMode::Observe { .. } => context.observe(keyed).await,
+            }
         };
-        self.work(work, answer).await.unwrap_or(Disposition::Lost(operation))
+        self.work(work, answer).await.unwrap_or(lost)
     }
 }
 

@@ -139,32 +139,26 @@ pub(super) async fn exchange(
     let memory = executor.budget.reserve_none();
     let progress = Progress::default();
     let head_only = request.method == http::Method::HEAD;
-    let mut status = None;
+    let mut seen = None;
     let work = async {
-        let answer = send(&receiver.upstream, request, bounds, &progress).await?;
-        status = Some(answer.status);
-        let mut rest = answer.stream;
+        let sent = send(&receiver.upstream, request, bounds, &progress).await?;
+        let UpstreamAnswer { status, headers, stream: mut rest } = sent;
+        seen = Some(status);
         match rest.read(body_bytes_max, memory).await {
             Ok(BodyRead::Whole(body, memory)) => {
-                let headers = answer_headers(answer.headers, head_only);
-                Ok(Exchange::Complete(CompleteAnswer {
-                    status: answer.status,
-                    headers,
-                    body,
-                    memory,
-                }))
+                let headers = answer_headers(headers, head_only);
+                Ok(Exchange::Complete(CompleteAnswer { status, headers, body, memory }))
             }
             Ok(BodyRead::TooLong(begun, memory)) => {
-                let headers = answer_headers(answer.headers, true);
-                let status = answer.status;
+                let headers = answer_headers(headers, true);
                 executor.metrics.limit_reached(Limit::ReplayBodyBytes);
                 Ok(Exchange::TooLong(LongAnswer { status, headers, begun, rest, memory }))
             }
-            Err(broke) => Err(NoAnswer::Unanswered { reason: broke.reason(), status }),
+            Err(broke) => Err(NoAnswer::Unanswered { reason: broke.reason(), status: seen }),
         }
     };
     let bounded = bounds.run(work).await;
-    bounded.unwrap_or_else(|reason| Err(NoAnswer::dropped(reason, &progress, status)))
+    bounded.unwrap_or_else(|reason| Err(NoAnswer::dropped(reason, &progress, seen)))
 }
 
 /// Sends a request on one connection after another, until a connection has taken a byte of the

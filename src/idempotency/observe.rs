@@ -1,41 +1,16 @@
 //! Routes that only observe: every copy is forwarded, and the log and the metrics say what the
 //! route would have done with it.
 
-use std::sync::Arc;
-
 use super::attempt::GrantedAttempt;
 use super::claim_call::{ClaimOptions, ClaimResult};
-use super::disposition::{Disposition, Forwarded};
-use super::executor::{Context, Executor};
+use super::executor::Context;
 use super::request::KeyedRequest;
-use super::route_handler::RouteHandler;
-use super::waiting_sender::WaitingSender;
 use crate::operation::state::IfInFlight;
 use crate::telemetry::{self, chain};
 
-impl Executor {
-    /// Forwards a request whatever the store says about its operation.
-    ///
-    /// # Cancel safety
-    /// The work goes on if the future is dropped.
-    pub async fn observe(
-        self: &Arc<Self>,
-        keyed: KeyedRequest,
-        handler: &Arc<RouteHandler>,
-    ) -> Disposition {
-        let (sender, answer) = WaitingSender::observed(handler.deadline(keyed.arrived));
-        let executor = Arc::clone(self);
-        let handler = Arc::clone(handler);
-        let work = async move {
-            let context = Context { executor: &executor, handler: &handler, sender: &sender };
-            context.observe(keyed).await;
-        };
-        self.work(work, answer).await.unwrap_or(Disposition::Passed(Forwarded::LOST))
-    }
-}
-
 impl Context<'_> {
-    async fn observe(self, keyed: KeyedRequest) {
+    /// Forwards a request whatever the store says about its operation.
+    pub(super) async fn observe(self, keyed: KeyedRequest) {
         use telemetry::DispositionWord as D;
         let Self { executor, handler, sender } = self;
         let options = ClaimOptions::new(handler.place(), IfInFlight::Refuse);

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use super::lookup::LookupClient;
 use super::policy::ReceiverPolicy;
-use super::reference::Reference;
 use crate::operation::state::IfUncertain;
 use crate::operation::{Plan, PlannedStep};
-use crate::upstream::{self, DialSettings, OutcomeRule, TrustStore, Upstream};
+use crate::upstream::{self, DialSettings, TrustStore, Upstream};
 
 /// The settings of a route's steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,10 +55,8 @@ pub(super) struct Receiver {
     pub(super) attempt_timeout: Duration,
     /// How the receiver is asked about an uncertain operation; none if it cannot be asked.
     pub(super) lookup: Option<LookupClient>,
-    /// Which statuses mean which outcome.
-    pub(super) outcome: OutcomeRule,
-    /// Where an answer has the receiver's reference for the operation.
-    pub(super) reference: Option<Reference>,
+    /// The rules for its answers.
+    pub(super) policy: ReceiverPolicy,
 }
 
 /// The receivers of a route.
@@ -99,8 +96,7 @@ impl Receiver {
             upstream,
             attempt_timeout,
             lookup: policy.lookup.clone().map(|settings| LookupClient::new(settings, trust)),
-            outcome: policy.outcome.clone(),
-            reference: policy.reference.clone(),
+            policy: policy.clone(),
         }
     }
 }

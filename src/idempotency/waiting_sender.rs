@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
 use super::disposition::Disposition;
+use crate::operation::RequestMode;
 
 /// The sender of one request. It is answered once.
 #[derive(Debug)]
@@ -31,11 +32,10 @@ impl WaitingSender {
         (Self { channel, deadline, told_to_come_back, observed: false }, answer)
     }
 
-    /// A sender on a route that only observes. Such a sender gets the upstream's answer to its own
-    /// request, as from a plain proxy.
-    pub(super) fn observed(deadline: Option<Instant>) -> (Self, oneshot::Receiver<Disposition>) {
-        let (sender, answer) = Self::new(deadline);
-        (Self { observed: true, ..sender }, answer)
+    /// The sender on a route in this mode. If the route only observes, the sender gets the
+    /// upstream's answer to its own request, as from a plain proxy.
+    pub(super) fn in_mode(self, mode: RequestMode) -> Self {
+        Self { observed: mode != RequestMode::Enforce, ..self }
     }
 
     /// Whether the route only observes. The sender then gets the answer to its own request,
@@ -96,7 +96,7 @@ impl WaitingSender {
     }
 
     /// The disposition as this sender learns it.
-    fn as_told(&self, disposition: Disposition) -> Disposition {
+    pub(super) fn as_told(&self, disposition: Disposition) -> Disposition {
         if self.observed { disposition.passed() } else { disposition }
     }
 

@@ -78,10 +78,7 @@ impl Execution<'_> {
             arrived: self.received.arrived,
             memory: self.received.memory,
         };
-        Ok(match keyed.subject.mode {
-            RequestMode::Enforce => self.executor.execute(keyed, &route.handler).await,
-            RequestMode::Observe { .. } => self.executor.observe(keyed, &route.handler).await,
-        })
+        Ok(self.executor.execute(keyed, &route.handler).await)
     }
 
     async fn pass(mut self, provider: Option<HeaderValue>) -> Disposition {

@@ -23,7 +23,7 @@ use onceward::operation::state::{
 };
 use onceward::operation::{
     AnswerBody, Durations, FingerprintDigest, Key, KeyKind, Operation, OperationId, Outcome,
-    Reason, StoredAnswer, Subject, Timestamp,
+    Reason, RequestMode, StoredAnswer, Subject, Timestamp,
 };
 use onceward::store::{
     Error, ListPage, ListQuery, RuleCall, Store, StoreExt as _, SweepReport, Watch, memory::Memory,
@@ -158,7 +158,7 @@ fn keyed(number: u8, budget: &Budget) -> KeyedRequest {
         path: "/hooks".into(),
         key: Key { from: KeyKind::Header, parts: vec![number.to_string()] },
         fingerprint: FingerprintDigest::under("body").finish(),
-        mode: onceward::operation::RequestMode::Enforce,
+        mode: RequestMode::Enforce,
     };
     let request = Request { method, target, headers, body: vec![number].into(), handler: None };
     let (arrived, memory) = (Instant::now(), budget.reserve_none());
@@ -248,7 +248,9 @@ async fn a_panic_in_an_attempt_of_a_route_that_observes_is_an_answer_that_broke_
     let receiver = Receiver::that_answers(200, "done\n").await;
     let store = Faulty { panicked: AtomicBool::new(false), ..Faulty::on(Clock::system()) };
     let Parts { executor, handler, budget, .. } = parts(Arc::new(store), &receiver, policy());
-    let lost = executor.observe(keyed(1, &budget), &handler).await;
+    let mut observed = keyed(1, &budget);
+    Arc::make_mut(&mut observed.subject).mode = RequestMode::Observe { genuine: true };
+    let lost = executor.execute(observed, &handler).await;
     assert!(matches!(lost, Disposition::Passed(Forwarded::Broken { .. })), "{lost:?}");
     receiver.was_called(1);
 }

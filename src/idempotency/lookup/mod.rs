@@ -28,7 +28,8 @@ impl Context<'_> {
         attempt: u32,
     ) -> LookupResult {
         let operation = keyed.subject.id;
-        let in_flight = || Disposition::still_in_flight(operation, attempt, Duration::ZERO);
+        let in_flight =
+            || Disposition::StillInFlight { operation, attempt, retry_after: Duration::ZERO };
         let asking = pin!(self.ask_receiver(keyed, step));
         let result = self.sender.remind_during(asking, in_flight).await;
         self.handler.metrics.lookup(result.finding);

@@ -3,15 +3,9 @@
 use super::StepsAttempt;
 use super::run::{StepResult, of_stored};
 use crate::idempotency::disposition::Disposition;
-use crate::idempotency::executor::{Context, Executor};
+use crate::idempotency::executor::Executor;
 use crate::operation::Outcome;
 use crate::operation::state::{Advanced, EventEnd};
-
-/// The result of an event when no step of the attempt runs any more.
-struct EventResult {
-    end: EventEnd,
-    copy_refused: bool,
-}
 
 impl StepsAttempt<'_> {
     /// The answer to the sender when no step of its attempt runs any more.
@@ -20,9 +14,12 @@ impl StepsAttempt<'_> {
         let operation = self.keyed.subject.id;
         let attempt = self.claim.attempt;
         let is_lost = self.log_records(&results);
-        let open = match event_result(&results) {
-            Some(EventResult { end: EventEnd::Succeeded(stored), .. }) => {
-                self.log_late_success();
+        let open = match event_end(&results).cloned() {
+            Some(Advanced::Ended { end: EventEnd::Succeeded(stored), .. }) => {
+                if context.sender.told_to_come_back() {
+                    let took = self.claim.sent_at.until(context.executor.clock.moment());
+                    Executor::log_late_success(&self.keyed.subject, attempt, took);
+                }
                 // An earlier attempt may have done the step whose answer the sender gets.
                 let from = &self.steps.plan.answer_from;
                 let own = results.iter().position(|result| result.step == *from);
@@ -32,15 +29,15 @@ impl StepsAttempt<'_> {
                 );
                 return Disposition::executed(operation, attempt, forwarded);
             }
-            Some(EventResult { end: EventEnd::Open(first), copy_refused }) => {
+            Some(Advanced::Ended { end: EventEnd::Open(first), copy_refused }) => {
                 if results.iter().any(|result| result.outcome == Outcome::Failed) {
                     context.log_refused_then_failed(operation, attempt, copy_refused);
                 }
                 not_done(results, |result| result.step == first)
             }
             // The store had lost the record, so the result of the event is not known.
-            None if is_lost => not_done(results, |_| true),
-            None => None,
+            _ if is_lost => not_done(results, |_| true),
+            _ => None,
         };
         match open {
             Some(StepResult { step, forwarded, .. }) => {
@@ -59,7 +56,7 @@ impl StepsAttempt<'_> {
         let attempt = self.claim.attempt;
         let mut is_lost = false;
         for result in results {
-            match &result.advanced {
+            match result.recorded.as_ref().map(|recorded| &recorded.advanced) {
                 Some(Advanced::RecordLost) => {
                     executor.log_record_lost(operation, attempt);
                     is_lost = true;
@@ -71,27 +68,16 @@ impl StepsAttempt<'_> {
         }
         is_lost
     }
-
-    fn log_late_success(&self) {
-        let Context { executor, sender, .. } = self.context;
-        if sender.told_to_come_back() {
-            let took = self.claim.sent_at.until(executor.clock.moment());
-            Executor::log_late_success(&self.keyed.subject, self.claim.attempt, took);
-        }
-    }
 }
 
 /// The result of the event at the end of the attempt. A success is final. Otherwise the latest
 /// result counts, because the record had the outcomes of all earlier steps by then.
-fn event_result(results: &[StepResult]) -> Option<EventResult> {
-    let ends = results.iter().filter_map(|result| {
-        let Some(Advanced::Ended { copy_refused, end }) = &result.advanced else { return None };
-        Some(EventResult { end: end.clone(), copy_refused: *copy_refused })
-    });
-    ends.reduce(|before, after| match before.end {
-        EventEnd::Succeeded(_) => before,
-        EventEnd::Open(_) => after,
-    })
+fn event_end(results: &[StepResult]) -> Option<&Advanced> {
+    let is_success =
+        |end: &Advanced| matches!(end, Advanced::Ended { end: EventEnd::Succeeded(_), .. });
+    let ends = results.iter().filter_map(|result| Some(&result.recorded.as_ref()?.advanced));
+    let ends = ends.filter(|end| matches!(end, Advanced::Ended { .. }));
+    ends.reduce(|before, after| if is_success(before) { before } else { after })
 }
 
 /// The first step that was not done and for which `is_it` holds.

@@ -11,8 +11,7 @@ use std::sync::Arc;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
-use super::claim::Claim;
-use super::disposition::Disposition;
+use super::claim::{Claim, StepRecorded};
 use super::executor::Context;
 use super::receiver::Steps;
 use super::request::KeyedRequest;
@@ -33,12 +32,7 @@ impl StepsAttempt<'_> {
     pub(super) async fn run(self) {
         let results =
             if self.steps.plan.at_once { self.at_once().await } else { self.in_order().await };
-        let disposition = if results.is_empty() {
-            // No step has a receiver, so nothing was run.
-            Disposition::Lost(self.keyed.subject.id)
-        } else {
-            self.answer(results).await
-        };
+        let disposition = self.answer(results).await;
         let sender = self.context.sender;
         // The route's place must be free before the sender has its answer and sends another event.
         drop(self);
@@ -51,16 +45,9 @@ impl StepsAttempt<'_> {
         let lease = self.claim.lease();
         let began_at = self.claim.sent_at;
         let steps = self.claim.steps.iter();
-        let mut running: FuturesUnordered<_> =
+        let running: FuturesUnordered<_> =
             steps.map(|step| self.run_step(Arc::clone(step), began_at)).collect();
-        let all = async {
-            let mut results = Vec::new();
-            while let Some(result) = running.next().await {
-                results.extend(result);
-            }
-            results
-        };
-        lease.renew_during(pin!(all)).await
+        lease.renew_during(pin!(running.collect())).await
     }
 
     /// Runs the step that has begun. The store begins the next step when it records the end of one,
@@ -72,11 +59,13 @@ impl StepsAttempt<'_> {
         let mut began_at = self.claim.sent_at;
         while let Some(step) = next.take() {
             let run = pin!(self.run_step(step, began_at));
-            let Some(result) = lease.renew_during(run).await else { break };
-            if let Some(Advanced::Next { step }) = &result.advanced {
+            let result = lease.renew_during(run).await;
+            if let Some(StepRecorded { advanced: Advanced::Next { step }, sent_at }) =
+                &result.recorded
+            {
                 // The store has granted a new lease with the next step, even if the last lease was
                 // lost. So the heartbeat starts anew too.
-                began_at = result.recorded_at;
+                began_at = *sent_at;
                 lease.starts_anew(began_at);
                 next = Some(Arc::clone(step));
             }

@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::StepsAttempt;
 use crate::clock::Moment;
+use crate::idempotency::claim::StepRecorded;
 use crate::idempotency::classify::{AnswerHead, AnswerRules, AttemptEnd};
 use crate::idempotency::disposition::{Disposition, Forwarded};
 use crate::idempotency::end_log::{EndLog, log_early_answer};
@@ -14,7 +15,6 @@ use crate::idempotency::executor::Context;
 use crate::idempotency::forward::{Bounds, Exchange, LongAnswer, NoAnswer, exchange, name_attempt};
 use crate::idempotency::receiver::StepReceiver;
 use crate::idempotency::request::KeyedRequest;
-use crate::operation::state::Advanced;
 use crate::operation::{AnswerBody, OperationId, Outcome, Reason, StoredAnswer};
 use crate::upstream::{BodyError, Request, ResponseBody};
 
@@ -27,53 +27,51 @@ pub(super) struct StepResult {
     pub(super) outcome: Outcome,
     /// The answer for the sender.
     pub(super) forwarded: Forwarded,
-    /// How the event goes on; none if its record cannot be read.
-    pub(super) advanced: Option<Advanced>,
-    /// When the call that recorded the outcome was sent. The lease of the next step counts from
-    /// here.
-    pub(super) recorded_at: Moment,
+    /// The reply of the store; none if the record of the event cannot be read.
+    pub(super) recorded: Option<StepRecorded>,
 }
 
 impl StepsAttempt<'_> {
     /// Runs a step that has begun, and records its outcome. The call that began the step was sent
-    /// at `began_at`. The result is none if the step has no receiver.
-    pub(super) async fn run_step(&self, step: Arc<str>, began_at: Moment) -> Option<StepResult> {
+    /// at `began_at`.
+    pub(super) async fn run_step(&self, step: Arc<str>, began_at: Moment) -> StepResult {
         let Self { context: Context { executor, handler, sender }, claim, .. } = self;
-        let AttemptEnd { ending, forwarded } = self.forward(&step, began_at).await?;
+        let AttemptEnd { ending, forwarded } = self.forward(&step, began_at).await;
         let end = EndLog::of(&ending);
         let subject = &self.keyed.subject;
         let attempt = claim.attempt;
         let answer_early = || {
             log_early_answer(subject, attempt, Some(&step));
             let retry_after = claim.lease().left();
-            sender.answer(Disposition::still_in_flight(subject.id, attempt, retry_after));
+            let operation = subject.id;
+            sender.answer(Disposition::StillInFlight { operation, attempt, retry_after });
         };
         let recorded = claim.advance(&self.steps.plan, &step, ending, answer_early).await;
-        let now = executor.clock.moment();
-        handler.metrics.attempt(end.outcome, began_at.until(now));
+        handler.metrics.attempt(end.outcome, began_at.until(executor.clock.moment()));
         end.log(subject, attempt, Some(&step));
         let recorded =
             recorded.inspect_err(|error| executor.log_unrecorded(subject, attempt, error)).ok();
-        let recorded_at = recorded.as_ref().map_or(now, |recorded| recorded.sent_at);
-        let advanced = recorded.map(|recorded| recorded.advanced);
-        Some(StepResult { step, outcome: end.outcome, forwarded, advanced, recorded_at })
+        StepResult { step, outcome: end.outcome, forwarded, recorded }
     }
 
-    async fn forward(&self, step: &str, began_at: Moment) -> Option<AttemptEnd> {
+    async fn forward(&self, step: &str, began_at: Moment) -> AttemptEnd {
         let Self { context, claim, keyed, .. } = self;
-        let StepReceiver { index, receiver } = self.steps.find(step)?;
-        let Some(request) = step_request(keyed, index, step, claim.attempt) else {
-            let unsent = NoAnswer::NeverSent(Reason::NothingWritten);
-            return Some(AttemptEnd::of(unsent, Duration::ZERO));
+        let receiver_and_request =
+            self.steps.find(step).and_then(|StepReceiver { index, receiver }| {
+                Some((receiver, step_request(keyed, index, step, claim.attempt)?))
+            });
+        // The store begins steps of the route alone, so there are both.
+        let Some((receiver, request)) = receiver_and_request else {
+            return AttemptEnd::of(NoAnswer::NeverSent(Reason::NothingWritten), Duration::ZERO);
         };
         let lease = claim.lease();
         let bounds = Bounds::of_attempt(context.executor, receiver, &lease, began_at);
         let rules = AnswerRules::of(receiver, &context.handler.policy);
-        Some(match exchange(*context, receiver, request, &bounds).await {
+        match exchange(*context, receiver, request, &bounds).await {
             Ok(Exchange::Complete(answer)) => rules.complete(answer),
             Ok(Exchange::TooLong(answer)) => without_body(answer, rules, &bounds).await,
             Err(no_answer) => AttemptEnd::of(no_answer, bounds.left()),
-        })
+        }
     }
 }
 
