@@ -92,9 +92,11 @@ impl Context<'_> {
             return Disposition::NotGranted { operation, state };
         }
         let options = ClaimOptions::new(None, IfInFlight::Refuse);
-        let Ok(call) = ClaimCall::new(self, subject, options) else {
+        let Ok(mut call) = ClaimCall::new(self, subject, options) else {
             return Disposition::StoreUnavailable;
         };
+        // The attempt of this request has ended, although its claim may not be dropped yet.
+        call.request.own_attempt = None;
         match call.send().await {
             Ok(ClaimReply::NotGranted(state)) => Disposition::NotGranted { operation, state },
             // The store grants nothing to a call without a place.
@@ -138,6 +140,7 @@ impl<'a> ClaimCall<'a> {
             waited_for,
             forward_key: receiver.forward_key.as_ref().map(|name| name.as_str().into()),
             plan: handler.receivers.plan().cloned(),
+            own_attempt: executor.own_attempts.of(subject.id),
         };
         Ok(Self { context, request, sent_at: executor.clock.moment(), place })
     }

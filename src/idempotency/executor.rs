@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::disposition::Disposition;
+use super::own_attempts::OwnAttempts;
 use super::route_handler::RouteHandler;
 use super::waiters::Waiters;
 use super::waiting_sender::WaitingSender;
@@ -28,6 +29,8 @@ pub struct Executor {
     /// The memory for bodies.
     pub(super) budget: Budget,
     pub(super) waiters: Waiters,
+    /// The attempts that this process is making.
+    pub(super) own_attempts: Arc<OwnAttempts>,
     pub(super) withdrawals: Withdrawals,
     /// The work on requests that has not ended.
     pub(super) running: TaskTracker,
@@ -62,6 +65,7 @@ impl Executor {
             metrics,
             budget,
             waiters: Waiters::default(),
+            own_attempts: Arc::default(),
             withdrawals,
             running: TaskTracker::new(),
             stop: CancellationToken::new(),

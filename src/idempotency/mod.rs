@@ -39,7 +39,8 @@
 //! between them are in [`operation::state`](crate::operation::state).
 //!
 //! 1. *One at a time.* An attempt needs a `Claim`, which only a grant of the store makes:
-//!    `claim_call.rs`. Its heartbeat keeps the lease while the attempt is in flight: `lease.rs`.
+//!    `claim_call.rs`. Its heartbeat keeps the lease while the attempt is in flight: `lease.rs`. A
+//!    process knows its own attempts even if the store has lost their records: `own_attempts.rs`.
 //! 2. *Never again after success.* The store answers a claim on a success with the stored answer:
 //!    `execute.rs` gives it to the sender.
 //! 3. *Unknown is not failed.* An attempt is uncertain as soon as a byte was written and until a
@@ -80,6 +81,7 @@ mod long;
 mod lookup;
 mod end_log;
 mod observe;
+mod own_attempts;
 mod pass;
 mod policy;
 mod receiver;

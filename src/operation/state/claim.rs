@@ -8,7 +8,7 @@ use super::lapse::lapse;
 use super::next::next;
 use super::steps::Next;
 use super::{
-    Change, ClaimReply, ClaimRequest, Grant, Hold, IfInFlight, LookupLease, Remember,
+    Change, ClaimReply, ClaimRequest, Grant, Hold, IfInFlight, LookupLease, OwnAttempt, Remember,
     ReportedState, Rule, RuleName, State, Success, Transition,
 };
 use crate::operation::{
@@ -27,16 +27,11 @@ impl Rule for ClaimRequest {
 
     fn apply(&self, found: Option<Operation>, now: Timestamp) -> Transition<ClaimReply> {
         let mut lapsed = lapse(found, now);
-        let done = match lapsed.operation.take() {
-            None => grant(None, self, now),
-            Some(mut operation) if !is_binding(&operation, &self.subject) => {
-                if self.may_grant {
-                    operation.state = State::Forgotten { expires_at: now };
-                    operation.steps.clear();
-                }
-                grant(Some(operation), self, now)
-            }
-            Some(operation) => claim(operation, self, now),
+        let found = lapsed.operation.take();
+        let lost = self.own_attempt.as_ref().filter(|own| own.is_lost(found.as_ref()));
+        let done = match lost {
+            None => answer(found, self, now),
+            Some(own) => beside(own, found, self, now),
         };
         done.after(&lapsed)
     }
@@ -61,8 +56,42 @@ impl Rule for ClaimRequest {
     }
 }
 
-/// Claims an operation whose record binds the request. The changes of time alone have been made
-/// before.
+/// Claims an operation. The changes of time alone have been made before.
+fn answer(
+    found: Option<Operation>,
+    request: &ClaimRequest,
+    now: Timestamp,
+) -> Transition<ClaimReply> {
+    match found {
+        None => grant(None, request, now),
+        Some(mut operation) if !is_binding(&operation, &request.subject) => {
+            if request.may_grant {
+                operation.state = State::Forgotten { expires_at: now };
+                operation.steps.clear();
+            }
+            grant(Some(operation), request, now)
+        }
+        Some(operation) => claim(operation, request, now),
+    }
+}
+
+/// Claims an operation beside an attempt that the caller's own process is making, and whose record
+/// the store has lost. A request that would be granted the next attempt is told of that attempt.
+fn beside(
+    own: &OwnAttempt,
+    found: Option<Operation>,
+    request: &ClaimRequest,
+    now: Timestamp,
+) -> Transition<ClaimReply> {
+    let looks = ClaimRequest { may_grant: false, ..request.clone() };
+    let done = answer(found, &looks, now);
+    if done.reply == ClaimReply::NotGranted(ReportedState::Free) {
+        return Transition { reply: own.state_for(&request.subject).into(), ..done };
+    }
+    done
+}
+
+/// Claims an operation whose record binds the request.
 fn claim(
     mut operation: Operation,
     request: &ClaimRequest,

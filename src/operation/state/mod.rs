@@ -36,6 +36,8 @@
 //! * A record that a route made under `mode = "observe"` does not bind a claim under `enforce`: the
 //!   claim is granted, even while the record is in flight. Only a success with a valid signature
 //!   binds it.
+//! * A claim is granted nothing while its own process is making an attempt of which the record, or
+//!   the lack of one, says nothing. The store has lost the record of that attempt.
 //! * A claim that has no place for an attempt is granted nothing. If it is refused, the record says
 //!   so all the same.
 //! * Whoever opens the embedded store makes what an earlier process had in flight uncertain, and
@@ -85,7 +87,7 @@ pub use lookup::{Finding, LookupReport};
 pub use name::StateName;
 pub use records::{Failure, Hold, Lease, LookupLease, Success};
 pub use renew::{Renewal, Renewed};
-pub use request::ClaimRequest;
+pub use request::{ClaimRequest, OwnAttempt};
 pub use rule::{Rule, RuleName};
 pub use settle::{Ending, Settled, Settlement};
 pub use steps::{Advanced, EventEnd, StepSettlement};

@@ -1,9 +1,10 @@
 //! The request of a claim.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::{IfInFlight, IfUncertain, Remember};
-use crate::operation::{ClaimId, Durations, Plan, Subject};
+use super::{IfInFlight, IfUncertain, Remember, ReportedState};
+use crate::operation::{ClaimId, Durations, Operation, Plan, Subject};
 
 /// Asks for the right to attempt an operation.
 #[derive(Debug, Clone)]
@@ -34,6 +35,43 @@ pub struct ClaimRequest {
     pub forward_key: Option<Arc<str>>,
     /// The steps of the route; none on a route without steps.
     pub plan: Option<Arc<Plan>>,
+    /// The attempt that the caller's own process is making at this operation, if it is making one.
+    pub own_attempt: Option<OwnAttempt>,
+}
+
+/// An attempt in flight, as the process knows it that is making it. The process needs no record to
+/// know it, so it counts even if the store has lost the record.
+#[derive(Debug, Clone)]
+pub struct OwnAttempt {
+    /// The operation that is attempted.
+    pub subject: Arc<Subject>,
+    /// The claim of the attempt.
+    pub claim_id: ClaimId,
+    /// The attempt's number.
+    pub number: u32,
+    /// How long a copy should wait before it asks again.
+    pub left: Duration,
+}
+
+impl OwnAttempt {
+    /// Whether the store has lost the record of this attempt. `found` is what the store has: no
+    /// record, or one that was begun anew and does not know the attempt.
+    pub(super) fn is_lost(&self, found: Option<&Operation>) -> bool {
+        found.is_none_or(|operation| {
+            let attempts = &operation.attempts;
+            !attempts.knows(self.claim_id) && !attempts.may_have_dropped(self.number)
+        })
+    }
+
+    /// The state of the operation for a request that would get the next attempt.
+    pub(super) fn state_for(&self, subject: &Subject) -> ReportedState {
+        let attempt = self.number;
+        if self.subject.fingerprint.matches(&subject.fingerprint) {
+            ReportedState::InFlight { attempt, lease_left: self.left }
+        } else {
+            ReportedState::Mismatched { attempt }
+        }
+    }
 }
 
 impl ClaimRequest {
@@ -58,6 +96,7 @@ impl ClaimRequest {
             waited_for: None,
             forward_key: None,
             plan: None,
+            own_attempt: None,
         }
     }
 }

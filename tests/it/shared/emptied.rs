@@ -2,17 +2,21 @@
 
 use std::process::Stdio;
 
+use tokio::join;
 use tokio::process::Command;
 
 use super::on_every_server;
 use super::server::Server;
-use crate::support::{Builder, Onceward, PostgresServer, Receiver, Reply, event, until};
+use crate::support::{Builder, Gate, Onceward, PostgresServer, Receiver, Reply, event, until};
 
 on_every_server! {
     an_emptied_store_takes_nothing_new_until_that_is_acknowledged_where_it_shall_stop
     an_emptied_store_is_an_error_in_the_log_where_it_shall_go_on
+    a_process_makes_no_second_attempt_beside_its_own_after_the_store_was_emptied
+    a_copy_waits_for_the_attempt_of_its_process_after_the_store_was_emptied
 }
 
+const CLAIMS: &str = "onceward_store_duration_seconds_count{call=\"claim\"}";
 const LOST: &str = "the store came back without what it was told";
 const NOTHING: &str = "the store has lost nothing: there is nothing to acknowledge\n";
 const EMPTY: &str = "not ready: the store came back empty: see `onceward store acknowledge`\n";
@@ -97,6 +101,51 @@ async fn an_emptied_store_takes_nothing_new_until_that_is_acknowledged_where_it_
     is_answered(&a, "evt_1").await.is_executed(200);
     receiver.was_called(3);
     assert_eq!(acknowledged(&a).await, NOTHING);
+}
+
+/// The store knows nothing of the attempt any more, but the process that is making it does.
+async fn a_process_makes_no_second_attempt_beside_its_own_after_the_store_was_emptied<S: Server>() {
+    let (server, gate) = (S::start().await, Gate::default());
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let onceward = on_lost_record(&server, &receiver).start().await;
+    onceward.becomes_ready().await;
+    let meanwhile = async {
+        receiver.has_counted(1).await;
+        server.is_emptied().await;
+        is_answered(&onceward, "evt_1").await.is_in_flight(409);
+        gate.opens();
+    };
+    let (first, ()) = join!(onceward.sends(event("evt_1")), meanwhile);
+    first.is_executed(200);
+    onceward.sends(event("evt_1")).await.is_replayed(200);
+    receiver.was_called(1);
+}
+
+async fn a_copy_waits_for_the_attempt_of_its_process_after_the_store_was_emptied<S: Server>() {
+    let (server, gate) = (S::start().await, Gate::default());
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let builder = on_lost_record(&server, &receiver).defaults("when_in_flight = \"wait\"");
+    let onceward = builder.start().await;
+    onceward.becomes_ready().await;
+    let meanwhile = async {
+        receiver.has_counted(1).await;
+        server.is_emptied().await;
+        let claims = onceward.metric(CLAIMS).await;
+        join!(is_answered(&onceward, "evt_1"), async {
+            // it looks once to claim, and again once it listens
+            onceward.comes_to_count(CLAIMS, claims + 2.0).await;
+            gate.opens();
+        })
+    };
+    let (first, (copy, ())) = join!(onceward.sends(event("evt_1")), meanwhile);
+    first.is_executed(200);
+    copy.is_replayed(200);
+    receiver.was_called(1);
+}
+
+fn on_lost_record<S: Server>(server: &S, receiver: &Receiver) -> Builder {
+    let builder = on(server, receiver, "continue");
+    builder.expects_log("the store had lost the record").expects_log("lease could not be renewed")
 }
 
 /// `TRUNCATE` leaves the tables and takes the row that says which ones they are.

@@ -38,6 +38,35 @@ fn a_claim_that_only_looks_is_granted_nothing() {
     }
 }
 
+/// The store was emptied, and another process may have begun the record anew.
+#[test]
+fn a_claim_is_told_of_an_own_attempt_whose_record_is_lost() {
+    let left = Duration::from_secs(3);
+    let own = OwnAttempt { subject: subject("body"), claim_id: claim_of(9), number: 4, left };
+    let beside = ClaimRequest { own_attempt: Some(own), ..request(2) };
+    let in_flight_here = ReportedState::InFlight { attempt: 4, lease_left: left };
+    for found in [None, failed(), forgotten()] {
+        let before = found.clone();
+        let done = claim(found, &beside, at(1));
+        assert_eq!((done.reply, done.change), (in_flight_here.clone().into(), Change::None));
+        assert_eq!(done.operation, before);
+    }
+    let other = ClaimRequest { subject: subject("other"), ..beside.clone() };
+    assert_eq!(claim(None, &other, at(1)).reply, mismatched(4));
+    let done = claim(succeeded(), &beside, at(1)).reply;
+    assert!(matches!(done, ClaimReply::NotGranted(ReportedState::Succeeded { .. })), "{done:?}");
+}
+
+#[test]
+fn an_own_attempt_that_the_record_knows_changes_nothing() {
+    let left = Duration::from_secs(3);
+    let own = OwnAttempt { subject: subject("body"), claim_id: claim_of(1), number: 1, left };
+    let beside = ClaimRequest { own_attempt: Some(own), ..request(2) };
+    for found in [failed(), forgotten()] {
+        assert_eq!(claim(found, &beside, at(1)).reply, granted(2));
+    }
+}
+
 #[test]
 fn another_request_under_the_key_is_told_nothing_else() {
     let other = ClaimRequest { subject: subject("other"), ..request(2) };
