@@ -67,6 +67,7 @@ impl Problem {
             | store::Error::TooFewReplicas { .. }
             | store::Error::Failed(_)
             | store::Error::Emptied
+            | store::Error::TablesGone(_)
             | store::Error::AttemptExists(_) => Self::StoreUnavailable,
         }
     }

@@ -33,6 +33,10 @@ pub enum Error {
     /// The server lost its records, and nobody has acknowledged the loss.
     #[error("the store came back empty: see `onceward store acknowledge`")]
     Emptied,
+    /// A part of the server's tables is gone, and the records may be gone with it. The store makes
+    /// no tables beside those that are left.
+    #[error("the store is unavailable: {0}")]
+    TablesGone(&'static str),
     /// A claim failed, and its operation was seen in flight or uncertain.
     #[error("the call failed, and an attempt at the operation is known to exist")]
     AttemptExists(#[source] Box<Self>),
@@ -43,7 +47,9 @@ impl Error {
     pub fn may_have_applied(&self) -> bool {
         match self {
             Self::NoReply(_) | Self::TooFewReplicas { .. } | Self::Failed(_) => true,
-            Self::Unavailable(_) | Self::Unreadable(..) | Self::Emptied => false,
+            Self::Unavailable(_) | Self::Unreadable(..) | Self::Emptied | Self::TablesGone(_) => {
+                false
+            }
             Self::AttemptExists(error) => error.may_have_applied(),
         }
     }
@@ -58,6 +64,12 @@ impl Error {
         }
     }
 
+    /// The same error, for a process that goes on if the store was emptied. There a store without
+    /// its tables is a store that fails, and no more.
+    pub(super) fn of_tables_gone(self) -> Self {
+        if let Self::TablesGone(text) = self { Self::Unavailable(text) } else { self }
+    }
+
     /// Whether the error says nothing about the operation.
     ///
     /// Only after such an error may `when_store_fails = "forward"` send the request on without a
@@ -69,7 +81,9 @@ impl Error {
             | Self::NoReply(_)
             | Self::TooFewReplicas { .. }
             | Self::Failed(_) => true,
-            Self::Unreadable(..) | Self::Emptied | Self::AttemptExists(_) => false,
+            Self::Unreadable(..) | Self::Emptied | Self::TablesGone(_) | Self::AttemptExists(_) => {
+                false
+            }
         }
     }
 }
@@ -84,5 +98,7 @@ mod tests {
         assert!(matches!(unavailable().of_claim(true), Error::AttemptExists(_)));
         assert!(matches!(unavailable().of_claim(false), Error::Unavailable(_)));
         assert!(matches!(Error::Emptied.of_claim(true), Error::Emptied));
+        let gone = Error::TablesGone("this is a test").of_claim(true);
+        assert!(matches!(gone, Error::TablesGone(_)));
     }
 }

@@ -27,6 +27,7 @@
 //! | `Failed` | the connection, the server or the disk failed | perhaps |
 //! | `Unreadable` | the record is damaged; a store never takes it for a free key | no |
 //! | `Emptied` | the server lost its records; see [`WhenEmptied`] | no |
+//! | `TablesGone` | a part of the server's tables is gone | no |
 //! | `AttemptExists` | another of these, while an attempt is known to exist | as for that one |
 //!
 //! A claim that failed is no grant. The caller withdraws it if it may have taken effect.

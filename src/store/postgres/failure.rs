@@ -63,7 +63,11 @@ impl From<Failure> for Error {
             Failure::Database(error) => error.as_db_error().filter(|db| undoes(db)),
             Failure::GivenBack => None,
         };
-        match known.and_then(|db| of_code(db.code())) {
+        let code = known.map(DbError::code);
+        if let Some(text) = code.and_then(gone_by_code) {
+            return Self::TablesGone(text);
+        }
+        match code.and_then(of_code) {
             Some(text) => Self::Unavailable(text),
             None => Self::Failed(Box::new(failure)),
         }
@@ -111,9 +115,19 @@ pub(super) fn is_lost(error: &Failure) -> bool {
 
 /// Whether tables, functions or the schema do not exist. Then the database has come back empty.
 pub(super) fn tables_are_gone(error: &Failure) -> bool {
-    let gone =
-        [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_FUNCTION, SqlState::INVALID_SCHEMA_NAME];
-    error.code().is_some_and(|code| gone.contains(code))
+    error.code().is_some_and(|code| gone_by_code(code).is_some())
+}
+
+fn gone_by_code(code: &SqlState) -> Option<&'static str> {
+    let texts = [
+        (SqlState::UNDEFINED_TABLE, "the store's tables are gone"),
+        (SqlState::UNDEFINED_FUNCTION, "the store's functions are gone"),
+        (SqlState::INVALID_SCHEMA_NAME, "the store's schema is gone"),
+        // The list of the migrations is gone, and they begin anew.
+        (SqlState::DUPLICATE_TABLE, "a part of the store's tables is gone"),
+        (SqlState::DUPLICATE_FUNCTION, "a part of the store's tables is gone"),
+    ];
+    texts.into_iter().find(|(known, _)| known == code).map(|(_, text)| text)
 }
 
 fn of_code(code: &SqlState) -> Option<&'static str> {
@@ -133,9 +147,6 @@ fn of_code(code: &SqlState) -> Option<&'static str> {
         (SqlState::INVALID_PASSWORD, "the database refused the user or its password"),
         (SqlState::INVALID_AUTHORIZATION_SPECIFICATION, "the database refused the user"),
         (SqlState::UNDEFINED_DATABASE, "there is no such database"),
-        (SqlState::UNDEFINED_TABLE, "the store's tables are gone"),
-        (SqlState::UNDEFINED_FUNCTION, "the store's functions are gone"),
-        (SqlState::INVALID_SCHEMA_NAME, "the store's schema is gone"),
     ];
     texts.into_iter().find(|(known, _)| known == code).map(|(_, text)| text)
 }

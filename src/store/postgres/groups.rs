@@ -121,6 +121,7 @@ fn copies(error: Error) -> impl Iterator<Item = Error> {
     std::iter::repeat_with(move || match &*cause {
         Error::Unavailable(text) => Error::Unavailable(text),
         Error::NoReply(time) => Error::NoReply(*time),
+        Error::TablesGone(text) => Error::TablesGone(text),
         Error::Failed(_)
         | Error::TooFewReplicas { .. }
         | Error::Unreadable(..)

@@ -40,6 +40,12 @@ impl Assumption {
         Ok(Self { record, at: found.at, is_confirmed: true })
     }
 
+    /// Whether the server has lost the assumed record: it has none, and the time at which one may be
+    /// removed has not come.
+    pub(super) fn is_lost(&self, confirmed: &Self) -> bool {
+        confirmed.record.is_none() && self.changes_at().is_some_and(|at| at > confirmed.at)
+    }
+
     /// Returns when time alone changes the record, if there is one.
     pub(super) fn changes_at(&self) -> Option<Timestamp> {
         self.record.as_ref().map(|known| known.operation.state.changes_at())

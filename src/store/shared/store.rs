@@ -90,7 +90,10 @@ impl<R: RecordServer> SharedStore<R> {
     async fn apply_rule(&self, call: &dyn RuleCall) -> Result<(), Error> {
         let mut attempt_seen = false;
         let done = self.within_timeout(self.step(call, &mut attempt_seen)).await;
-        done.map_err(|error| error.of_claim(attempt_seen && call.name() == RuleName::Claim))
+        done.map_err(|error| {
+            let error = if self.epoch.is_guarded() { error } else { error.of_tables_gone() };
+            error.of_claim(attempt_seen && call.name() == RuleName::Claim)
+        })
     }
 
     /// Applies a rule to a record, in one atomic step on the server. Sets `attempt_seen` if the
@@ -122,7 +125,13 @@ impl<R: RecordServer> SharedStore<R> {
                 Err(error) if stands => self.read(id).await.map_err(|_| error)?,
                 Err(error) => return Err(error),
             };
-            assumed = Assumption::confirmed(id, found, &self.snapshots)?;
+            let confirmed = Assumption::confirmed(id, found, &self.snapshots)?;
+            if assumed.is_lost(&confirmed)
+                && let Err(error) = self.look_for_loss().await
+            {
+                tracing::debug!(error = %chain(&error), "the server was not looked at");
+            }
+            assumed = confirmed;
         }
     }
 

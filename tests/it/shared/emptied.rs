@@ -169,6 +169,34 @@ async fn a_database_that_was_truncated_goes_on_once_that_is_acknowledged() {
     receiver.was_called(2);
 }
 
+/// The list of the tables says that they are all there, and their epoch has not changed.
+#[tokio::test]
+async fn a_database_that_lost_one_table_takes_nothing_new_where_it_shall_stop() {
+    for table in ["operations", "epoch"] {
+        let server = PostgresServer::start();
+        let receiver = Receiver::that_answers(200, "done\n").await;
+        let stops = on(&server, &receiver, "stop").start().await;
+        let goes_on = on(&server, &receiver, "continue").expects_log("forwarded unprotected");
+        let goes_on = goes_on.start().await;
+        for onceward in [&stops, &goes_on] {
+            onceward.becomes_ready().await;
+        }
+        stops.sends(event("evt_1")).await.is_executed(200);
+        server.execute(&format!("DROP TABLE onceward.{table}")).await;
+        stops.sends(event("evt_2")).await.is_refused(503, "store-unavailable").comes_back();
+        receiver.was_called(1);
+        if table == "operations" {
+            let gone = "not ready: the store is unavailable: the store's tables are gone\n";
+            until("it says so", async || stops.get_admin("/readyz").await.text() == gone).await;
+            goes_on.sends(event("evt_2")).await.is_passed(200);
+        }
+        server.execute("DROP SCHEMA onceward CASCADE").await;
+        is_stopped(&stops).await;
+        assert_eq!(acknowledged(&stops).await, "acknowledged: claims are granted again\n");
+        is_answered(&stops, "evt_3").await.is_executed(200);
+    }
+}
+
 async fn an_emptied_store_is_an_error_in_the_log_where_it_shall_go_on<S: Server>() {
     let (server, receiver) = (S::start().await, Receiver::that_answers(200, "done\n").await);
     let onceward = on(&server, &receiver, "continue").start().await;
@@ -179,9 +207,12 @@ async fn an_emptied_store_is_an_error_in_the_log_where_it_shall_go_on<S: Server>
     server.is_emptied().await;
     is_answered(&onceward, "evt_1").await.is_executed(200);
     onceward.logs(LOST).await;
+    onceward.logs_times("\"answered\"", 2).await;
     let log = onceward.log();
-    let line = log.iter().find(|line| line.to_string().contains(LOST)).unwrap();
-    assert_eq!(line["level"], "ERROR");
+    let lost = log.iter().position(|line| line.to_string().contains(LOST)).unwrap();
+    assert_eq!(log[lost]["level"], "ERROR");
+    let second = log.iter().rposition(|line| line["message"] == "answered").unwrap();
+    assert!(lost < second, "the call that saw it says so: {log:#?}");
     let warns =
         async || onceward.get_admin("/readyz").await.text().contains("warning: epoch-changed");
     until("it warns", warns).await;
