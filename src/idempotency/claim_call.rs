@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
 use super::claim::Claim;
 use super::disposition::Disposition;
@@ -18,6 +19,9 @@ use crate::operation::state::{
 use crate::operation::{ClaimId, Subject};
 use crate::store::{self, StoreExt as _};
 use crate::telemetry::chain;
+
+/// How long a store that could not write has to tell the state that it reads.
+const READ_WITHIN: Duration = Duration::from_millis(250);
 
 /// How a request claims its operation.
 #[derive(Debug)]
@@ -85,7 +89,8 @@ impl Context<'_> {
         }
     }
 
-    /// The disposition that a copy of this request would have now. This claims nothing.
+    /// The disposition of a request whose attempt was superseded: that of a copy, if a copy would
+    /// not make the next attempt. This claims nothing.
     pub(super) async fn look(self, subject: &Arc<Subject>) -> Disposition {
         let operation = subject.id;
         if let Some(state) = self.executor.recalled(subject, self.handler) {
@@ -98,11 +103,13 @@ impl Context<'_> {
         // The attempt of this request has ended, although its claim may not be dropped yet.
         call.request.own_attempt = None;
         match call.send().await {
-            Ok(ClaimReply::NotGranted(state)) => Disposition::NotGranted { operation, state },
             // The store grants nothing to a call without a place.
-            Ok(ClaimReply::Granted(_) | ClaimReply::Lookup(_)) => {
-                Disposition::NotGranted { operation, state: ReportedState::Free }
-            }
+            Ok(
+                ClaimReply::Granted(_)
+                | ClaimReply::Lookup(_)
+                | ClaimReply::NotGranted(ReportedState::Free),
+            ) => Disposition::Superseded(operation),
+            Ok(ClaimReply::NotGranted(state)) => Disposition::NotGranted { operation, state },
             Err(_) => Disposition::StoreUnavailable,
         }
     }
@@ -147,15 +154,38 @@ impl<'a> ClaimCall<'a> {
 
     async fn send(&self) -> Result<ClaimReply, store::Error> {
         let executor = self.context.executor;
-        let claimed = executor.store.apply(self.request.clone()).await;
-        claimed.inspect_err(|error| {
-            // Nothing is sent without a reply, but the store may have granted the claim. Without a
-            // withdrawal the operation would be in flight until the lease runs out, and held after
-            // that.
-            if error.may_have_applied() && self.request.may_grant {
+        let error = match executor.store.apply(self.request.clone()).await {
+            Ok(claimed) => return Ok(claimed),
+            Err(error) => error,
+        };
+        // Nothing is sent without a reply, but the store may have granted the claim. Without a
+        // withdrawal the operation would be in flight until the lease runs out, and held after that.
+        if error.may_have_applied() {
+            if self.request.may_grant {
                 self.withdraw();
             }
-        })
+            return Err(error);
+        }
+        // Only such an error says that there is a state to tell.
+        if !matches!(error, store::Error::AttemptExists(_)) || !self.request.may_grant {
+            return Err(error);
+        }
+        let state = Box::pin(self.state_of_known_attempt()).await;
+        state.map(ClaimReply::NotGranted).ok_or(error)
+    }
+
+    /// The state of an operation that the store has seen in flight or uncertain, if it can still
+    /// read it. A store that cannot write grants neither an attempt nor a look-up, but a copy that
+    /// asks for nothing is told the state.
+    async fn state_of_known_attempt(&self) -> Option<ReportedState> {
+        let look = ClaimRequest { may_grant: false, ..self.request.clone() };
+        let told = self.context.executor.store.apply(look);
+        match timeout(READ_WITHIN, told).await {
+            Ok(Ok(ClaimReply::NotGranted(state))) => {
+                Some(state).filter(|it| *it != ReportedState::Free)
+            }
+            Ok(Ok(ClaimReply::Granted(_) | ClaimReply::Lookup(_)) | Err(_)) | Err(_) => None,
+        }
     }
 
     /// Asks the receiver, and reports the finding to the store.

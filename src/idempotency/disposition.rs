@@ -41,6 +41,9 @@ pub enum Disposition {
         /// How long the sender should wait before it comes back.
         retry_after: Duration,
     },
+    /// The request's own attempt was superseded, and the operation is free now: another attempt has
+    /// failed, or an operator has decided so. A copy makes the next attempt.
+    Superseded(OperationId),
     /// The work on the request was lost, for example by a panic: nobody knows how far it got.
     Lost(OperationId),
     /// The request was forwarded and not deduplicated.
@@ -92,7 +95,7 @@ impl Disposition {
         match self {
             Self::Executed { forwarded, .. } => Self::Passed(forwarded),
             Self::StillInFlight { .. } => Self::Passed(Forwarded::TimedOut),
-            Self::Lost(_) => Self::Passed(Forwarded::LOST),
+            Self::Lost(_) | Self::Superseded(_) => Self::Passed(Forwarded::LOST),
             Self::NotGranted { .. }
             | Self::Passed(_)
             | Self::Overloaded

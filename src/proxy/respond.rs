@@ -160,6 +160,17 @@ pub(super) fn with(
             let attempt = Some(attempt);
             Problem { operation, attempt, ..in_flight(status, retry_after) }.answer(D::InFlight)
         }
+        Disposition::Superseded(operation) => {
+            let status = route.in_place_of(StatusCode::SERVICE_UNAVAILABLE);
+            let detail = "while this attempt ran, it was decided that the operation was not done; \
+                          send it again";
+            let problem = Problem {
+                retry_after: Some(Duration::ZERO),
+                operation: Some(operation),
+                ..Problem::new(status, "superseded", "superseded", detail)
+            };
+            problem.answer(D::Executed)
+        }
         Disposition::Lost(operation) => {
             let operation = Some(operation);
             Problem { operation, ..uncertain(route, Duration::ZERO) }.answer(D::Uncertain)

@@ -283,6 +283,39 @@ async fn a_superseded_holder_changes_nothing_and_its_sender_gets_what_was_decide
     assert_eq!(operation["attempts"][0]["outcome"], "succeeded", "its end is in the log");
 }
 
+/// Nothing is in flight, so its sender is not told that something is.
+#[tokio::test]
+async fn the_sender_of_a_superseded_attempt_is_told_that_its_operation_is_free() {
+    for forgotten in [false, true] {
+        let gate = Gate::default();
+        let receiver = Receiver::behind(&gate, 200, "of the attempt").await;
+        let onceward = Onceward::in_front_of(&receiver)
+            .defaults("lease = \"300ms\"")
+            .expects_log("superseded: the outcome of the attempt changed nothing")
+            .expects_log(HELD)
+            .start()
+            .await;
+        let meanwhile = async {
+            receiver.has_counted(1).await;
+            onceward.stands_still(Duration::from_millis(900), || {}).await;
+            let id = onceward.sends(event("e")).await.is_uncertain().operation();
+            if forgotten {
+                told(&forgets(&onceward, &id, json!({ "reason": "seen" })).await);
+            } else {
+                let body = json!({ "outcome": "failed", "reason": "seen" });
+                told(&resolves(&onceward, &id, body).await);
+            }
+            gate.opens();
+            id
+        };
+        let (first, id) = tokio::join!(onceward.sends(event("e")), meanwhile);
+        first.is_executed_as("superseded", 503).comes_back();
+        assert_eq!(first.operation(), id);
+        onceward.sends(event("e")).await.is_executed(200);
+        receiver.was_called(2);
+    }
+}
+
 /// A decision is kept as long as an outcome on the same route.
 #[tokio::test]
 async fn a_decision_is_remembered_for_the_retention_of_its_route() {
