@@ -28,7 +28,7 @@ enum Command {
     ///
     /// With `when_store_emptied = "stop"` nothing new is forwarded until then. What the store had
     /// is lost: events that were done run again if their senders send them again. All processes on
-    /// the store go on within ten seconds.
+    /// the store go on with their next event.
     #[command(after_help = "Example: onceward store acknowledge --yes")]
     Acknowledge(Acknowledge),
 }

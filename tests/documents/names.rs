@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use onceward::operation::Reason;
 use onceward::telemetry::{ExpectedCounters, Metrics};
 
 use crate::page::{Page, is_generated, pages, read, root};
@@ -43,6 +44,16 @@ fn the_page_on_operating_explains_every_metric() {
     let missing: Vec<&String> =
         known.iter().filter(|name| !explained.contains(name.as_str())).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn the_page_on_uncertain_operations_explains_every_reason() {
+    let page = read("docs/when-nobody-knows.md");
+    let (_, after) = page.split_once("## What a reason means\n").unwrap();
+    let (section, _) = after.split_once("\n## ").unwrap();
+    for reason in Reason::ALL {
+        assert!(section.contains(&format!("`{reason}`")), "{reason}");
+    }
 }
 
 #[test]

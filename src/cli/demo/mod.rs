@@ -182,12 +182,14 @@ Senders send each event several times.
         let file = self.file.display();
         format!(
             "
-The upstream and the proxy go on until Ctrl-C. Try it, each line more than once:
+The upstream and the proxy go on until Ctrl-C. Try it, each line more than once. The upstream
+answers the first attempt at an event for `paypal` with 503, to show that the next copy is a
+new attempt:
 
 curl -i http://{proxy}/webhooks/orders -d '{{\"id\":1,\"type\":\"paid\"}}'
 curl -i http://{proxy}/webhooks/orders -H 'x-idempotency-key: a' -d 'x'
 curl -i http://{proxy}/webhooks/paypal -d '{{\"id\":2,\"event_type\":\"paid\"}}'
-curl http://{upstream_address}/count
+curl http://{upstream_address}/count       # how often each event came, and the event's id
 curl http://{admin}/metrics
 onceward operations list --admin http://{admin}
 

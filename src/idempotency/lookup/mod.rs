@@ -37,7 +37,7 @@ impl Context<'_> {
             operation.id = %operation,
             finding = result.finding.as_str(),
             reason = result.reason,
-            "the receiver was asked whether the operation was done"
+            "the upstream was asked whether the operation was done"
         );
         result
     }

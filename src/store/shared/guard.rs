@@ -35,11 +35,17 @@ impl<R: RecordServer> SharedStore<R> {
             return Ok(None);
         }
         let part = self.server.part_of(id);
-        if self.epoch.marker(part).is_none() {
-            self.look_for_loss().await?;
-        }
         if self.epoch.is_stopped() {
-            return Err(Error::Emptied);
+            // A person may have acknowledged the loss at another process.
+            let looked = self.look_for_loss().await;
+            if looked.is_err() || self.epoch.is_stopped() {
+                return Err(Error::Emptied);
+            }
+        } else if self.epoch.marker(part).is_none() {
+            self.look_for_loss().await?;
+            if self.epoch.is_stopped() {
+                return Err(Error::Emptied);
+            }
         }
         self.epoch.marker(part).map(Some).ok_or(UNKNOWN)
     }
