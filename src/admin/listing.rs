@@ -58,9 +58,8 @@ fn wrong(what: impl Display) -> Problem {
 }
 
 fn parse_state(text: &str) -> Result<StateName, Problem> {
-    let found = StateName::ALL.into_iter().find(|state| state.as_str() == text);
     let names = StateName::ALL.map(|state| format!("`{}`", state.as_str())).join(", ");
-    found.ok_or_else(|| wrong(format_args!("`state` must be one of {names}")))
+    StateName::parse(text).ok_or_else(|| wrong(format_args!("`state` must be one of {names}")))
 }
 
 /// The longest key that is searched for: as long as the longest part of a key.

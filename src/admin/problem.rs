@@ -40,8 +40,8 @@ pub(super) enum Problem {
     BodyTimeout,
     /// The operation's current state does not allow the decision.
     Refused(CurrentState),
-    /// The store did nothing.
-    StoreUnavailable,
+    /// The store did nothing, for this reason.
+    StoreUnavailable(String),
     /// The store did not answer, so the decision may have been made.
     NoReply,
     /// The record of the operation cannot be read.
@@ -68,7 +68,7 @@ impl Problem {
             | store::Error::Failed(_)
             | store::Error::Emptied
             | store::Error::TablesGone(_)
-            | store::Error::AttemptExists(_) => Self::StoreUnavailable,
+            | store::Error::AttemptExists(_) => Self::StoreUnavailable(error.to_string()),
         }
     }
 
@@ -89,7 +89,7 @@ impl Problem {
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::Refused(_) => StatusCode::CONFLICT,
-            Self::StoreUnavailable | Self::NoReply => StatusCode::SERVICE_UNAVAILABLE,
+            Self::StoreUnavailable(_) | Self::NoReply => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unreadable => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -112,7 +112,7 @@ impl Problem {
             Self::BodyTooLarge => ("body-too-large", "the body is too long"),
             Self::BodyTimeout => ("body-timeout", "the body did not come in time"),
             Self::Refused(_) => ("refused", "nothing was decided"),
-            Self::StoreUnavailable => ("store-unavailable", "the store did not answer"),
+            Self::StoreUnavailable(_) => ("store-unavailable", "the store cannot be used now"),
             Self::NoReply => {
                 ("no-reply", "the store did not say whether this was done; look before another try")
             }
@@ -124,6 +124,7 @@ impl Problem {
         match self {
             Self::Query(detail) | Self::Body(detail) => Some(detail.clone()),
             Self::Refused(current) => Some(current.to_string()),
+            Self::StoreUnavailable(why) => Some(why.clone()),
             Self::UnknownHost => Some("`admin.token` opens it to other names".to_owned()),
             Self::NotFound => {
                 Some("there are `/livez`, `/readyz`, `/metrics`, `/api/operations`".to_owned())
@@ -137,7 +138,6 @@ impl Problem {
             | Self::NotJson
             | Self::BodyTooLarge
             | Self::BodyTimeout
-            | Self::StoreUnavailable
             | Self::NoReply
             | Self::Unreadable => None,
         }

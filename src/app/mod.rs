@@ -8,7 +8,7 @@ mod start_error;
 mod store;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread;
@@ -252,6 +252,7 @@ impl App {
     }
 
     async fn run_service(self, service: impl Service, stop: impl Future<Output = ()>) {
+        name_admin(&self.executor, &self.private);
         let open = Shutdown::default();
         let closing = Shutdown::default();
         let metrics = Arc::clone(&self.resources.metrics);
@@ -349,6 +350,24 @@ fn bind(
 ) -> Result<Listener, StartError> {
     let bound = Listener::bind(address, limits);
     bound.map_err(|source| StartError::Listen { key, address, source })
+}
+
+/// Where commands look for the admin listener if nobody tells them.
+const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8081);
+
+/// Lets the log say where the admin listener is, if commands do not find it by themselves.
+fn name_admin(executor: &Executor, private: &Listener) {
+    let Ok(mut address) = private.local_addr() else { return };
+    if address.ip().is_unspecified() {
+        address.set_ip(if address.is_ipv4() {
+            IpAddr::V4(Ipv4Addr::LOCALHOST)
+        } else {
+            IpAddr::V6(Ipv6Addr::LOCALHOST)
+        });
+    }
+    if address != ADMIN {
+        executor.name_admin(address);
+    }
 }
 
 /// The name of this process among those that share a store. Host and process id alone are not

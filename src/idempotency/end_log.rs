@@ -25,7 +25,13 @@ impl EndLog {
     }
 
     /// Writes the log line.
-    pub(super) fn log(self, subject: &Subject, attempt: u32, step: Option<&str>) {
+    pub(super) fn log(
+        self,
+        executor: &Executor,
+        subject: &Subject,
+        attempt: u32,
+        step: Option<&str>,
+    ) {
         let operation = subject.id;
         let reason = self.reason.as_str();
         let status = self.status.map(|status| status.as_u16());
@@ -50,7 +56,7 @@ impl EndLog {
                     step,
                     reason,
                     status,
-                    next = format!("onceward operations show {operation}"),
+                    next = executor.command_to_show(operation),
                     "nobody knows whether the operation was done"
                 );
             }
@@ -59,6 +65,15 @@ impl EndLog {
 }
 
 impl Executor {
+    /// The command that shows an operation.
+    fn command_to_show(&self, operation: OperationId) -> String {
+        let show = format!("onceward operations show {operation}");
+        match self.admin.get() {
+            Some(address) => format!("{show} --admin http://{address}"),
+            None => show,
+        }
+    }
+
     /// Logs that an attempt has succeeded after its sender was told to come back, or after its
     /// operation was held.
     pub(super) fn log_late_success(subject: &Subject, attempt: u32, took: Duration) {

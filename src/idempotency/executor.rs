@@ -1,6 +1,7 @@
 //! The executor, which holds the store and the work under way for all requests.
 
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -36,6 +37,8 @@ pub struct Executor {
     pub(super) running: TaskTracker,
     /// Cancelled when the attempts in flight must end.
     pub(super) stop: CancellationToken,
+    /// Where the admin listener is, if commands must be told.
+    pub(super) admin: OnceLock<SocketAddr>,
 }
 
 /// The values that the work on one request needs in every file of this module.
@@ -69,7 +72,15 @@ impl Executor {
             withdrawals,
             running: TaskTracker::new(),
             stop: CancellationToken::new(),
+            admin: OnceLock::new(),
         })
+    }
+
+    /// Says where the admin listener is, for the commands in log lines. Without this call they are
+    /// commands that find it by themselves.
+    pub fn name_admin(&self, address: SocketAddr) {
+        // A later address would be that of another listener.
+        let _named_before = self.admin.set(address);
     }
 
     /// The disposition of a copy, if the success of its operation is in memory. Such a copy needs

@@ -63,7 +63,7 @@ impl Recording<'_> {
         };
         let settled = claim.settle(ending, answer_early).await;
         handler.metrics.attempt(end.outcome, took);
-        end.log(&subject, attempt, None);
+        end.log(executor, &subject, attempt, None);
         match &settled {
             Ok(Settled::Recorded { copy_refused }) => match end.outcome {
                 Outcome::Failed => {

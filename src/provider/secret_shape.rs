@@ -40,6 +40,9 @@ pub enum SecretFlaw {
     /// A line break or another character that is not shown.
     #[error("has a control character in it, such as a line break")]
     Control,
+    /// A text that stands for a secret in examples.
+    #[error("looks like a placeholder")]
+    Placeholder,
     /// White space in a secret that a sender makes.
     #[error("has a blank in it")]
     BlankInside,
@@ -61,6 +64,7 @@ impl SecretFlaw {
             Self::Blank => "secret-with-blanks-around",
             Self::Quote => "secret-with-quotes",
             Self::Control => "secret-with-control-characters",
+            Self::Placeholder => "secret-placeholder",
             Self::BlankInside => "secret-with-blanks-inside",
             Self::Prefix(_) => "secret-prefix",
             Self::Length(_) => "secret-length",
@@ -72,7 +76,7 @@ impl SecretFlaw {
     pub const fn was_added(&self) -> bool {
         match self {
             Self::Blank | Self::Quote | Self::Control | Self::BlankInside => true,
-            Self::Prefix(_) | Self::Length(_) | Self::Alphabet(_) => false,
+            Self::Placeholder | Self::Prefix(_) | Self::Length(_) | Self::Alphabet(_) => false,
         }
     }
 }
@@ -109,6 +113,8 @@ impl SecretShape {
             Some(SecretFlaw::Quote)
         } else if secret.contains(|c: char| c.is_control()) {
             Some(SecretFlaw::Control)
+        } else if is_placeholder(secret) {
+            Some(SecretFlaw::Placeholder)
         } else {
             None
         }
@@ -141,6 +147,20 @@ impl SecretShape {
         let letters = self.letters?;
         (!secret.chars().all(|c| letters.has(c))).then_some(SecretFlaw::Alphabet(letters))
     }
+}
+
+/// Words that stand for a secret in examples, without what may stand between their parts.
+const PLACEHOLDERS: [&str; 4] = ["changeme", "replaceme", "placeholder", "yoursecret"];
+
+/// Whether a text is not a secret but stands for one, such as `whsec_...`, `<secret>` or
+/// `change-me`.
+fn is_placeholder(text: &str) -> bool {
+    let letters = text.chars().filter(|letter| !matches!(letter, '_' | '-' | ' '));
+    let word = letters.collect::<String>().to_lowercase();
+    text.ends_with("...")
+        || text.ends_with('\u{2026}')
+        || text.starts_with('<') && text.ends_with('>')
+        || PLACEHOLDERS.iter().any(|placeholder| word.contains(placeholder))
 }
 
 /// Beginnings of secrets, and of nothing else that anybody writes.
@@ -208,10 +228,16 @@ mod tests {
             ("'a", "secret-with-quotes"),
             ("a\nb", "secret-with-control-characters"),
             ("a\0b", "secret-with-control-characters"),
+            ("whsec_...", "secret-placeholder"),
+            ("whsec_\u{2026}", "secret-placeholder"),
+            ("<secret>", "secret-placeholder"),
+            ("Change-Me", "secret-placeholder"),
+            ("YOUR_SECRET_HERE", "secret-placeholder"),
         ] {
             assert_eq!(open.misshapen(secret).unwrap().code(), code, "{secret:?}");
         }
-        for secret in ["a", "a b", "a\"b", "é", "-----BEGIN PUBLIC KEY-----\nMII\n"] {
+        for secret in ["a", "a b", "a\"b", "é", "a...b", "<a", "-----BEGIN PUBLIC KEY-----\nMII\n"]
+        {
             assert_eq!(open.misshapen(secret), None, "{secret:?}");
         }
     }

@@ -80,6 +80,17 @@ fn wrong_usage_exits_with_2() {
     assert!(filter.starts_with("error: the log filter"), "{filter}");
 }
 
+/// A variable that is set makes nothing required.
+#[test]
+fn the_usage_does_not_name_what_a_variable_gives() {
+    let shell = Shell::new().variable("ONCEWARD_ADMIN_URL", "http://127.0.0.1:1");
+    let usage = shell.types("operations show").complained(2);
+    assert!(
+        usage.contains("Usage: onceward operations show") && !usage.contains("--admin"),
+        "{usage}"
+    );
+}
+
 /// Somebody may have put a secret into the wrong variable.
 #[test]
 fn no_command_shows_what_stands_in_a_variable() {

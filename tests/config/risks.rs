@@ -235,6 +235,16 @@ fn what_cannot_be_helped_is_a_note() {
     ");
 }
 
+/// A route that observes need not be told to begin with that.
+#[test]
+fn what_is_not_confirmed_is_tried_by_observing_unless_the_route_observes() {
+    for (mode, begins) in [("", true), ("mode = \"observe\"\n", false)] {
+        let notes = from("msgraph", mode).config().unwrap().notes();
+        let note = notes.iter().find(|note| note.code == "facts-unconfirmed").unwrap();
+        assert_eq!(note.hint.contains("observe"), begins, "{note:?}");
+    }
+}
+
 /// All changes of a payment look the same. A change that shares the attempt for the change before
 /// it never reaches the upstream.
 #[test]

@@ -560,5 +560,8 @@ async fn the_warning_about_an_uncertain_operation_says_what_it_is_and_what_to_ty
     assert_eq!(line["operation.id"], id);
     assert_eq!(line["operation.key"], "order-7");
     assert_eq!(line["route.name"], "hooks");
-    assert_eq!(line["next"], format!("onceward operations show {id}"));
+    assert_eq!(
+        line["next"],
+        format!("onceward operations show {id} --admin http://{}", onceward.admin)
+    );
 }

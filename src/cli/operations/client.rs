@@ -28,23 +28,32 @@ const MANY_TIMEOUT: Duration = Duration::from_mins(5);
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 const TOKEN_BYTES_MAX: u64 = 64 * 1024;
 
+/// Where a process with the built-in settings has its admin listener.
+const ADMIN: &str = "http://127.0.0.1:8081";
+
 /// Which process to call, and with which token.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Connection {
-    /// The admin listener
-    #[arg(
-        long,
-        global = true,
-        display_order = 100,
-        value_name = "URL",
-        env = "ONCEWARD_ADMIN_URL",
-        hide_env_values = true,
-        default_value = "http://127.0.0.1:8081"
-    )]
-    admin: String,
+    // With an `env` of clap's, every message about wrong usage would show the option as required
+    // wherever the variable is set.
+    #[arg(long, global = true, display_order = 100, value_name = "URL")]
+    #[arg(help = "The admin listener [env: ONCEWARD_ADMIN_URL] [default: http://127.0.0.1:8081]")]
+    admin: Option<String>,
     /// A file with the token; without it, `ONCEWARD_ADMIN_TOKEN` has it
     #[arg(long, global = true, display_order = 100, value_name = "FILE")]
     token_file: Option<PathBuf>,
+}
+
+impl Connection {
+    /// The URL that was given, or that of the environment, or the default.
+    fn url(&self) -> Result<String, Error> {
+        if let Some(given) = &self.admin {
+            return Ok(given.clone());
+        }
+        let set = std::env::var_os("ONCEWARD_ADMIN_URL");
+        let set = set.map(|url| url.into_string().map_err(|_| Error::Url)).transpose()?;
+        Ok(set.unwrap_or_else(|| ADMIN.to_owned()))
+    }
 }
 
 /// The admin API of one process.
@@ -58,7 +67,8 @@ pub(in crate::cli) struct Client {
 impl Client {
     /// Reads the token and prepares calls. Nothing is called yet.
     pub(in crate::cli) fn open(connection: &Connection) -> Result<Self, Error> {
-        let base = Url::parse(&connection.admin).ok().filter(is_plain).ok_or(Error::Url)?;
+        let base = connection.url()?;
+        let base = Url::parse(&base).ok().filter(is_plain).ok_or(Error::Url)?;
         let token = match &connection.token_file {
             Some(file) => Some(token_of(file)?),
             None => std::env::var_os("ONCEWARD_ADMIN_TOKEN")

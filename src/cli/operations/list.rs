@@ -1,5 +1,6 @@
 //! `onceward operations list`.
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -42,7 +43,7 @@ pub(super) struct Filter {
     pub(super) route: Option<String>,
     /// Only operations in this state
     #[arg(long)]
-    #[arg(value_parser = StateName::ALL.map(StateName::as_str))]
+    #[arg(value_parser = states())]
     pub(super) state: Option<String>,
     /// Only operations with exactly this key: the value of a key header, an event's id, or a body's
     /// digest
@@ -52,6 +53,15 @@ pub(super) struct Filter {
     /// `48h`
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) before: Option<jiff::Timestamp>,
+}
+
+/// The names of the states. Headers of answers say `in-flight`, so that is understood too.
+fn states() -> PossibleValuesParser {
+    let value = |state: StateName| {
+        let value = PossibleValue::new(state.as_str());
+        if state == StateName::InFlight { value.alias("in-flight") } else { value }
+    };
+    PossibleValuesParser::new(StateName::ALL.map(value))
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

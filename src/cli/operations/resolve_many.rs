@@ -1,13 +1,17 @@
 //! `onceward operations resolve --all-of-route`: resolves many operations at once, after it has
 //! shown them.
 
+use std::collections::BTreeMap;
+
 use super::client::Client;
 use super::error::Error;
+use super::list::operation;
 use super::resolve::Args;
 use super::summary;
 use super::text::{self, plain, table};
 use crate::admin::api::{Outcome, ResolvableState, ResolveMany, ResolveResult, ResolvedMany, Seen};
 use crate::cli::output::Exit;
+use crate::operation::StateName;
 
 /// How many operations one call is about at most.
 const LIMIT: usize = 500;
@@ -18,8 +22,13 @@ pub(super) async fn run(args: &Args, client: &Client, as_json: bool) -> Result<E
         args.decider.check_can_agree()?;
     }
     let found = dry_run(args, client).await?;
-    if args.many.dry_run || found.operations.is_empty() {
-        let shown = if as_json { text::json(&found, true) } else { preview(args, &found) };
+    let is_empty = found.operations.is_empty();
+    if args.many.dry_run || is_empty {
+        let shown = match (as_json, is_empty) {
+            (true, _) => text::json(&found, true),
+            (false, true) => why_none(args, client).await?,
+            (false, false) => preview(args, &found),
+        };
         return Ok(Exit::done(shown));
     }
     args.decider.agree(&preview(args, &found))?;
@@ -91,10 +100,28 @@ fn is_success(done: &ResolvedMany) -> bool {
     done.done > 0 && !done.operations.iter().any(|each| is_unknown(each.result))
 }
 
-fn preview(args: &Args, found: &ResolvedMany) -> String {
-    if found.operations.is_empty() {
-        return "no operations\n".to_owned();
+/// Says why there is nothing to resolve: what the route has instead. Only the newest operations of
+/// the route are counted.
+async fn why_none(args: &Args, client: &Client) -> Result<String, Error> {
+    let route = args.many.route.as_deref().unwrap_or_default();
+    let limit = LIMIT.to_string();
+    let page = client.list(&[("route", route), ("limit", &limit)]).await?;
+    let mut counts = BTreeMap::<String, usize>::new();
+    for json in &page.operations {
+        *counts.entry(operation(json)?.state).or_default() += 1;
     }
+    let wanted = StateName::from(args.many.state.unwrap_or(ResolvableState::Uncertain)).as_str();
+    let later = counts.remove(wanted).map(|count| format!("{count} {wanted} created later"));
+    let others = counts.iter().map(|(state, count)| format!("{count} {}", plain(state)));
+    let instead: Vec<String> = later.into_iter().chain(others).collect();
+    let instead =
+        if instead.is_empty() { "none in other states".to_owned() } else { instead.join(", ") };
+    let newest =
+        if page.next.is_some() { format!(" among its newest {LIMIT}") } else { String::new() };
+    Ok(format!("no {wanted} operations of route `{}`: it has {instead}{newest}\n", plain(route)))
+}
+
+fn preview(args: &Args, found: &ResolvedMany) -> String {
     let rows = found.operations.iter().map(|each| {
         let key = each.key.as_ref().map(summary::short_key).unwrap_or_default();
         vec![each.operation.clone(), each.attempt.to_string(), each.created_at.clone(), key]

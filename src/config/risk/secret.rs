@@ -29,12 +29,15 @@ pub(in crate::config) fn misshapen(config: &Config) -> Vec<Finding> {
 const WITHOUT: &str = "give it without that; one newline at the end is cut off anyway";
 
 fn of_token(key: &Key, misshapen: &SecretFlaw) -> Finding {
-    Finding {
-        code: misshapen.code(),
-        key: key.clone(),
-        text: format!("it {misshapen}, which is then a part of it"),
-        hint: WITHOUT.into(),
-    }
+    let (text, hint) = if *misshapen == SecretFlaw::Placeholder {
+        (
+            format!("it {misshapen}, which others may guess"),
+            "make one, for example with `openssl rand -hex 32`",
+        )
+    } else {
+        (format!("it {misshapen}, which is then a part of it"), WITHOUT)
+    };
+    Finding { code: misshapen.code(), key: key.clone(), text, hint: hint.into() }
 }
 
 fn of_sender(key: &Key, sender: &Provider, secret: &Secret) -> Option<Finding> {
@@ -45,7 +48,11 @@ fn of_sender(key: &Key, sender: &Provider, secret: &Secret) -> Option<Finding> {
             format!("it {misshapen}: if {title} did not give it out so, every event is a 401");
         (text, WITHOUT.into())
     } else {
-        let text = format!("it {misshapen}, as those of {title} do: every event may be a 401");
+        let text = if misshapen == SecretFlaw::Placeholder {
+            format!("it {misshapen}: if it is none that {title} has, every event is a 401")
+        } else {
+            format!("it {misshapen}, as those of {title} do: every event may be a 401")
+        };
         let found = sender.facts.secret.as_ref().map(|found| format!("it is here: {found}"));
         (text, found.map_or("take that of the webhook, not of the API".into(), Into::into))
     };

@@ -6,6 +6,7 @@ use super::finding::{ExaminedRoute, Finding};
 use super::proposal;
 use crate::config::quantity::short;
 use crate::idempotency::IfInFlight;
+use crate::proxy::Mode;
 
 /// Once an operation is forgotten, a retry of the sender is executed as a new one.
 pub(super) fn retention_below_retries(examined: &ExaminedRoute<'_>) -> Option<Finding> {
@@ -184,10 +185,15 @@ pub(super) fn sender_never_retries(examined: &ExaminedRoute<'_>) -> Option<Findi
 
 pub(super) fn facts_unconfirmed(examined: &ExaminedRoute<'_>) -> Option<Finding> {
     let sender = examined.sender.filter(|sender| !sender.facts.unconfirmed.is_empty())?;
+    let hint = if examined.route.mode == Mode::Observe {
+        "before it enforces, see in the log what it would have done with each event"
+    } else {
+        "try it with `mode = \"observe\"` first"
+    };
     Some(examined.finding(
         "facts-unconfirmed",
         "provider",
         format!("of {} it is not confirmed: {}", sender.title, sender.facts.unconfirmed.join("; ")),
-        "try it with `mode = \"observe\"` first",
+        hint,
     ))
 }

@@ -48,7 +48,7 @@ impl StepsAttempt<'_> {
         };
         let recorded = claim.advance(&self.steps.plan, &step, ending, answer_early).await;
         handler.metrics.attempt(end.outcome, began_at.until(executor.clock.moment()));
-        end.log(subject, attempt, Some(&step));
+        end.log(executor, subject, attempt, Some(&step));
         let recorded =
             recorded.inspect_err(|error| executor.log_unrecorded(subject, attempt, error)).ok();
         StepResult { step, outcome: end.outcome, forwarded, recorded }

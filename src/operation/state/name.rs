@@ -16,6 +16,14 @@ enum_of_words! {
     }
 }
 
+impl StateName {
+    /// Reads a name as people write it: also with `-`, as in the headers of answers.
+    pub fn parse(word: &str) -> Option<Self> {
+        let word = word.replace('-', "_");
+        Self::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+}
+
 impl State {
     /// The name of the state.
     pub const fn name(&self) -> StateName {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{HELD, calls, forgetful, held, is_problem, told, types};
-use crate::support::{Event, Onceward, Receiver, Reply, a_later_millisecond, event};
+use crate::support::{Event, Gate, Onceward, Receiver, Reply, a_later_millisecond, event};
 
 const COUNT: usize = 1050;
 
@@ -185,6 +185,25 @@ async fn the_line_of_a_request_has_its_key_and_no_more_than_a_line_of_it() {
     let long = "k".repeat(250);
     onceward.sends(event("e").keyed(&long)).await.is_executed(200);
     onceward.logs(&format!(r#""operation.key":"{}...""#, "k".repeat(128))).await;
+}
+
+/// Headers of answers say `in-flight`, JSON says `in_flight`.
+#[tokio::test]
+async fn a_state_is_understood_as_the_headers_and_as_json_spell_it() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let onceward = Onceward::in_front_of(&receiver).start().await;
+    let looks = async {
+        receiver.has_counted(1).await;
+        for state in ["in-flight", "in_flight"] {
+            let listed = types(&onceward, &["list", "--state", state]).await.printed();
+            assert!(listed.contains("op_"), "{state}: {listed}");
+            let listed = page(&onceward, &format!("state={state}")).await;
+            assert_eq!(listed["operations"].as_array().unwrap().len(), 1, "{state}");
+        }
+        gate.opens();
+    };
+    tokio::join!(onceward.sends(event("e")), looks).0.is_executed(200);
 }
 
 /// A name that was mistyped looks like a route on which nothing has happened.

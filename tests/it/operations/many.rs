@@ -166,7 +166,7 @@ async fn the_command_shows_which_before_it_resolves_them() {
     let rest = types(&onceward, &[&line[..], &["--yes"]].concat()).await.printed();
     insta::assert_snapshot!(masked(&onceward, &rest), @"1 operation resolved as failed");
     let none = types(&onceward, &[&line[..], &["--yes"]].concat()).await.printed();
-    insta::assert_snapshot!(none, @"no operations");
+    insta::assert_snapshot!(none, @"no uncertain operations of route `hooks`: it has 2 failed");
     onceward.sends(event("e0")).await.is_executed(200);
 
     let incomplete = [&["resolve", "--all-of-route", "hooks"][..], &why].concat();
@@ -188,7 +188,8 @@ async fn the_command_fails_for_many_of_an_unknown_route_as_it_does_for_a_list() 
     }
     let none = line.iter().map(|word| if *word == "hoks" { "hooks" } else { *word });
     let none: Vec<&str> = none.chain(["--yes"]).collect();
-    assert_eq!(types(&onceward, &none).await.printed(), "no operations\n");
+    let said = "no uncertain operations of route `hooks`: it has none in other states\n";
+    assert_eq!(types(&onceward, &none).await.printed(), said);
 }
 
 /// What a script has to hear of: the store did not say whether it was done.

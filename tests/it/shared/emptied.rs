@@ -94,12 +94,15 @@ async fn an_emptied_store_takes_nothing_new_until_that_is_acknowledged_where_it_
 
     assert_eq!(acknowledged(&b).await, "acknowledged: claims are granted again\n");
     is_answered(&b, "evt_2").await.is_executed(200);
+    // The first claim of every other process sees that, too.
+    a.sends(event("evt_3")).await.is_executed(200);
+    c.sends(event("evt_4")).await.is_executed(200);
     for onceward in [&a, &c] {
-        is_answered(onceward, "evt_2").await.is_replayed(200);
+        onceward.sends(event("evt_2")).await.is_replayed(200);
     }
     // what was done before is lost, and that is known
     is_answered(&a, "evt_1").await.is_executed(200);
-    receiver.was_called(3);
+    receiver.was_called(5);
     assert_eq!(acknowledged(&a).await, NOTHING);
 }
 
@@ -189,6 +192,12 @@ async fn a_database_that_lost_one_table_takes_nothing_new_where_it_shall_stop() 
             let gone = "not ready: the store is unavailable: the store's tables are gone\n";
             until("it says so", async || stops.get_admin("/readyz").await.text() == gone).await;
             goes_on.sends(event("evt_2")).await.is_passed(200);
+            // The store has answered, so nobody is told that it did not.
+            let listed = stops.get_admin("/api/operations").await;
+            assert_eq!(listed.status, 503);
+            let problem = listed.problem();
+            assert_eq!(problem["title"], "the store cannot be used now");
+            assert_eq!(problem["detail"], "the store is unavailable: the store's tables are gone");
         }
         server.execute("DROP SCHEMA onceward CASCADE").await;
         is_stopped(&stops).await;
