@@ -44,8 +44,8 @@ impl PageStatement {
         let limit = Int8(Some(i64::try_from(query.limit).unwrap_or(i64::MAX)));
         let mut values = Values(vec![limit]);
         let found = values.found(query);
-        // A record past its end does not count. But an operation in flight whose lease ran out does,
-        // because it is uncertain.
+        // A record past its end does not count. But an operation in flight whose lease ran out
+        // does, because it is uncertain.
         let mut wanted =
             vec!["changes_at > (SELECT @schema@.clock()) OR state = 'in_flight'".to_owned()];
         if let Some(route) = &query.route {
@@ -61,7 +61,8 @@ impl PageStatement {
             | StateName::Forgotten => format!("state = '{}'", state.as_str()),
         }));
         let text = format!(
-            "SELECT id, @schema@.millis(created_at), record, @schema@.millis(@schema@.clock()), place \
+            "SELECT id, @schema@.millis(created_at), record, @schema@.millis(@schema@.clock()), \
+                 place \
              FROM (SELECT *, row_number() OVER ({NEWEST_FIRST}) AS place FROM ({found}) AS found \
                  {NEWEST_FIRST} LIMIT {SCANNED_MAX}) AS scanned \
              WHERE place = {SCANNED_MAX} OR ({}) {NEWEST_FIRST} LIMIT $1",
