@@ -78,7 +78,7 @@ fn arrays<'a>(swaps: &[&'a SwapValues]) -> Vec<Array<'a>> {
     of_each.map(array).collect()
 }
 
-/// Returns the arguments that serve all swaps, with their names in `0005_swap_all.sql`.
+/// Returns the arguments that serve all swaps, with their names in `0006_swap_all.sql`.
 fn common(swaps: &[&SwapValues]) -> [Argument; 3] {
     // None if all of them only look.
     let is_durable = swaps.iter().filter_map(|swap| swap.is_durable).max();

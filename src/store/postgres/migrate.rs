@@ -13,12 +13,14 @@ use crate::store::{Error, SetupError};
 
 /// All changes that were ever made to the tables, in order. New changes may be added, but none may
 /// be edited, because databases have already applied them.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("0001_operations.sql"),
     include_str!("0002_swap.sql"),
     include_str!("0003_searched.sql"),
     include_str!("0004_standing.sql"),
     include_str!("0005_swap_all.sql"),
+    include_str!("0006_swap_all.sql"),
+    include_str!("0007_indexes.sql"),
 ];
 
 /// The question whether the schema exists.

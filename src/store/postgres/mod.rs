@@ -4,7 +4,7 @@
 //! `0002_swap.sql`) compares and changes one row in one transaction. The primary key decides which
 //! of two claims is first. No call keeps its connection, so none is held while an upstream works.
 //!
-//! While calls wait for others, they form groups. The function `swap_all` (in `0005_swap_all.sql`)
+//! While calls wait for others, they form groups. The function `swap_all` (in `0006_swap_all.sql`)
 //! makes the steps of a group in one transaction. It leaves out what is rare, such as a step that
 //! must wait for another transaction, and `swap` makes such a step alone.
 //!

@@ -1,4 +1,4 @@
-//! Reads pages of a list, by an index.
+//! Reads pages of a list, by an index. A page reads at most [`SCANNED_MAX`] operations.
 
 use tokio_postgres::Row;
 
@@ -8,7 +8,7 @@ use super::records::Postgres;
 use super::row::{millis, text, timestamp};
 use crate::operation::{Key, KeyKind, StateName};
 use crate::store::Error;
-use crate::store::list::{ListPosition, ListQuery};
+use crate::store::list::{ListPosition, ListQuery, SCANNED_MAX};
 use crate::store::shared::RecordPage;
 
 impl Postgres {
@@ -21,6 +21,12 @@ impl Postgres {
     }
 }
 
+/// The columns that a page needs of an operation.
+const COLUMNS: &str = "id, created_at, record, changes_at, state, route";
+
+/// The order of a list.
+const NEWEST_FIRST: &str = "ORDER BY created_at DESC, id DESC";
+
 /// The statement for a page, with the values of its parameters.
 struct PageStatement {
     text: String,
@@ -30,40 +36,23 @@ struct PageStatement {
 impl PageStatement {
     /// Makes the statement. It has only the conditions that the query has. With a condition such as
     /// `$1 IS NULL OR route = $1`, the server would use no index.
+    ///
+    /// The inner statements find operations by an index. The outer one leaves out those that the
+    /// query does not ask for, except the one at which the reading ends, because the next page
+    /// begins behind it.
     fn of(query: &ListQuery) -> Self {
-        let mut values = vec![Int8(Some(i64::try_from(query.limit).unwrap_or(i64::MAX)))];
-        // Adds the value of a parameter, and returns the parameter's number.
-        let mut parameter = |value| {
-            values.push(value);
-            values.len()
-        };
-        // A record past its end does not count. But an operation in flight whose lease ran out does,
-        // because it is uncertain.
-        let mut conditions =
+        let limit = Int8(Some(i64::try_from(query.limit).unwrap_or(i64::MAX)));
+        let mut values = Values(vec![limit]);
+        let found = values.found(query);
+        // A record past its end does not count. But an operation in flight whose lease ran out
+        // does, because it is uncertain.
+        let mut wanted =
             vec!["changes_at > (SELECT @schema@.clock()) OR state = 'in_flight'".to_owned()];
-        if let Some(ListPosition { created_at, id }) = query.after {
-            let at = parameter(Int8(Some(millis(created_at))));
-            let id = parameter(Text(Some(id.to_string().into())));
-            conditions.push(format!("(created_at, id) < (@schema@.moment(${at}), ${id})"));
-        }
         if let Some(route) = &query.route {
-            let route = parameter(Text(Some(route.to_string().into())));
-            conditions.push(format!("route = ${route}"));
+            let route = values.add(Text(Some(route.to_string().into())));
+            wanted.push(format!("route = ${route}"));
         }
-        if let Some(key) = &query.key {
-            // One condition for each form, so that the server reads no more of the index than it
-            // must.
-            let is_form = forms(key).into_iter().map(|form| {
-                let form = parameter(Text(Some(form.into())));
-                let searched = "@schema@.searched(key)";
-                format!(
-                    "pg_catalog.\"left\"({searched}, 255) COLLATE \"C\" \
-                     = pg_catalog.\"left\"(${form}, 255) AND {searched} = ${form}"
-                )
-            });
-            conditions.push(is_form.collect::<Vec<_>>().join(" OR "));
-        }
-        conditions.extend(query.state.map(|state| match state {
+        wanted.extend(query.state.map(|state| match state {
             // A lease may have run out, although nobody has written that yet. The record decides.
             StateName::Uncertain => "state IN ('uncertain', 'in_flight')".to_owned(),
             StateName::InFlight
@@ -72,11 +61,69 @@ impl PageStatement {
             | StateName::Forgotten => format!("state = '{}'", state.as_str()),
         }));
         let text = format!(
-            "SELECT id, @schema@.millis(created_at), record, @schema@.millis(@schema@.clock()) \
-             FROM @schema@.operations WHERE ({}) ORDER BY created_at DESC, id DESC LIMIT $1",
-            conditions.join(") AND (")
+            "SELECT id, @schema@.millis(created_at), record, @schema@.millis(@schema@.clock()), \
+                 place \
+             FROM (SELECT *, row_number() OVER ({NEWEST_FIRST}) AS place FROM ({found}) AS found \
+                 {NEWEST_FIRST} LIMIT {SCANNED_MAX}) AS scanned \
+             WHERE place = {SCANNED_MAX} OR ({}) {NEWEST_FIRST} LIMIT $1",
+            wanted.join(") AND (")
         );
-        Self { text, values }
+        Self { text, values: values.0 }
+    }
+}
+
+/// The values of the parameters of a statement.
+struct Values(Vec<Value>);
+
+impl Values {
+    /// Adds the value of a parameter, and returns the parameter's number.
+    fn add(&mut self, value: Value) -> usize {
+        self.0.push(value);
+        self.0.len()
+    }
+
+    /// Returns the statement that finds the operations behind the query's position, by the index
+    /// that suits its state or key. It may find others that the query does not ask for.
+    fn found(&mut self, query: &ListQuery) -> String {
+        let behind = match query.after {
+            None => "true".to_owned(),
+            Some(ListPosition { created_at, id }) => {
+                let at = self.add(Int8(Some(millis(created_at))));
+                let id = self.add(Text(Some(id.to_string().into())));
+                format!("(created_at, id) < (@schema@.moment(${at}), ${id})")
+            }
+        };
+        let rows = |condition: &str| {
+            format!("SELECT {COLUMNS} FROM @schema@.operations WHERE ({condition}) AND {behind}")
+        };
+        // Few operations are in flight at a time, and no index has them in order. `OFFSET 0` keeps
+        // the server from reading all operations in order instead.
+        let in_flight = rows("state = 'in_flight'") + " OFFSET 0";
+        let in_state = |state: StateName| rows(&format!("state = '{}'", state.as_str()));
+        match (&query.key, query.state) {
+            (Some(key), _) => rows(&self.has_key(key)),
+            (None, None | Some(StateName::Succeeded)) => rows("true"),
+            (None, Some(state @ (StateName::Failed | StateName::Forgotten))) => in_state(state),
+            (None, Some(StateName::InFlight)) => in_flight,
+            (None, Some(state @ StateName::Uncertain)) => format!(
+                "({} {NEWEST_FIRST} LIMIT {SCANNED_MAX}) UNION ALL ({in_flight})",
+                in_state(state)
+            ),
+        }
+    }
+
+    /// Returns the condition that an operation has this key. It has one part for each form, so that
+    /// the server reads no more of the index than it must.
+    fn has_key(&mut self, key: &str) -> String {
+        let is_form = forms(key).into_iter().map(|form| {
+            let form = self.add(Text(Some(form.into())));
+            let searched = "@schema@.searched(key)";
+            format!(
+                "pg_catalog.\"left\"({searched}, 255) COLLATE \"C\" \
+                 = pg_catalog.\"left\"(${form}, 255) AND {searched} = ${form}"
+            )
+        });
+        is_form.collect::<Vec<_>>().join(" OR ")
     }
 }
 
@@ -96,7 +143,8 @@ fn page(rows: &[Row], limit: usize) -> Result<RecordPage, Error> {
         let id = id_of(get(row, 0)?)?;
         page.at = timestamp(get(row, 3)?).max(page.at);
         page.records.push((id, get(row, 2)?));
-        if page.records.len() == limit {
+        let is_last_read = usize::try_from(get::<i64>(row, 4)?) == Ok(SCANNED_MAX);
+        if is_last_read || page.records.len() == limit {
             page.next = Some(ListPosition { created_at: timestamp(get(row, 1)?), id });
         }
     }

@@ -19,7 +19,7 @@ pub(super) struct SwapValues {
     /// Whether the swap must not queue behind others.
     pub(super) is_urgent: bool,
     /// The arguments that follow from the swap alone, with their names in `0002_swap.sql` and
-    /// `0005_swap_all.sql`.
+    /// `0006_swap_all.sql`.
     pub(super) arguments: [Argument; 21],
     /// Whether the record that it writes must be durable; none if it writes no record.
     pub(super) is_durable: Option<bool>,

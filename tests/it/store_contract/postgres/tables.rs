@@ -59,14 +59,38 @@ async fn tables_of_a_newer_version_are_refused() {
     );
 }
 
+/// The indexes and the check of the versions before 7.
+const CHANGED_BACK_TO_6: &str = "DELETE FROM onceward.migrations WHERE number > 6;
+    CREATE INDEX operations_by_route ON onceward.operations (route, created_at, id);
+    CREATE INDEX operations_by_state ON onceward.operations (state, created_at, id);
+    DROP INDEX onceward.operations_by_rare_state;
+    ALTER TABLE onceward.operations
+        ADD CONSTRAINT operations_id_check CHECK (id ~ '^op_[0-9a-f]{32}$');";
+
+/// What is there no more before version 5.
+const CHANGED_BACK_TO_4: &str = "DELETE FROM onceward.migrations WHERE number > 4;
+    DROP FUNCTION onceward.swap_all;
+    ALTER FUNCTION onceward.searched STRICT";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_of_version_4_are_changed_beside_a_process_that_uses_them() {
+    let changed_back = format!("{CHANGED_BACK_TO_6}{CHANGED_BACK_TO_4}");
+    are_changed_beside_a_process(&changed_back, 4).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_of_version_5_are_changed_beside_a_process_that_uses_them() {
+    let function = include_str!("../../../../src/store/postgres/0005_swap_all.sql");
+    let function = function.replace("@schema@", "onceward");
+    let changed_back = format!("{CHANGED_BACK_TO_6}{CHANGED_BACK_TO_4};{function}");
+    let noted = "INSERT INTO onceward.migrations (number) VALUES (5)";
+    are_changed_beside_a_process(&format!("{changed_back};{noted}"), 5).await;
+}
+
 /// During a rolling upgrade an older process goes on, with the functions that it knows. Here it is
 /// a process whose calls come one after the other.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tables_of_an_older_version_are_changed_beside_a_process_that_uses_them() {
+async fn are_changed_beside_a_process(changed_back: &str, version: i64) {
     let served = Served::start().await;
-    let changed_back = "DELETE FROM onceward.migrations WHERE number > 4;
-        DROP FUNCTION onceward.swap_all;
-        ALTER FUNCTION onceward.searched STRICT";
     served.server.execute(changed_back).await;
     let orders: Vec<_> = (0..30).map(|number| order(&format!("{number}"))).collect();
     let older = async |orders: &[Arc<Subject>]| {
@@ -88,7 +112,10 @@ async fn tables_of_an_older_version_are_changed_beside_a_process_that_uses_them(
         assert!(is_granted(one) != is_granted(other), "{one:?} {other:?}");
     }
     let made = served.server.row("SELECT max(number)::bigint FROM onceward.migrations").await;
-    assert!(made.get::<_, i64>(0) > 4);
+    assert!(made.get::<_, i64>(0) > version);
+    let indexes = "SELECT count(*) FROM pg_indexes WHERE indexname IN \
+        ('operations_by_route', 'operations_by_state', 'operations_by_rare_state')";
+    assert_eq!(served.server.row(indexes).await.get::<_, i64>(0), 1);
     let listing =
         ListQuery { route: None, state: None, key: Some("7".into()), after: None, limit: 9 };
     for store in [&served.store, &newer] {
