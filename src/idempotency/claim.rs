@@ -8,7 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::executor::Executor;
 use super::insist::insist;
 use super::lease::OwnLease;
-use super::own_attempts::RunningPlace;
+use super::own_attempts::OwnAttemptEntry;
 use crate::clock::Moment;
 use crate::operation::state::{
     Advanced, ClaimRequest, Ending, Grant, Settled, Settlement, StepSettlement,
@@ -31,8 +31,8 @@ pub(super) struct Claim {
     /// How many outcomes are not recorded yet: one for each step that has begun, or one on a route
     /// without steps.
     unrecorded: AtomicUsize,
-    /// The attempt's place among those of this process.
-    _running: RunningPlace,
+    /// The attempt's entry among those of this process.
+    _entry: OwnAttemptEntry,
     _place: OwnedSemaphorePermit,
 }
 
@@ -57,8 +57,8 @@ impl Claim {
         let store = Arc::clone(&executor.store);
         let lease = Arc::new(OwnLease::new(store, executor.clock.clone(), request, sent_at));
         let unrecorded = AtomicUsize::new(steps.len().max(1));
-        let running = executor.own_attempts.begin(attempt, &lease);
-        Self { lease, attempt, steps, sent_at, unrecorded, _running: running, _place: place }
+        let entry = executor.own_attempts.begin(attempt, &lease);
+        Self { lease, attempt, steps, sent_at, unrecorded, _entry: entry, _place: place }
     }
 
     /// The lease. It is shared, because the heartbeat runs beside the attempt.

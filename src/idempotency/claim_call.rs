@@ -156,7 +156,7 @@ impl<'a> ClaimCall<'a> {
         let executor = self.context.executor;
         let error = match executor.store.apply(self.request.clone()).await {
             Ok(claimed) => return Ok(claimed),
-            Err(error) => error,
+            Err(error) => self.beside_own_attempt(error),
         };
         // Nothing is sent without a reply, but the store may have granted the claim. Without a
         // withdrawal the operation would be in flight until the lease runs out, and held after that.
@@ -172,6 +172,18 @@ impl<'a> ClaimCall<'a> {
         }
         let state = Box::pin(self.state_of_known_attempt()).await;
         state.map(ClaimReply::NotGranted).ok_or(error)
+    }
+
+    /// The error of a claim that has failed. If this process is making an attempt, or was when the
+    /// call began, the error says so, even if the store has lost the record of that attempt.
+    fn beside_own_attempt(&self, error: store::Error) -> store::Error {
+        let is_attempted = self.request.own_attempt.is_some()
+            || self.context.executor.own_attempts.of(self.request.subject.id).is_some();
+        if is_attempted && error.leaves_state_unknown() {
+            store::Error::AttemptExists(Box::new(error))
+        } else {
+            error
+        }
     }
 
     /// The state of an operation that the store has seen in flight or uncertain, if it can still

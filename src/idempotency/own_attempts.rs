@@ -17,8 +17,11 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The attempts that this process is making. A store that lost its records knows none of them, and
 /// would grant a copy the next attempt while one is in flight.
+///
+/// An operation has more than one if it was freed while its attempt went on. The latest one is the
+/// last.
 #[derive(Debug, Default)]
-pub(super) struct OwnAttempts(Mutex<HashMap<OperationId, Running>>);
+pub(super) struct OwnAttempts(Mutex<HashMap<OperationId, Vec<Running>>>);
 
 #[derive(Debug)]
 struct Running {
@@ -26,45 +29,108 @@ struct Running {
     lease: Arc<OwnLease>,
 }
 
-/// The place of one attempt among those of this process. Dropping it ends the attempt.
+/// The entry of one attempt among those of this process. Dropping it removes the entry.
 #[derive(Debug)]
-pub(super) struct RunningPlace {
+pub(super) struct OwnAttemptEntry {
     attempts: Arc<OwnAttempts>,
     lease: Arc<OwnLease>,
 }
 
 impl OwnAttempts {
-    /// Adds an attempt.
-    pub(super) fn begin(self: &Arc<Self>, number: u32, lease: &Arc<OwnLease>) -> RunningPlace {
-        // An earlier attempt may still run if its operation was freed meanwhile. The latest one
-        // counts.
+    /// Adds an attempt that the store has granted.
+    pub(super) fn begin(self: &Arc<Self>, number: u32, lease: &Arc<OwnLease>) -> OwnAttemptEntry {
         let running = Running { number, lease: Arc::clone(lease) };
-        self.0.lock().insert(lease.operation(), running);
-        RunningPlace { attempts: Arc::clone(self), lease: Arc::clone(lease) }
+        self.0.lock().entry(lease.operation()).or_default().push(running);
+        OwnAttemptEntry { attempts: Arc::clone(self), lease: Arc::clone(lease) }
     }
 
-    /// The attempt that this process is making at an operation, if it is making one.
+    /// The latest attempt that this process is making at an operation, if it is making one.
     pub(super) fn of(&self, operation: OperationId) -> Option<OwnAttempt> {
-        let (number, lease) = {
-            let attempts = self.0.lock();
-            let running = attempts.get(&operation)?;
-            (running.number, Arc::clone(&running.lease))
-        };
-        Some(OwnAttempt {
-            subject: Arc::clone(&lease.request.subject),
-            claim_id: lease.request.claim_id,
-            number,
-            left: lease.left().max(ASK_AGAIN),
-        })
+        Some(self.0.lock().get(&operation)?.last()?.own_attempt())
     }
 }
 
-impl Drop for RunningPlace {
+impl Running {
+    fn own_attempt(&self) -> OwnAttempt {
+        let Self { number, lease } = self;
+        OwnAttempt {
+            subject: Arc::clone(&lease.request.subject),
+            claim_id: lease.request.claim_id,
+            number: *number,
+            left: lease.left().max(ASK_AGAIN),
+        }
+    }
+}
+
+impl Drop for OwnAttemptEntry {
     fn drop(&mut self) {
-        if let Entry::Occupied(running) = self.attempts.0.lock().entry(self.lease.operation())
-            && Arc::ptr_eq(&running.get().lease, &self.lease)
-        {
-            running.remove();
+        if let Entry::Occupied(mut running) = self.attempts.0.lock().entry(self.lease.operation()) {
+            running.get_mut().retain(|running| !Arc::ptr_eq(&running.lease, &self.lease));
+            if running.get().is_empty() {
+                running.remove();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::operation::state::ClaimRequest;
+    use crate::operation::{
+        ClaimId, Durations, FingerprintDigest, Key, KeyKind, RequestMode, Subject,
+    };
+    use crate::store::memory::Memory;
+
+    const OPERATION: OperationId = OperationId::from_bytes([1; 16]);
+
+    /// The lease of an attempt at one operation, under a claim of its own.
+    fn lease(claim: u8) -> Arc<OwnLease> {
+        let subject = Subject {
+            id: OPERATION,
+            route: "hooks".into(),
+            method: "POST".into(),
+            path: "/hooks".into(),
+            key: Key { from: KeyKind::Header, parts: vec!["key".into()] },
+            fingerprint: FingerprintDigest::under("body").finish(),
+            mode: RequestMode::Enforce,
+        };
+        let minute = Duration::from_mins(1);
+        let durations = Durations {
+            lease: minute,
+            attempt_timeout: minute,
+            retention: minute,
+            hold_for: minute,
+        };
+        let claim_id = ClaimId::from_random([claim; 16]);
+        let request = ClaimRequest::new(Arc::new(subject), claim_id, "a test".into(), durations);
+        let clock = Clock::system();
+        let sent_at = clock.moment();
+        Arc::new(OwnLease::new(Arc::new(Memory::new(clock.clone())), clock, request, sent_at))
+    }
+
+    fn number_of_latest(attempts: &OwnAttempts) -> Option<u32> {
+        attempts.of(OPERATION).map(|own| own.number)
+    }
+
+    #[test]
+    fn an_earlier_attempt_is_known_until_it_ends_too() {
+        let attempts = Arc::new(OwnAttempts::default());
+        for later_ends_first in [true, false] {
+            let first = attempts.begin(1, &lease(1));
+            let second = attempts.begin(2, &lease(2));
+            assert_eq!(number_of_latest(&attempts), Some(2));
+            if later_ends_first {
+                drop(second);
+                assert_eq!(number_of_latest(&attempts), Some(1));
+                drop(first);
+            } else {
+                drop(first);
+                assert_eq!(number_of_latest(&attempts), Some(2));
+                drop(second);
+            }
+            assert!(attempts.0.lock().is_empty(), "nothing is left of an attempt that has ended");
         }
     }
 }

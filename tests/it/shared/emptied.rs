@@ -14,6 +14,7 @@ on_every_server! {
     an_emptied_store_is_an_error_in_the_log_where_it_shall_go_on
     a_process_makes_no_second_attempt_beside_its_own_after_the_store_was_emptied
     a_copy_waits_for_the_attempt_of_its_process_after_the_store_was_emptied
+    nothing_is_forwarded_beside_an_own_attempt_when_the_emptied_store_is_down
 }
 
 const CLAIMS: &str = "onceward_store_duration_seconds_count{call=\"claim\"}";
@@ -143,6 +144,30 @@ async fn a_copy_waits_for_the_attempt_of_its_process_after_the_store_was_emptied
     let (first, (copy, ())) = join!(onceward.sends(event("evt_1")), meanwhile);
     first.is_executed(200);
     copy.is_replayed(200);
+    receiver.was_called(1);
+}
+
+/// Without a store the route forwards, but not what the process is attempting. Neither the server
+/// nor the process has a record of that attempt.
+async fn nothing_is_forwarded_beside_an_own_attempt_when_the_emptied_store_is_down<S: Server>() {
+    let (mut server, gate) = (S::start().await, Gate::default());
+    let receiver = Receiver::behind(&gate, 200, "done\n").await;
+    let builder = on_lost_record(&server, &receiver).expects_log("outcome is not recorded yet");
+    let onceward = builder.start().await;
+    onceward.becomes_ready().await;
+    let meanwhile = async {
+        receiver.has_counted(1).await;
+        server.is_emptied().await;
+        is_answered(&onceward, "evt_1").await.is_in_flight(409);
+        server.is_killed().await;
+        let copy = onceward.sends(event("evt_1")).await;
+        copy.is_refused(503, "store-unavailable").comes_back();
+        server.starts_again().await;
+        gate.opens();
+    };
+    let (first, ()) = join!(onceward.sends(event("evt_1")), meanwhile);
+    first.is_executed(200);
+    is_answered(&onceward, "evt_1").await.is_replayed(200);
     receiver.was_called(1);
 }
 
