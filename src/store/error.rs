@@ -1,5 +1,6 @@
 //! The errors of a store.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Corrupt;
@@ -51,6 +52,20 @@ impl Error {
                 false
             }
             Self::AttemptExists(error) => error.may_have_applied(),
+        }
+    }
+
+    /// Returns the error of work that several calls share, for one of them.
+    pub(super) fn copy_of(shared: &Arc<Self>) -> Self {
+        match &**shared {
+            Self::Unavailable(text) => Self::Unavailable(text),
+            Self::NoReply(time) => Self::NoReply(*time),
+            Self::TablesGone(text) => Self::TablesGone(text),
+            Self::Emptied => Self::Emptied,
+            Self::Failed(_)
+            | Self::TooFewReplicas { .. }
+            | Self::Unreadable(..)
+            | Self::AttemptExists(_) => Self::Failed(Box::new(Arc::clone(shared))),
         }
     }
 

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use super::assumption::{Assumption, decode, encode};
 use super::clock::ServerClocks;
 use super::epoch::{EpochTracker, WhenEmptied};
+use super::looks::Looks;
 use super::server::{ExpiryPass, Found, RecordChange, RecordServer, Swap, SwapResult};
 use super::snapshots::{Snapshot, Snapshots};
 use super::window::{earliest, latest};
@@ -30,13 +31,14 @@ use crate::telemetry::chain;
 pub(in crate::store) struct SharedStore<R> {
     pub(super) server: R,
     pub(super) epoch: EpochTracker,
+    pub(super) looks: Looks,
     clocks: ServerClocks,
     snapshots: Snapshots,
     watchers: Watchers,
     holds_ended: HoldsEnded,
     /// The operations whose unreadable record was logged.
     unreadable: Mutex<HashSet<OperationId>>,
-    timeout: Duration,
+    pub(super) timeout: Duration,
 }
 
 /// The most operations whose unreadable record is remembered as logged. When there are more, all
@@ -56,6 +58,7 @@ impl<R: RecordServer> SharedStore<R> {
         Self {
             server,
             epoch: EpochTracker::new(when_emptied),
+            looks: Looks::new(),
             clocks: ServerClocks::new(clock),
             snapshots: Snapshots::new(),
             watchers,
