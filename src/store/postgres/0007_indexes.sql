@@ -1,7 +1,7 @@
 -- Fewer indexes, and one check less: every claim and every success paid for them.
 
--- Who waits for this lock holds up all that come behind.
-SET LOCAL lock_timeout = '1500ms';
+-- While this waits for the lock, all later statements wait behind it. So it waits for a short time.
+SET LOCAL lock_timeout = '100ms';
 LOCK TABLE @schema@.operations IN ACCESS EXCLUSIVE MODE;
 
 -- A list of one route reads the operations of all routes, a limited number for each page.

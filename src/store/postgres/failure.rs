@@ -97,6 +97,11 @@ pub(super) fn is_contention(error: &Failure) -> bool {
     )
 }
 
+/// Whether the statement waited for a lock for longer than it may.
+pub(super) fn is_lock_timeout(error: &Failure) -> bool {
+    error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+}
+
 /// Whether the connection was lost, or the server ended the session.
 pub(super) fn is_lost(error: &Failure) -> bool {
     let Failure::Database(error) = error else { return false };
