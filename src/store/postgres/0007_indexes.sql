@@ -15,7 +15,8 @@ BEGIN
     -- On a larger table this would take too long under the lock. There the index of all states goes
     -- on serving the lists, until somebody replaces it.
     IF pg_relation_size('operations') <= 256 * 1024 * 1024 THEN
-        CREATE INDEX operations_by_rare_state ON operations (state, created_at, id)
+        CREATE INDEX IF NOT EXISTS operations_by_rare_state
+            ON operations (state, created_at, id)
             WHERE state IN ('uncertain', 'failed', 'forgotten');
         DROP INDEX IF EXISTS operations_by_state;
     END IF;

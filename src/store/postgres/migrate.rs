@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_postgres::types::{FromSql, Type};
 
-use super::failure::{Failure, is_lock_timeout};
+use super::failure::{Failure, is_duplicate, is_lock_timeout};
 use super::pool::{Parameter, PooledConnection};
 use crate::store::{Error, SetupError};
 
@@ -147,6 +147,10 @@ impl Tables {
                 if is_lock_timeout(&failure) {
                     *retry_at = Some(Instant::now() + PAUSE);
                     return LOCKED;
+                }
+                // The list of the changes is gone, and tables or functions are left.
+                if version == 0 && is_duplicate(&failure) {
+                    return Error::TablesGone("a part of the store's tables is gone");
                 }
                 failure.into()
             }),

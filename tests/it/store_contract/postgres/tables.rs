@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{Served, open, settings};
-use crate::store_contract::support::{attempted, copy_of, granted, order};
+use crate::store_contract::support::{attempted, claim_on, copy_of, granted, order};
 use crate::support::{PostgresServer, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -67,6 +67,32 @@ async fn a_change_that_has_to_wait_for_a_reader_of_the_table_holds_up_nobody_for
     granted(&*served.store, &order("1")).await;
     until("the tables are changed", async || newer.get(order("1").id).await.is_ok()).await;
     assert!(begun.elapsed() > Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
+/// Somebody made the index before the upgrade.
+#[tokio::test]
+async fn an_index_that_is_there_already_does_not_keep_the_tables_from_being_changed() {
+    let served = Served::start().await;
+    served.server.execute(CHANGED_BACK_TO_6).await;
+    let made = "CREATE INDEX operations_by_rare_state ON onceward.operations \
+        (state, created_at, id) WHERE state IN ('uncertain', 'failed', 'forgotten')";
+    served.server.execute(made).await;
+    let newer = served.another();
+    until("the tables are changed", async || newer.get(order("1").id).await.is_ok()).await;
+    granted(&*newer, &order("1")).await;
+}
+
+/// Tables that only seem to lack a change are not gone.
+#[tokio::test]
+async fn only_tables_without_their_list_are_taken_for_a_part_of_those_of_before() {
+    let served = Served::start().await;
+    served.server.execute("DELETE FROM onceward.migrations WHERE number > 1").await;
+    let refused = served.another().apply(claim_on(&order("1"))).await.unwrap_err();
+    assert!(matches!(refused, Error::Failed(_)), "{refused:?}");
+    served.server.execute("DROP TABLE onceward.migrations").await;
+    let refused = served.another().apply(claim_on(&order("1"))).await.unwrap_err();
+    let text = "a part of the store's tables is gone";
+    assert!(matches!(refused, Error::Unavailable(told) if told == text), "{refused:?}");
 }
 
 #[tokio::test]
@@ -185,8 +211,7 @@ async fn a_damaged_record_is_an_error_and_hides_no_other_one() {
     let store = served.another();
     let unreadable = |error: Error| matches!(error, Error::Unreadable(id, _) if id == damaged.id);
     assert!(unreadable(store.get(damaged.id).await.unwrap_err()));
-    let request = crate::store_contract::support::claim_on(&damaged);
-    assert!(unreadable(store.apply(request.clone()).await.unwrap_err()));
+    assert!(unreadable(store.apply(claim_on(&damaged)).await.unwrap_err()));
     assert!(unreadable(
         store
             .apply(Forgetting {
