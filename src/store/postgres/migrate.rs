@@ -11,6 +11,7 @@ use tokio_postgres::types::{FromSql, Type};
 use super::failure::{Failure, is_duplicate, is_lock_timeout};
 use super::pool::{Parameter, PooledConnection};
 use crate::store::{Error, SetupError};
+use crate::telemetry::chain;
 
 /// All changes that were ever made to the tables, in order. New changes may be added, but none may
 /// be edited, because databases have already applied them.
@@ -63,6 +64,8 @@ pub(super) struct Tables {
     pub(super) quoted: String,
     /// Whether this process has seen that the tables are up to date.
     are_ready: AtomicBool,
+    /// Whether this process has ever seen that. Tables that are missing later are gone.
+    were_ready: AtomicBool,
     /// The time before which no change is tried. Whoever makes a change holds this lock.
     retry_at: Arc<Mutex<Option<Instant>>>,
 }
@@ -83,6 +86,7 @@ impl Tables {
             schema: schema.to_owned(),
             quoted: format!("\"{}\"", schema.replace('"', "\"\"")),
             are_ready: AtomicBool::new(false),
+            were_ready: AtomicBool::new(false),
             retry_at: Arc::default(),
         })
     }
@@ -113,18 +117,29 @@ impl Tables {
             return Ok(connection);
         }
         if retry_at.is_some_and(|at| Instant::now() < at) {
-            return Err(LOCKED);
+            return Err(self.not_made(LOCKED));
         }
         let tables = Arc::clone(self);
         let migration = tokio::spawn(async move {
             let done = tables.migrate(&mut connection, &mut retry_at).await;
             if done.is_ok() {
                 tables.are_ready.store(true, Ordering::Release);
+                tables.were_ready.store(true, Ordering::Release);
             }
             drop(retry_at);
-            done.map(|()| connection)
+            done.map(|()| connection).map_err(|error| tables.not_made(error))
         });
         migration.await.map_err(|error| Error::Failed(Box::new(error)))?
+    }
+
+    /// Returns the error of a call for which the tables could not be made. In a process that used the
+    /// tables before, it says that they are gone, whatever kept them from being made again.
+    fn not_made(&self, error: Error) -> Error {
+        if !self.were_ready.load(Ordering::Acquire) || matches!(error, Error::TablesGone(_)) {
+            return error;
+        }
+        tracing::debug!(error = chain(&error), "the store's tables could not be made again");
+        Error::TablesGone("the store's tables are gone and could not be made again")
     }
 
     async fn migrate(

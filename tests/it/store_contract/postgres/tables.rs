@@ -7,13 +7,13 @@ use futures_util::future::join_all;
 use onceward::operation::state::{ClaimReply, Forgetting};
 use onceward::operation::{Key, KeyKind, Outcome, Subject};
 use onceward::store::postgres::Settings;
-use onceward::store::{Error, ListQuery, StoreExt as _};
+use onceward::store::{Error, ListQuery, StoreExt as _, WhenEmptied};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{Served, open, settings};
 use crate::store_contract::support::{attempted, claim_on, copy_of, granted, order};
-use crate::support::{PostgresServer, until};
+use crate::support::{PASSWORD, PostgresServer, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn several_processes_may_make_the_tables_at_once() {
@@ -181,6 +181,30 @@ async fn a_database_that_came_back_empty_is_used_again() {
     attempted(&*served.store, &order("1"), Outcome::Succeeded).await;
     served.server.execute("DROP SCHEMA onceward CASCADE").await;
     granted(&*served.store, &order("1")).await;
+}
+
+/// A user that owns nothing cannot make the tables again.
+#[tokio::test]
+async fn tables_that_are_gone_are_no_mere_failure_to_a_user_who_may_make_none() {
+    let served = Served::start().await;
+    let user = format!(
+        "CREATE ROLE owns_nothing LOGIN PASSWORD '{PASSWORD}';
+        GRANT USAGE ON SCHEMA onceward TO owns_nothing;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON onceward.operations TO owns_nothing;
+        GRANT SELECT, INSERT, UPDATE ON onceward.epoch TO owns_nothing;
+        GRANT SELECT ON onceward.migrations TO owns_nothing"
+    );
+    served.server.execute(&user).await;
+    let url = served.server.url().replace("onceward:", "owns_nothing:");
+    let when_emptied = WhenEmptied::Stop;
+    let store = open(&Settings { when_emptied, ..settings(&url) });
+    granted(&*store, &order("1")).await;
+    served.server.execute("DROP SCHEMA onceward CASCADE").await;
+    for key in ["1", "2"] {
+        let refused = store.apply(claim_on(&order(key))).await.unwrap_err();
+        assert!(matches!(refused, Error::TablesGone(_)), "{refused:?}");
+        assert!(!refused.leaves_state_unknown());
+    }
 }
 
 #[tokio::test]
