@@ -79,12 +79,6 @@ impl Error {
         }
     }
 
-    /// The same error, for a process that goes on if the store was emptied. There a store without
-    /// its tables is a store that fails, and no more.
-    pub(super) fn of_tables_gone(self) -> Self {
-        if let Self::TablesGone(text) = self { Self::Unavailable(text) } else { self }
-    }
-
     /// Whether the error says nothing about the operation.
     ///
     /// Only after such an error may `when_store_fails = "forward"` send the request on without a
