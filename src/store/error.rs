@@ -1,5 +1,6 @@
 //! The errors of a store.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Corrupt;
@@ -54,6 +55,20 @@ impl Error {
         }
     }
 
+    /// Returns the error of work that several calls share, for one of them.
+    pub(super) fn copy_of(shared: &Arc<Self>) -> Self {
+        match &**shared {
+            Self::Unavailable(text) => Self::Unavailable(text),
+            Self::NoReply(time) => Self::NoReply(*time),
+            Self::TablesGone(text) => Self::TablesGone(text),
+            Self::Emptied => Self::Emptied,
+            Self::Failed(_)
+            | Self::TooFewReplicas { .. }
+            | Self::Unreadable(..)
+            | Self::AttemptExists(_) => Self::Failed(Box::new(Arc::clone(shared))),
+        }
+    }
+
     /// The error for the caller of a claim that has failed. `attempt_seen`: whether the operation was
     /// seen in flight or uncertain.
     pub(super) fn of_claim(self, attempt_seen: bool) -> Self {
@@ -62,12 +77,6 @@ impl Error {
         } else {
             self
         }
-    }
-
-    /// The same error, for a process that goes on if the store was emptied. There a store without
-    /// its tables is a store that fails, and no more.
-    pub(super) fn of_tables_gone(self) -> Self {
-        if let Self::TablesGone(text) = self { Self::Unavailable(text) } else { self }
     }
 
     /// Whether the error says nothing about the operation.

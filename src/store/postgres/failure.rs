@@ -97,6 +97,16 @@ pub(super) fn is_contention(error: &Failure) -> bool {
     )
 }
 
+/// Whether the statement waited for a lock for longer than it may.
+pub(super) fn is_lock_timeout(error: &Failure) -> bool {
+    error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+}
+
+/// Whether the statement would make a table, an index or a function that is there already.
+pub(super) fn is_duplicate(error: &Failure) -> bool {
+    matches!(error.code(), Some(&SqlState::DUPLICATE_TABLE | &SqlState::DUPLICATE_FUNCTION))
+}
+
 /// Whether the connection was lost, or the server ended the session.
 pub(super) fn is_lost(error: &Failure) -> bool {
     let Failure::Database(error) = error else { return false };
@@ -123,9 +133,6 @@ fn gone_by_code(code: &SqlState) -> Option<&'static str> {
         (SqlState::UNDEFINED_TABLE, "the store's tables are gone"),
         (SqlState::UNDEFINED_FUNCTION, "the store's functions are gone"),
         (SqlState::INVALID_SCHEMA_NAME, "the store's schema is gone"),
-        // The list of the migrations is gone, and they begin anew.
-        (SqlState::DUPLICATE_TABLE, "a part of the store's tables is gone"),
-        (SqlState::DUPLICATE_FUNCTION, "a part of the store's tables is gone"),
     ];
     texts.into_iter().find(|(known, _)| known == code).map(|(_, text)| text)
 }

@@ -118,16 +118,7 @@ impl Groups {
 /// Returns the error of a group again and again, for each of its swaps.
 fn copies(error: Error) -> impl Iterator<Item = Error> {
     let cause = Arc::new(error);
-    std::iter::repeat_with(move || match &*cause {
-        Error::Unavailable(text) => Error::Unavailable(text),
-        Error::NoReply(time) => Error::NoReply(*time),
-        Error::TablesGone(text) => Error::TablesGone(text),
-        Error::Failed(_)
-        | Error::TooFewReplicas { .. }
-        | Error::Unreadable(..)
-        | Error::Emptied
-        | Error::AttemptExists(_) => Error::Failed(Box::new(Arc::clone(&cause))),
-    })
+    std::iter::repeat_with(move || Error::copy_of(&cause))
 }
 
 impl Place {

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 use tokio_postgres::types::{FromSql, Type};
 
-use super::failure::Failure;
+use super::failure::{Failure, is_duplicate, is_lock_timeout};
 use super::pool::{Parameter, PooledConnection};
 use crate::store::{Error, SetupError};
+use crate::telemetry::chain;
 
 /// All changes that were ever made to the tables, in order. New changes may be added, but none may
 /// be edited, because databases have already applied them.
@@ -38,6 +40,18 @@ const LOCK: i64 = 0x6f6e_6365_7761_7264;
 /// The longest time that one change may take. An index on a large table takes minutes.
 const CHANGE_MAX: Duration = Duration::from_mins(30);
 
+/// The longest time that a change waits for a lock. While it waits, all later statements on the
+/// table wait behind it, those of other processes too.
+const LOCK_MAX: Duration = Duration::from_millis(100);
+
+/// The pause after a change that waited for a lock in vain.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// A change waited for a lock in vain.
+const LOCKED: Error = Error::Unavailable(
+    "the store's tables cannot be brought up to date yet: another transaction uses them",
+);
+
 /// The longest name that PostgreSQL keeps whole, in bytes.
 const NAME_BYTES_MAX: usize = 63;
 
@@ -50,7 +64,10 @@ pub(super) struct Tables {
     pub(super) quoted: String,
     /// Whether this process has seen that the tables are up to date.
     are_ready: AtomicBool,
-    migrating: Arc<Mutex<()>>,
+    /// Whether this process has ever seen that. Tables that are missing later are gone.
+    were_ready: AtomicBool,
+    /// The time before which no change is tried. Whoever makes a change holds this lock.
+    retry_at: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Tables {
@@ -69,7 +86,8 @@ impl Tables {
             schema: schema.to_owned(),
             quoted: format!("\"{}\"", schema.replace('"', "\"\"")),
             are_ready: AtomicBool::new(false),
-            migrating: Arc::default(),
+            were_ready: AtomicBool::new(false),
+            retry_at: Arc::default(),
         })
     }
 
@@ -94,23 +112,41 @@ impl Tables {
         if self.are_ready.load(Ordering::Acquire) {
             return Ok(connection);
         }
-        let one_at_a_time = Arc::clone(&self.migrating).lock_owned().await;
+        let mut retry_at = Arc::clone(&self.retry_at).lock_owned().await;
         if self.are_ready.load(Ordering::Acquire) {
             return Ok(connection);
         }
+        if retry_at.is_some_and(|at| Instant::now() < at) {
+            return Err(self.not_made(LOCKED));
+        }
         let tables = Arc::clone(self);
         let migration = tokio::spawn(async move {
-            let done = tables.migrate(&mut connection).await;
+            let done = tables.migrate(&mut connection, &mut retry_at).await;
             if done.is_ok() {
                 tables.are_ready.store(true, Ordering::Release);
+                tables.were_ready.store(true, Ordering::Release);
             }
-            drop(one_at_a_time);
-            done.map(|()| connection)
+            drop(retry_at);
+            done.map(|()| connection).map_err(|error| tables.not_made(error))
         });
         migration.await.map_err(|error| Error::Failed(Box::new(error)))?
     }
 
-    async fn migrate(&self, connection: &mut PooledConnection) -> Result<(), Error> {
+    /// Returns the error of a call for which the tables could not be made. In a process that used the
+    /// tables before, it says that they are gone, whatever kept them from being made again.
+    fn not_made(&self, error: Error) -> Error {
+        if !self.were_ready.load(Ordering::Acquire) || matches!(error, Error::TablesGone(_)) {
+            return error;
+        }
+        tracing::debug!(error = chain(&error), "the store's tables could not be made again");
+        Error::TablesGone("the store's tables are gone and could not be made again")
+    }
+
+    async fn migrate(
+        &self,
+        connection: &mut PooledConnection,
+        retry_at: &mut Option<Instant>,
+    ) -> Result<(), Error> {
         if self.version(connection).await? == MIGRATIONS.len() {
             return Ok(());
         }
@@ -122,7 +158,17 @@ impl Tables {
         // Another process may have made the change while this process waited for the lock.
         let version = self.version(connection).await;
         let done = match version {
-            Ok(version) => self.apply(connection, version).await,
+            Ok(version) => self.apply(connection, version).await.map_err(|failure| {
+                if is_lock_timeout(&failure) {
+                    *retry_at = Some(Instant::now() + PAUSE);
+                    return LOCKED;
+                }
+                // The list of the changes is gone, and tables or functions are left.
+                if version == 0 && is_duplicate(&failure) {
+                    return Error::TablesGone("a part of the store's tables is gone");
+                }
+                failure.into()
+            }),
             Err(error) => Err(error),
         };
         let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
@@ -130,14 +176,22 @@ impl Tables {
         done
     }
 
-    async fn apply(&self, connection: &mut PooledConnection, version: usize) -> Result<(), Error> {
+    async fn apply(
+        &self,
+        connection: &mut PooledConnection,
+        version: usize,
+    ) -> Result<(), Failure> {
         // `CREATE SCHEMA IF NOT EXISTS` needs the right to create a schema even if the schema
         // exists.
         if version == 0 && !self.is_there(connection, SCHEMA).await? {
             let schema = self.sql("CREATE SCHEMA @schema@");
             connection.execute(&schema).await?;
         }
-        let patience = format!("SET LOCAL statement_timeout = {}", CHANGE_MAX.as_millis());
+        let patience = format!(
+            "SET LOCAL statement_timeout = {}; SET LOCAL lock_timeout = {}",
+            CHANGE_MAX.as_millis(),
+            LOCK_MAX.as_millis()
+        );
         connection.execute(&patience).await?;
         for (number, migration) in (1..).zip(MIGRATIONS).skip(version) {
             let noted = format!("INSERT INTO @schema@.migrations (number) VALUES ({number})");
@@ -171,7 +225,7 @@ impl Tables {
         &self,
         connection: &mut PooledConnection,
         statement: &str,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, Failure> {
         ask(connection, statement, &[(&self.schema, Type::TEXT)]).await
     }
 
@@ -191,8 +245,8 @@ async fn ask<T: for<'a> FromSql<'a> + Default>(
     connection: &mut PooledConnection,
     statement: &str,
     parameters: &[Parameter<'_>],
-) -> Result<T, Error> {
+) -> Result<T, Failure> {
     let rows = connection.query(statement, parameters).await?;
     let first = rows.first().map_or(Ok(T::default()), |row| row.try_get(0));
-    Ok(first.map_err(Failure::from)?)
+    first.map_err(Failure::from)
 }

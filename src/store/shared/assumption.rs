@@ -40,9 +40,10 @@ impl Assumption {
         Ok(Self { record, at: found.at, is_confirmed: true })
     }
 
-    /// Whether the server has lost the assumed record: it has none, and the time at which one may be
-    /// removed has not come.
-    pub(super) fn is_lost(&self, confirmed: &Self) -> bool {
+    /// Whether the server may have lost the assumed record: it has none, and the time at which one may
+    /// be removed has not come. Or another process has shortened that time, and the record was removed
+    /// since.
+    pub(super) fn may_be_lost(&self, confirmed: &Self) -> bool {
         confirmed.record.is_none() && self.changes_at().is_some_and(|at| at > confirmed.at)
     }
 

@@ -1,6 +1,7 @@
 //! Refuses claims on a server that lost its records, and lets a person acknowledge the loss.
 
 use futures_util::future::join_all;
+use tokio::time::timeout;
 
 use super::epoch::{EpochMarker, EpochStatus};
 use super::server::RecordServer;
@@ -14,8 +15,13 @@ const UNKNOWN: Error =
     Error::Unavailable("it is not known whether the server still has its records");
 
 impl<R: RecordServer> SharedStore<R> {
-    /// Reads the markers and compares them with those seen before.
+    /// Reads the markers and compares them with those seen before. Calls that come during a look
+    /// share the next one.
     pub(super) async fn look_for_loss(&self) -> Result<(), Error> {
+        self.looks.one(self.look()).await
+    }
+
+    async fn look(&self) -> Result<(), Error> {
         let unmarked = self.epoch.observe(self.server.markers().await?);
         // Processes that start later learn of the loss from this status. This process already
         // refuses claims.
@@ -36,16 +42,15 @@ impl<R: RecordServer> SharedStore<R> {
         }
         let part = self.server.part_of(id);
         if self.epoch.is_stopped() {
-            // A person may have acknowledged the loss at another process.
-            let looked = self.look_for_loss().await;
-            if looked.is_err() || self.epoch.is_stopped() {
-                return Err(Error::Emptied);
-            }
+            // A person may have acknowledged the loss at another process. If the server does not
+            // tell in time, the loss is still the reason for the refusal.
+            let looked = timeout(self.timeout / 2, self.look_for_loss()).await;
+            looked.map_err(|_| Error::Emptied)?.map_err(|_| Error::Emptied)?;
         } else if self.epoch.marker(part).is_none() {
             self.look_for_loss().await?;
-            if self.epoch.is_stopped() {
-                return Err(Error::Emptied);
-            }
+        }
+        if self.epoch.is_stopped() {
+            return Err(Error::Emptied);
         }
         self.epoch.marker(part).map(Some).ok_or(UNKNOWN)
     }

@@ -17,7 +17,7 @@
 //! | `server.rs` | [`RecordServer`]: what a server must be able to do |
 //! | `assumption.rs`, `snapshots.rs` | assumptions, and the records that this process saw last |
 //! | `clock.rs`, `window.rs` | the server's time, and the time at which a write may be made |
-//! | `epoch.rs`, `guard.rs` | whether the server still has its records |
+//! | `epoch.rs`, `looks.rs`, `guard.rs` | whether the server still has its records |
 //! | `certificates.rs` | the TLS files of a connection |
 
 mod assumption;
@@ -25,6 +25,7 @@ mod certificates;
 mod clock;
 mod epoch;
 mod guard;
+mod looks;
 mod server;
 mod snapshots;
 mod store;

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use super::assumption::{Assumption, decode, encode};
 use super::clock::ServerClocks;
 use super::epoch::{EpochTracker, WhenEmptied};
+use super::looks::Looks;
 use super::server::{ExpiryPass, Found, RecordChange, RecordServer, Swap, SwapResult};
 use super::snapshots::{Snapshot, Snapshots};
 use super::window::{earliest, latest};
@@ -30,13 +31,14 @@ use crate::telemetry::chain;
 pub(in crate::store) struct SharedStore<R> {
     pub(super) server: R,
     pub(super) epoch: EpochTracker,
+    pub(super) looks: Looks,
     clocks: ServerClocks,
     snapshots: Snapshots,
     watchers: Watchers,
     holds_ended: HoldsEnded,
     /// The operations whose unreadable record was logged.
     unreadable: Mutex<HashSet<OperationId>>,
-    timeout: Duration,
+    pub(super) timeout: Duration,
 }
 
 /// The most operations whose unreadable record is remembered as logged. When there are more, all
@@ -56,6 +58,7 @@ impl<R: RecordServer> SharedStore<R> {
         Self {
             server,
             epoch: EpochTracker::new(when_emptied),
+            looks: Looks::new(),
             clocks: ServerClocks::new(clock),
             snapshots: Snapshots::new(),
             watchers,
@@ -77,12 +80,18 @@ impl<R: RecordServer> SharedStore<R> {
         }
     }
 
+    /// Gives up the work of a call when its time is over.
     async fn within_timeout<T>(
         &self,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         let done = tokio::time::timeout(self.timeout, work).await;
-        done.unwrap_or(Err(Error::NoReply(self.timeout)))
+        done.unwrap_or(Err(Error::NoReply(self.timeout))).map_err(|error| match error {
+            // A process that goes on after a loss takes a store without its tables for one that
+            // fails, and no more.
+            Error::TablesGone(text) if !self.epoch.is_guarded() => Error::Unavailable(text),
+            error => error,
+        })
     }
 
     /// Applies a rule. If a claim fails after it saw an attempt, the error says so. Then the request
@@ -90,10 +99,7 @@ impl<R: RecordServer> SharedStore<R> {
     async fn apply_rule(&self, call: &dyn RuleCall) -> Result<(), Error> {
         let mut attempt_seen = false;
         let done = self.within_timeout(self.step(call, &mut attempt_seen)).await;
-        done.map_err(|error| {
-            let error = if self.epoch.is_guarded() { error } else { error.of_tables_gone() };
-            error.of_claim(attempt_seen && call.name() == RuleName::Claim)
-        })
+        done.map_err(|error| error.of_claim(attempt_seen && call.name() == RuleName::Claim))
     }
 
     /// Applies a rule to a record, in one atomic step on the server. Sets `attempt_seen` if the
@@ -126,10 +132,10 @@ impl<R: RecordServer> SharedStore<R> {
                 Err(error) => return Err(error),
             };
             let confirmed = Assumption::confirmed(id, found, &self.snapshots)?;
-            if assumed.is_lost(&confirmed)
+            if assumed.may_be_lost(&confirmed)
                 && let Err(error) = self.look_for_loss().await
             {
-                tracing::debug!(error = %chain(&error), "the server was not looked at");
+                tracing::debug!(error = %chain(&error), "whether the server lost its records could not be read");
             }
             assumed = confirmed;
         }
@@ -287,9 +293,11 @@ impl<R: RecordServer> Store for SharedStore<R> {
         self.within_timeout(async {
             let mut concerns = self.server.concerns().await?;
             match self.look_for_loss().await {
-                // A server that takes no calls has lost nothing. Other calls report its state with a
-                // better message.
-                Ok(()) | Err(Error::Unavailable(_)) => concerns.extend(self.epoch.concern()),
+                // Other calls report with a better message that the server takes no calls, or that
+                // its tables are gone. Neither hides the other concerns.
+                Ok(()) | Err(Error::Unavailable(_) | Error::TablesGone(_)) => {
+                    concerns.extend(self.epoch.concern());
+                }
                 Err(error) => return Err(error),
             }
             Ok(concerns)

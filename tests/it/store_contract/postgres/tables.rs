@@ -7,13 +7,13 @@ use futures_util::future::join_all;
 use onceward::operation::state::{ClaimReply, Forgetting};
 use onceward::operation::{Key, KeyKind, Outcome, Subject};
 use onceward::store::postgres::Settings;
-use onceward::store::{Error, ListQuery, StoreExt as _};
+use onceward::store::{Error, ListQuery, StoreExt as _, WhenEmptied};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{Served, open, settings};
-use crate::store_contract::support::{attempted, copy_of, granted, order};
-use crate::support::{PostgresServer, until};
+use crate::store_contract::support::{attempted, claim_on, copy_of, granted, order};
+use crate::support::{PASSWORD, PostgresServer, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn several_processes_may_make_the_tables_at_once() {
@@ -46,6 +46,53 @@ async fn a_change_of_the_tables_may_take_longer_than_a_call() {
     assert!(asked.elapsed() < limit * 10, "{:?}", asked.elapsed());
     until("the tables are made", async || store.get(order("1").id).await.is_ok()).await;
     granted(&*store, &order("1")).await;
+}
+
+/// While the change waits for the table, all other processes wait behind it.
+#[tokio::test]
+async fn a_change_that_has_to_wait_for_a_reader_of_the_table_holds_up_nobody_for_long() {
+    let served = Served::start().await;
+    served.server.execute(CHANGED_BACK_TO_6).await;
+    let reader = served.server.client().await;
+    reader.batch_execute("BEGIN; SELECT count(*) FROM onceward.operations").await.unwrap();
+    let newer = served.another();
+    let begun = Instant::now();
+    let refused = newer.get(order("1").id).await.unwrap_err();
+    let text = "the store's tables cannot be brought up to date yet: another transaction uses them";
+    assert!(matches!(refused, Error::Unavailable(told) if told == text), "{refused:?}");
+    // the reader has ended, but the next try comes later
+    reader.batch_execute("COMMIT").await.unwrap();
+    let refused = newer.get(order("1").id).await.unwrap_err();
+    assert!(matches!(refused, Error::Unavailable(told) if told == text), "{refused:?}");
+    granted(&*served.store, &order("1")).await;
+    until("the tables are changed", async || newer.get(order("1").id).await.is_ok()).await;
+    assert!(begun.elapsed() > Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
+/// Somebody made the index before the upgrade.
+#[tokio::test]
+async fn an_index_that_is_there_already_does_not_keep_the_tables_from_being_changed() {
+    let served = Served::start().await;
+    served.server.execute(CHANGED_BACK_TO_6).await;
+    let made = "CREATE INDEX operations_by_rare_state ON onceward.operations \
+        (state, created_at, id) WHERE state IN ('uncertain', 'failed', 'forgotten')";
+    served.server.execute(made).await;
+    let newer = served.another();
+    until("the tables are changed", async || newer.get(order("1").id).await.is_ok()).await;
+    granted(&*newer, &order("1")).await;
+}
+
+/// Tables that only seem to lack a change are not gone.
+#[tokio::test]
+async fn only_tables_without_their_list_are_taken_for_a_part_of_those_of_before() {
+    let served = Served::start().await;
+    served.server.execute("DELETE FROM onceward.migrations WHERE number > 1").await;
+    let refused = served.another().apply(claim_on(&order("1"))).await.unwrap_err();
+    assert!(matches!(refused, Error::Failed(_)), "{refused:?}");
+    served.server.execute("DROP TABLE onceward.migrations").await;
+    let refused = served.another().apply(claim_on(&order("1"))).await.unwrap_err();
+    let text = "a part of the store's tables is gone";
+    assert!(matches!(refused, Error::Unavailable(told) if told == text), "{refused:?}");
 }
 
 #[tokio::test]
@@ -103,8 +150,13 @@ async fn are_changed_beside_a_process(changed_back: &str, version: i64) {
     let (done, others) = orders.split_at(10);
     older(done).await;
     let newer = served.another();
-    let claims = orders.iter().map(|order| copy_of(&*newer, order));
-    let (newer_told, older_told) = tokio::join!(join_all(claims), older(others));
+    let claims = async {
+        // The change may find that the older process has the table, and is then tried again.
+        let is_changed = async || newer.get(order("nothing").id).await.is_ok();
+        until("the tables are changed", is_changed).await;
+        join_all(orders.iter().map(|order| copy_of(&*newer, order))).await
+    };
+    let (newer_told, older_told) = tokio::join!(claims, older(others));
     let is_granted = |told: &ClaimReply| matches!(told, ClaimReply::Granted(_));
     let (of_done, of_others) = newer_told.split_at(10);
     assert!(!of_done.iter().any(is_granted));
@@ -129,6 +181,30 @@ async fn a_database_that_came_back_empty_is_used_again() {
     attempted(&*served.store, &order("1"), Outcome::Succeeded).await;
     served.server.execute("DROP SCHEMA onceward CASCADE").await;
     granted(&*served.store, &order("1")).await;
+}
+
+/// A user that owns nothing cannot make the tables again.
+#[tokio::test]
+async fn tables_that_are_gone_are_no_mere_failure_to_a_user_who_may_make_none() {
+    let served = Served::start().await;
+    let user = format!(
+        "CREATE ROLE owns_nothing LOGIN PASSWORD '{PASSWORD}';
+        GRANT USAGE ON SCHEMA onceward TO owns_nothing;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON onceward.operations TO owns_nothing;
+        GRANT SELECT, INSERT, UPDATE ON onceward.epoch TO owns_nothing;
+        GRANT SELECT ON onceward.migrations TO owns_nothing"
+    );
+    served.server.execute(&user).await;
+    let url = served.server.url().replace("onceward:", "owns_nothing:");
+    let when_emptied = WhenEmptied::Stop;
+    let store = open(&Settings { when_emptied, ..settings(&url) });
+    granted(&*store, &order("1")).await;
+    served.server.execute("DROP SCHEMA onceward CASCADE").await;
+    for key in ["1", "2"] {
+        let refused = store.apply(claim_on(&order(key))).await.unwrap_err();
+        assert!(matches!(refused, Error::TablesGone(_)), "{refused:?}");
+        assert!(!refused.leaves_state_unknown());
+    }
 }
 
 #[tokio::test]
@@ -159,8 +235,7 @@ async fn a_damaged_record_is_an_error_and_hides_no_other_one() {
     let store = served.another();
     let unreadable = |error: Error| matches!(error, Error::Unreadable(id, _) if id == damaged.id);
     assert!(unreadable(store.get(damaged.id).await.unwrap_err()));
-    let request = crate::store_contract::support::claim_on(&damaged);
-    assert!(unreadable(store.apply(request.clone()).await.unwrap_err()));
+    assert!(unreadable(store.apply(claim_on(&damaged)).await.unwrap_err()));
     assert!(unreadable(
         store
             .apply(Forgetting {
