@@ -86,12 +86,15 @@ impl<R: RecordServer> SharedStore<R> {
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         let done = tokio::time::timeout(self.timeout, work).await;
-        done.unwrap_or(Err(Error::NoReply(self.timeout))).map_err(|error| match error {
-            // A process that goes on after a loss takes a store without its tables for one that
-            // fails, and no more.
-            Error::TablesGone(text) if !self.epoch.is_guarded() => Error::Unavailable(text),
-            error => error,
-        })
+        let done = done.unwrap_or(Err(Error::NoReply(self.timeout)));
+        // A process that goes on after a loss takes a store without its tables for one that fails,
+        // and no more.
+        if let Err(Error::TablesGone(text)) = &done
+            && !self.epoch.is_guarded()
+        {
+            return Err(Error::Unavailable(text));
+        }
+        done
     }
 
     /// Applies a rule. If a claim fails after it saw an attempt, the error says so. Then the request
