@@ -77,41 +77,21 @@ impl Drop for OwnAttemptEntry {
 mod tests {
     use super::*;
     use crate::clock::Clock;
+    use crate::operation::ClaimId;
     use crate::operation::state::ClaimRequest;
-    use crate::operation::{
-        ClaimId, Durations, FingerprintDigest, Key, KeyKind, RequestMode, Subject,
-    };
     use crate::store::memory::Memory;
-
-    const OPERATION: OperationId = OperationId::from_bytes([1; 16]);
 
     /// The lease of an attempt at one operation, under a claim of its own.
     fn lease(claim: u8) -> Arc<OwnLease> {
-        let subject = Subject {
-            id: OPERATION,
-            route: "hooks".into(),
-            method: "POST".into(),
-            path: "/hooks".into(),
-            key: Key { from: KeyKind::Header, parts: vec!["key".into()] },
-            fingerprint: FingerprintDigest::under("body").finish(),
-            mode: RequestMode::Enforce,
-        };
-        let minute = Duration::from_mins(1);
-        let durations = Durations {
-            lease: minute,
-            attempt_timeout: minute,
-            retention: minute,
-            hold_for: minute,
-        };
         let claim_id = ClaimId::from_random([claim; 16]);
-        let request = ClaimRequest::new(Arc::new(subject), claim_id, "a test".into(), durations);
+        let request = ClaimRequest { claim_id, ..ClaimRequest::example() };
         let clock = Clock::system();
         let sent_at = clock.moment();
         Arc::new(OwnLease::new(Arc::new(Memory::new(clock.clone())), clock, request, sent_at))
     }
 
     fn number_of_latest(attempts: &OwnAttempts) -> Option<u32> {
-        attempts.of(OPERATION).map(|own| own.number)
+        attempts.of(ClaimRequest::example().subject.id).map(|own| own.number)
     }
 
     #[test]
