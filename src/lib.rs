@@ -27,7 +27,8 @@
 //!                       +--claim-- failed, forgotten, uncertain (after a look-up, or retried)
 //! ```
 //!
-//! An attempt whose lease runs out is uncertain. An operator resolves what is uncertain or failed.
+//! An attempt whose lease runs out is uncertain. The late outcome of that attempt settles it, or a
+//! look-up that finds it done. An operator resolves what is uncertain or failed.
 //! What is not in flight can be forgotten, and is removed when its retention or hold has passed.
 //!
 //! # Words, each with one meaning

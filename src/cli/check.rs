@@ -129,6 +129,7 @@ fn examine(
     let mut not_probed = None;
     if args.probe {
         let key = Key::of(&["store"]);
+        let is_embedded = matches!(config.store, store::Settings::Embedded(_));
         match probe(config.store) {
             Ok(concerns) => {
                 risks.extend(concerns.into_iter().map(|Concern { code, text, hint }| Finding {
@@ -142,8 +143,12 @@ fn examine(
             Err(NotProbed::Failed(found)) => {
                 let place = sources.origin(&key);
                 let expected = "a store that opens, claims and settles".to_owned();
-                let hint = "it is up, and takes this user and these certificates; the log of the \
-                            server says more";
+                let hint = if is_embedded {
+                    "the user that runs Onceward must be able to make this directory, and to write to it"
+                } else {
+                    "is the server up, and does it take this user and these certificates? its log \
+                     says more"
+                };
                 let hint = hint.to_owned();
                 return Err(Problem { origin: place, key, expected, found, hint }.into());
             }

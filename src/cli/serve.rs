@@ -240,6 +240,13 @@ fn not_started(error: &StartError) -> Exit {
         StartError::Store(OpenError::NotOurs { .. }) => exit.with_hint(
             "let `store.embedded.path` name an empty directory, or one that is not there yet",
         ),
+        StartError::Store(OpenError::Io { source, .. })
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            exit.with_hint(
+                "`store.embedded.path` must name a directory that this user can make, read and write",
+            )
+        }
         StartError::Threads(_)
         | StartError::Store(_)
         | StartError::Secret(_)

@@ -49,6 +49,9 @@ pub(super) fn usual(sources: &Sources, key: &Key) -> String {
     // The last part may be a free name, as in `done_when`. Then the table around it has the
     // example.
     let example = named.iter().rev().take(2).find_map(example).map(|(_, text)| *text);
+    if let Some(hint) = set_by_provider(sources, key, name) {
+        return hint;
+    }
     let built_in = sources.built_in(&Key::from_parts(named.clone()));
     // An empty text stands for a setting that is not set, which shows nothing.
     match (built_in.map(file::as_toml).filter(|text| text != "\"\""), example) {
@@ -59,6 +62,14 @@ pub(super) fn usual(sources: &Sources, key: &Key) -> String {
         }
         (None, None) => ALL.to_owned(),
     }
+}
+
+/// What a setting of a route is if the route's provider sets it.
+fn set_by_provider(sources: &Sources, key: &Key, name: &str) -> Option<String> {
+    let route = Key::from_parts(key.parts().get(..2)?.to_vec());
+    let provider = sources.value(&route.join("provider"))?.as_str()?;
+    let value = file::as_toml(sources.value(&key.in_provider(provider)?)?);
+    Some(format!("left out, `{name}` is `{value}`, as `{provider}` says"))
 }
 
 /// Which setting may have been meant by a name that is not known.

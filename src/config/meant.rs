@@ -19,7 +19,10 @@ pub(super) fn meant_by(expected: &str, value: &Value) -> Option<String> {
         Value::Num(_, number) => {
             let digits = number.to_i128()?.to_string();
             let written = written(expected, &digits)?;
-            Some(format!("write `\"{written}\"`"))
+            let is_duration = expected == <Duration as FromText>::EXPECTED;
+            let others =
+                if is_duration { " for seconds; `m`, `h` and `d` are other units" } else { "" };
+            Some(format!("write `\"{written}\"`{others}"))
         }
         Value::Char(..)
         | Value::Bool(..)

@@ -1,5 +1,7 @@
 //! Forwards a request once. No layer sends it again after one byte of it was written.
 
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -119,12 +121,32 @@ impl<'a> Bounds<'a> {
     /// Runs `work` within the bounds. Work that exceeds the bounds is dropped. This closes its
     /// connection, so the upstream can see that nobody waits.
     pub(super) async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Reason> {
+        let mut work = pin!(work);
         tokio::select! {
             biased;
-            done = timeout_at(self.ends, work) => done.map_err(|_| Reason::TimedOut),
+            done = timeout_at(self.ends, work.as_mut()) => match done {
+                Ok(done) => Ok(done),
+                Err(_) => last_look(work).await.ok_or(Reason::TimedOut),
+            },
             () = self.stop.cancelled() => Err(Reason::ShutDown),
         }
     }
+}
+
+/// The turns of the runtime for which a complete answer may still be on its way through the process.
+const TURNS: usize = 16;
+
+/// Looks once more whether work is done, after its deadline. After a stall of the process the
+/// deadline may be noticed before an answer that came in time, because another task reads the
+/// connection.
+async fn last_look<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+    for _ in 0..TURNS {
+        tokio::task::yield_now().await;
+        if let Poll::Ready(done) = futures_util::poll!(work.as_mut()) {
+            return Some(done);
+        }
+    }
+    None
 }
 
 /// Forwards a request, and reads as much of the answer as the route keeps.

@@ -1,7 +1,7 @@
 //! What "once" means: an operation is claimed, attempted and recorded, and copies get its answer.
 //!
-//! [`Executor::execute`] takes a [`KeyedRequest`] and gives a [`Disposition`]. `execute.rs` takes
-//! these steps between the two. A line names a step, its values and its file. Recall needs no
+//! [`Executor::execute`] takes a [`KeyedRequest`] and gives a [`Disposition`]. `execute.rs` begins
+//! these steps. A line names a step, its values and its file. Recall needs no
 //! request for the upstream, so the proxy calls it before it makes a `KeyedRequest`. A copy that
 //! waits calls it again:
 //!
@@ -31,7 +31,8 @@
 //! | uncertain, held | is told so | `execute.rs` |
 //! | uncertain, retried | makes the next attempt | `attempt.rs` |
 //! | uncertain, looked up | asks the receiver, and gets what follows from that | `lookup/` |
-//! | of another fingerprint | is told so, except after a failure | `execute.rs` |
+//! | of another fingerprint | is told so, unless the operation is free (failed, forgotten) | `execute.rs` |
+//! | unknown: no reply, or no place | is refused, or passes unprotected | `execute.rs` |
 //!
 //! # Promises
 //!

@@ -41,7 +41,8 @@
 //! | [`redis`] | several machines | a hash on the server | `redis/swap.lua`, in one script |
 //! | [`postgres`] | several machines | a row of a table | `postgres/*_swap*.sql`, in one function |
 //!
-//! Redis and PostgreSQL share `shared/`. `tests/it/store_contract/` holds all four to the contract.
+//! `settings.rs` names the stores; `config/stores.rs` reads their tables and `app/store.rs` opens
+//! them. Redis and PostgreSQL share `shared/`. `tests/it/store_contract/` holds all four to the contract.
 
 mod cache;
 mod call;

@@ -217,7 +217,7 @@ patience = 4
       onceward.toml:14: `providers.acme.handshakes.2`: expected one of `json`, `form` and `empty_body`, found several
         hint: keep one of them
       onceward.toml:18: `providers.acme.facts.patience`: expected a duration such as `500ms`, `30s`, `5m`, `72h` or `30d`, found the number 4
-        hint: write `"4s"`
+        hint: write `"4s"` for seconds; `m`, `h` and `d` are other units
     "#);
     let signed = "[providers.acme.signature]\nscheme = \"hmac\"\nheader = \"x\"\nsigned = [1]\n";
     assert_snapshot!(Written::beside_a_route(signed).problems(), @"

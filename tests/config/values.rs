@@ -88,7 +88,7 @@ fn the_head_of_an_answer_has_limits_that_are_bounded() {
 #[test]
 fn a_duration_in_another_form_is_told_how_it_is_written() {
     for (written, hint) in [
-        ("30", "write `\"30s\"`"),
+        ("30", "write `\"30s\"` for seconds; `m`, `h` and `d` are other units"),
         ("\"30\"", "write `30s`"),
         ("\"1.5m\"", "write `90s`"),
         ("\"0.5s\"", "write `500ms`"),

@@ -94,7 +94,10 @@ pub(super) fn methods_unverified(examined: &ExaminedRoute<'_>) -> Option<Finding
         examined.finding(
             "methods-unverified",
             "methods",
-            format!("without content, {} are forwarded unverified", passing.join(", ")),
+            format!(
+                "{} without a body are forwarded, and no signature is checked",
+                passing.join(", ")
+            ),
             "a method that `methods` names is verified and deduplicated",
         )
     })

@@ -96,6 +96,9 @@ impl LookupClient {
         let Some(client) = &self.client else {
             return LookupResult::unknown("no look-ups can be made");
         };
+        if values.event_id.is_empty() && self.settings.url.names_the_event() {
+            return LookupResult::unknown("not asked: the key is not the id of an event");
+        }
         let Some(url) = self.settings.url.of(values) else {
             return LookupResult::unknown("not asked: the key cannot be a part of the URL");
         };

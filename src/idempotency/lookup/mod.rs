@@ -37,7 +37,7 @@ impl Context<'_> {
             operation.id = %operation,
             finding = result.finding.as_str(),
             reason = result.reason,
-            "the upstream was asked whether the operation was done"
+            "a look-up has ended"
         );
         result
     }

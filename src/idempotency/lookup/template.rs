@@ -54,6 +54,11 @@ pub enum UrlTemplateError {
 }
 
 impl UrlTemplate {
+    /// Whether the URL has a place for the event's id.
+    pub(super) fn names_the_event(&self) -> bool {
+        self.pieces.contains(&Piece::EventId)
+    }
+
     /// The URL for these values; none if one of them is empty or would change the path.
     pub(super) fn of(&self, values: &LookupValues<'_>) -> Option<Url> {
         let operation = values.operation.to_string();

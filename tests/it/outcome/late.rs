@@ -42,6 +42,27 @@ async fn a_late_settle_counts_after_a_copy_has_seen_it_uncertain() {
     receiver.was_called(1);
 }
 
+/// The answer came in time, and the process could look at it only after the end of the attempt.
+#[tokio::test]
+async fn an_answer_in_time_counts_although_it_is_seen_after_the_end_of_the_attempt() {
+    let gate = Gate::default();
+    let waits = gate.clone();
+    let receiver = Receiver::that(move |_, _| {
+        Act::When(waits.clone(), Box::new(Answer::new(200, "in time").into()))
+    })
+    .await;
+    let settings = "attempt_timeout = \"600ms\"";
+    let onceward = Onceward::in_front_of(&receiver).defaults(settings).start().await;
+    let stopped = async {
+        receiver.has_counted(1).await;
+        onceward.stands_still(LONG, || gate.opens()).await;
+    };
+    let (first, ()) = tokio::join!(onceward.sends(event("evt_1")), stopped);
+    first.is_executed(200);
+    assert_eq!(standing(&onceward, &first).await, answered(1, "succeeded", 200));
+    receiver.was_called(1);
+}
+
 /// The answer came while nobody could read it.
 #[tokio::test]
 async fn an_answer_that_came_while_the_process_was_stopped_counts() {

@@ -263,6 +263,7 @@ fn log_loss(path: &Path, LostPart { range, kind, changes, operations }: &LostPar
             tracing::error!(
                 %journal, offset, bytes, changes,
                 operations = named.collect::<Vec<_>>().join(" "),
+                not_named = operations.len().saturating_sub(NAMED_MAX),
                 "a damaged part of a journal is left out; its operations may run again"
             );
         }
