@@ -42,7 +42,7 @@ impl GrantedAttempt<'_> {
                 }
             }
         };
-        sender.remind_during(pin!(work), in_flight).await;
+        sender.tell_if_overdue(pin!(work), in_flight).await;
     }
 
     /// Makes the attempt at one receiver.
@@ -65,6 +65,6 @@ impl GrantedAttempt<'_> {
             }
             Err(no_answer) => AttemptEnd::of(no_answer, bounds.left()),
         };
-        recording.run(end.ending, end.forwarded).await;
+        recording.record_and_answer(end.ending, end.forwarded).await;
     }
 }

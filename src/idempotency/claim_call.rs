@@ -20,7 +20,7 @@ use crate::operation::{ClaimId, Subject};
 use crate::store::{self, StoreExt as _};
 use crate::telemetry::chain;
 
-/// How long a store that could not write has to tell the state that it reads.
+/// How long a store that could not write has to read the state.
 const READ_WITHIN: Duration = Duration::from_millis(250);
 
 /// How a request claims its operation.
@@ -156,7 +156,7 @@ impl<'a> ClaimCall<'a> {
         let executor = self.context.executor;
         let error = match executor.store.apply(self.request.clone()).await {
             Ok(claimed) => return Ok(claimed),
-            Err(error) => self.beside_own_attempt(error),
+            Err(error) => error.of_claim(self.has_own_attempt()),
         };
         // Nothing is sent without a reply, but the store may have granted the claim. Without a
         // withdrawal the operation would be in flight until the lease runs out, and held after that.
@@ -174,16 +174,11 @@ impl<'a> ClaimCall<'a> {
         state.map(ClaimReply::NotGranted).ok_or(error)
     }
 
-    /// The error of a claim that has failed. If this process is making an attempt, or was when the
-    /// call began, the error says so, even if the store has lost the record of that attempt.
-    fn beside_own_attempt(&self, error: store::Error) -> store::Error {
-        let is_attempted = self.request.own_attempt.is_some()
-            || self.context.executor.own_attempts.of(self.request.subject.id).is_some();
-        if is_attempted && error.leaves_state_unknown() {
-            store::Error::AttemptExists(Box::new(error))
-        } else {
-            error
-        }
+    /// Whether this process is making an attempt, or was when the call began. The store may have
+    /// lost the record of that attempt.
+    fn has_own_attempt(&self) -> bool {
+        self.request.own_attempt.is_some()
+            || self.context.executor.own_attempts.of(self.request.subject.id).is_some()
     }
 
     /// The state of an operation that the store has seen in flight or uncertain, if it can still

@@ -1,4 +1,4 @@
-//! Reads the outcome of an attempt from its exchange: for the record, and for the sender.
+//! Reads from an exchange how the attempt ended, for the record and for the sender.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -42,7 +42,7 @@ pub enum Disposition {
         retry_after: Duration,
     },
     /// The request's own attempt was superseded, and the operation is free now: another attempt has
-    /// failed, or an operator has decided so. A copy makes the next attempt.
+    /// failed, or an operator has freed it. A copy makes the next attempt.
     Superseded(OperationId),
     /// The work on the request was lost, for example by a panic: nobody knows how far it got.
     Lost(OperationId),
@@ -83,7 +83,7 @@ pub enum Forwarded {
 }
 
 impl Forwarded {
-    /// The work on the request has panicked, so nobody knows whether the request was sent.
+    /// The work on the request was lost, so nobody knows whether the request was sent.
     pub(super) const LOST: Self =
         Self::Broken { reason: Reason::HolderEnded, ends_in: Duration::ZERO };
 }

@@ -112,8 +112,8 @@ impl Executor {
 }
 
 impl Context<'_> {
-    /// Logs that an attempt has failed after a copy was refused, or after its own sender was told
-    /// to come back. Many senders send an event only a few times, so the event may be lost.
+    /// Logs that an attempt has failed, if a copy was refused or its own sender was told to come
+    /// back before that. Many senders send an event only a few times, so the event may be lost.
     pub(super) fn log_refused_then_failed(
         self,
         operation: OperationId,

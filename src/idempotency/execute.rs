@@ -61,7 +61,7 @@ impl Context<'_> {
         }
         match claimed {
             // Most copies never run these futures. They are in boxes, because otherwise the work of
-            // every copy would have room for them.
+            // every copy would reserve space for them.
             Ok(ClaimResult::Granted(claim)) => {
                 Box::pin(GrantedAttempt { context: self, claim, keyed }.run()).await;
             }

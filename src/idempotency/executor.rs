@@ -37,7 +37,7 @@ pub struct Executor {
     pub(super) running: TaskTracker,
     /// Cancelled when the attempts in flight must end.
     pub(super) stop: CancellationToken,
-    /// Where the admin listener is, if commands must be told.
+    /// The address of the admin listener, if the commands in log lines must name it.
     pub(super) admin: OnceLock<SocketAddr>,
 }
 
@@ -76,8 +76,8 @@ impl Executor {
         })
     }
 
-    /// Says where the admin listener is, for the commands in log lines. Without this call they are
-    /// commands that find it by themselves.
+    /// Makes the commands in log lines name this address of the admin listener. Without this call
+    /// they name none, and `onceward` finds the listener by itself.
     pub fn name_admin(&self, address: SocketAddr) {
         // A later address would be that of another listener.
         let _named_before = self.admin.set(address);

@@ -106,7 +106,7 @@ impl<'a> Bounds<'a> {
         // Connecting may have taken long, or the process may have been paused. After the end of the
         // lease another process may have the operation.
         if let Some(lease) = self.lease
-            && !lease.has_room().await
+            && !lease.has_time_to_send().await
         {
             return Err(Reason::LeaseLost);
         }

@@ -14,7 +14,7 @@ use crate::telemetry::chain;
 /// The pause after the first failure. It doubles with each further failure.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 /// The longest pause.
-const PAUSE_LAST: Duration = Duration::from_secs(5);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Records an outcome with a call that is repeated until the store has replied. If the lease ends
 /// first and the store has failed, `answer_early` is called once, so that the sender gets its
@@ -69,6 +69,6 @@ async fn repeat<T, F: Future<Output = Result<T, store::Error>>>(
             "an outcome is not recorded yet"
         );
         sleep(pause).await;
-        pause = PAUSE_LAST.min(pause * 2);
+        pause = PAUSE_MAX.min(pause * 2);
     }
 }

@@ -91,11 +91,11 @@ impl OwnLease {
         self.stopped.store(false, Ordering::Relaxed);
     }
 
-    /// Whether half of the lease is left to send the request. If less is left, the lease is renewed
-    /// first. A paused process that wakes up after its lease does not send.
-    pub(super) async fn has_room(&self) -> bool {
-        let room = self.request.durations.lease / 2;
-        self.left() >= room || matches!(self.renew().await, Ok(Renewed::Renewed))
+    /// Whether half of the lease is left to send the request. If less is left, tries to renew the
+    /// lease first. A process that was paused until its lease had run out does not send.
+    pub(super) async fn has_time_to_send(&self) -> bool {
+        let half = self.request.durations.lease / 2;
+        self.left() >= half || matches!(self.renew().await, Ok(Renewed::Renewed))
     }
 
     /// Waits until the current end of the lease, even if the lease is renewed meanwhile. Then stops

@@ -6,9 +6,9 @@ use tokio::sync::oneshot;
 
 use super::classify::{AnswerHead, AnswerRules};
 use super::disposition::{Disposition, Forwarded};
-use super::flow::Flow;
 use super::forward::{Bounds, LongAnswer};
 use super::record::Recording;
+use super::relay::BodyRelay;
 use crate::operation::state::Ending;
 use crate::operation::{AnswerBody, Outcome};
 use crate::upstream::{Chunk, ResponseBody};
@@ -35,37 +35,37 @@ impl LongAttempt<'_> {
         let ending =
             self.rules.answered(AnswerHead { status, headers: &headers }, AnswerBody::Omitted);
         let is_success = ending.outcome() == Outcome::Succeeded;
-        let (pieces, body) = ResponseBody::streaming();
+        let (chunks, body) = ResponseBody::streaming();
         let forwarded = Forwarded::Answered { status, headers, body };
-        let flow = Flow {
-            begun: Some(Chunk::Data(begun, memory)),
+        let relay = BodyRelay {
+            first: Some(Chunk::Data(begun, memory)),
             rest,
-            pieces: Some(pieces),
+            chunks: Some(chunks),
             budget: self.recording.context.executor.budget.clone(),
             patience: if is_success { Duration::MAX } else { SENDER_PATIENCE },
         };
         if is_success {
-            self.recording.run(ending, forwarded).await;
-            let _broke_off = self.bounds.run(flow.run()).await;
+            self.recording.record_and_answer(ending, forwarded).await;
+            let _broke_off = self.bounds.run(relay.run()).await;
             return;
         }
         let operation = self.recording.claim.subject().id;
         let attempt = self.recording.claim.attempt;
         let executed = Disposition::executed(operation, attempt, forwarded);
         self.recording.context.sender.answer(executed);
-        self.record_at_its_end(ending, flow).await;
+        self.record_at_its_end(ending, relay).await;
     }
 
-    /// Records the outcome before the last piece is handed on, because a sender that has the whole
+    /// Records the outcome before the last chunk is handed on, because a sender that has the whole
     /// answer may send a copy. If the store cannot record the outcome, the sender gets the last
-    /// piece at the end of the lease.
-    async fn record_at_its_end(self, ending: Ending, flow: Flow) {
+    /// chunk at the end of the lease.
+    async fn record_at_its_end(self, ending: Ending, relay: BodyRelay) {
         let Self { recording, bounds, .. } = self;
         let status = ending.status();
         let mut last = None;
-        let ending = match bounds.run(flow.run_but_last()).await {
-            Ok(Ok(piece)) => {
-                last = Some(piece);
+        let ending = match bounds.run(relay.run_but_last()).await {
+            Ok(Ok(chunk)) => {
+                last = Some(chunk);
                 ending
             }
             Ok(Err(broke)) => Ending::Unanswered { reason: broke.reason(), status },
@@ -76,8 +76,8 @@ impl LongAttempt<'_> {
             let _gone = answer_early.send(());
         });
         let hand_on = async {
-            // This ends when the outcome is recorded, too: the other end of the channel is gone
-            // then.
+            // When the outcome is recorded, the other end of the channel is dropped. That ends
+            // this wait, too.
             let _early_or_recorded = is_early.await;
             if let Some(last) = last {
                 let _slow = bounds.run(last.hand_on()).await;

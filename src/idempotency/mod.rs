@@ -1,9 +1,8 @@
 //! What "once" means: an operation is claimed, attempted and recorded, and copies get its answer.
 //!
-//! [`Executor::execute`] takes a [`KeyedRequest`] and gives a [`Disposition`]. `execute.rs` begins
-//! these steps. A line names a step, its values and its file. Recall needs no
-//! request for the upstream, so the proxy calls it before it makes a `KeyedRequest`. A copy that
-//! waits calls it again:
+//! [`Executor::execute`] takes a [`KeyedRequest`] and gives a [`Disposition`]. These are the steps
+//! between the two, with their values and their files. Recall needs no request for the upstream, so
+//! the proxy calls it before it makes a `KeyedRequest`. A copy that waits calls it again.
 //!
 //! ```text
 //! recall   Subject -> Disposition            a success that is in memory        executor.rs
@@ -74,7 +73,6 @@ mod classify;
 mod disposition;
 mod execute;
 mod executor;
-mod flow;
 mod forward;
 mod insist;
 mod lease;
@@ -88,6 +86,7 @@ mod policy;
 mod receiver;
 mod record;
 mod reference;
+mod relay;
 mod request;
 mod route_handler;
 mod steps;

@@ -13,9 +13,11 @@ impl Context<'_> {
     pub(super) async fn observe(self, keyed: KeyedRequest) {
         use telemetry::DispositionWord as D;
         let Self { executor, handler, sender } = self;
-        let options = ClaimOptions::new(handler.place(), IfInFlight::Refuse);
-        // The copy is forwarded anyway, so it needs no look-up.
-        let options = ClaimOptions { may_look_up: false, ..options };
+        let options = ClaimOptions {
+            // The copy is forwarded anyway, so it needs no look-up.
+            may_look_up: false,
+            ..ClaimOptions::new(handler.place(), IfInFlight::Refuse)
+        };
         let claimed = match executor.recalled(&keyed.subject, handler) {
             Some(state) => Ok(ClaimResult::NotGranted(state)),
             None => self.claim(&keyed, options).await,

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::disposition::{Disposition, Forwarded};
 use super::executor::{Context, Executor};
-use super::flow::Flow;
 use super::forward::{Bounds, NoAnswer, send};
+use super::relay::BodyRelay;
 use super::route_handler::RouteHandler;
 use super::waiting_sender::WaitingSender;
 use crate::budget::Reserved;
@@ -61,20 +61,20 @@ impl Context<'_> {
                     return sender.answer(Disposition::Passed(forwarded));
                 }
             };
-            let (pieces, body) = ResponseBody::streaming();
+            let (chunks, body) = ResponseBody::streaming();
             let headers = answer_headers(answer.headers, true);
             let forwarded = Forwarded::Answered { status: answer.status, headers, body };
             sender.answer(Disposition::Passed(forwarded));
-            let flow = Flow {
-                begun: None,
+            let relay = BodyRelay {
+                first: None,
                 rest: answer.stream,
-                pieces: Some(pieces),
+                chunks: Some(chunks),
                 budget: executor.budget.clone(),
                 patience: Duration::MAX,
             };
             // If the body breaks off, the sender sees that. There is nothing to record.
-            let _broke_off = bounds.run(flow.run()).await;
+            let _broke_off = bounds.run(relay.run()).await;
         };
-        sender.remind_during(pin!(forward), || Disposition::Passed(Forwarded::TimedOut)).await;
+        sender.tell_if_overdue(pin!(forward), || Disposition::Passed(Forwarded::TimedOut)).await;
     }
 }

@@ -78,13 +78,6 @@ pub(super) struct Steps {
     passes_to: Upstream,
 }
 
-/// The receiver of a step.
-pub(super) struct StepReceiver<'a> {
-    /// The index of the step in the plan.
-    pub(super) index: usize,
-    pub(super) receiver: &'a Receiver,
-}
-
 impl Receiver {
     pub(super) fn new(
         upstream: Upstream,
@@ -122,7 +115,7 @@ impl Receivers {
     pub(super) fn lookup(&self, step: Option<&str>) -> Option<&LookupClient> {
         match (self, step) {
             (Self::One(receiver), _) => receiver.lookup.as_ref(),
-            (Self::Steps(steps), Some(step)) => steps.find(step)?.receiver.lookup.as_ref(),
+            (Self::Steps(steps), Some(step)) => steps.find(step)?.lookup.as_ref(),
             (Self::Steps(_), None) => None,
         }
     }
@@ -160,10 +153,10 @@ impl Steps {
         Self { plan: Arc::new(plan), receivers, passes_to }
     }
 
-    /// The receiver of a step; none if the plan has no step with this name. The store begins steps
-    /// of the plan alone, so a step that has begun has a receiver.
-    pub(super) fn find(&self, step: &str) -> Option<StepReceiver<'_>> {
-        let index = self.plan.steps.iter().position(|planned| *planned.name == *step)?;
-        Some(StepReceiver { index, receiver: self.receivers.get(index)? })
+    /// The receiver of a step; none if the plan has no step with this name. The store begins only
+    /// steps of the plan, so a step that has begun has a receiver.
+    pub(super) fn find(&self, step: &str) -> Option<&Receiver> {
+        let mut all = self.plan.steps.iter().zip(&self.receivers);
+        all.find(|(planned, _)| *planned.name == *step).map(|(_, receiver)| receiver)
     }
 }

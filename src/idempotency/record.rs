@@ -19,7 +19,7 @@ pub(super) struct Recording<'a> {
 impl Recording<'_> {
     /// Records an outcome, and then gives `forwarded` to the sender. If the store cannot record the
     /// outcome, the sender gets its answer at the current end of the lease, and recording goes on.
-    pub(super) async fn run(self, ending: Ending, forwarded: Forwarded) {
+    pub(super) async fn record_and_answer(self, ending: Ending, forwarded: Forwarded) {
         let context @ Context { sender, .. } = self.context;
         let subject = Arc::clone(self.claim.subject());
         let attempt = self.claim.attempt;

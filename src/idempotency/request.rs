@@ -30,6 +30,6 @@ pub struct KeyedRequest {
 ///
 /// A request is made when its step begins, because most copies of an event never begin one.
 pub trait StepRequests: Debug + Send + Sync {
-    /// The request for the step at this index; none if there is no such step.
-    fn of(&self, step: usize) -> Option<Request>;
+    /// The request for the step with this name; none if there is no such step.
+    fn of(&self, step: &str) -> Option<Request>;
 }

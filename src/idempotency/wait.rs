@@ -18,8 +18,8 @@ use crate::telemetry::Limit;
 
 /// The pause of a waiter after the store could not reply.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// How long the store has for one last reply when a sender's `answer_within` is over.
-const LAST_WORD: Duration = Duration::from_millis(250);
+/// How long the store has for one more reply when a sender's `answer_within` is over.
+const LAST_REPLY_WITHIN: Duration = Duration::from_millis(250);
 
 /// A copy that waits for the outcome of an attempt in flight.
 pub(super) struct Wait<'a> {
@@ -67,6 +67,7 @@ impl Wait<'_> {
         let mut place = handler.place();
         loop {
             let claimed = self.claim(place.take(), IfInFlight::Wait, latest.number).await;
+            // How long until the waiter asks again. None: until a place is free.
             let pause = match claimed {
                 Ok(ClaimResult::NotGranted(ReportedState::InFlight { attempt, lease_left })) => {
                     latest = AttemptInFlight::new(attempt, lease_left);
@@ -91,7 +92,7 @@ impl Wait<'_> {
                 // route. This waiter takes the next free place.
                 next = handler.next_place(), if pause.is_none() => place = next,
                 () = executor.stop.cancelled() => return Ok(latest.result()),
-                () = sender.overdue() => return Ok(self.last_word(latest).await),
+                () = sender.overdue() => return Ok(self.ask_once_more(latest).await),
             }
         }
     }
@@ -130,9 +131,9 @@ impl Wait<'_> {
     /// Asks the store once more for a sender whose `answer_within` is over. The claim has no place,
     /// so nothing is granted to it. The call may be dropped, and a grant to a dropped call would
     /// leave the operation in flight.
-    async fn last_word(&self, latest: AttemptInFlight) -> ClaimResult {
+    async fn ask_once_more(&self, latest: AttemptInFlight) -> ClaimResult {
         let look = self.claim(None, IfInFlight::Refuse, latest.number);
-        match timeout(LAST_WORD, look).await {
+        match timeout(LAST_REPLY_WITHIN, look).await {
             Ok(Ok(state @ ClaimResult::NotGranted(_))) => state,
             Ok(Ok(ClaimResult::Granted(_) | ClaimResult::NoPlace) | Err(_)) | Err(_) => {
                 latest.result()

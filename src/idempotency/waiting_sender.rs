@@ -18,8 +18,9 @@ pub(super) struct WaitingSender {
     channel: Mutex<Option<oneshot::Sender<Disposition>>>,
     deadline: Option<Instant>,
     told_to_come_back: AtomicBool,
-    /// Whether the route only observes.
-    observed: bool,
+    /// Whether the route only observes. The sender then gets the upstream's answer to its own
+    /// request, as from a plain proxy, whatever is recorded.
+    is_observed: bool,
 }
 
 impl WaitingSender {
@@ -29,19 +30,17 @@ impl WaitingSender {
         let (channel, answer) = oneshot::channel();
         let channel = Mutex::new(Some(channel));
         let told_to_come_back = AtomicBool::new(false);
-        (Self { channel, deadline, told_to_come_back, observed: false }, answer)
+        (Self { channel, deadline, told_to_come_back, is_observed: false }, answer)
     }
 
-    /// The sender on a route in this mode. If the route only observes, the sender gets the
-    /// upstream's answer to its own request, as from a plain proxy.
+    /// The same sender, on a route in this mode.
     pub(super) fn in_mode(self, mode: RequestMode) -> Self {
-        Self { observed: mode != RequestMode::Enforce, ..self }
+        Self { is_observed: mode != RequestMode::Enforce, ..self }
     }
 
-    /// Whether the route only observes. The sender then gets the answer to its own request,
-    /// whatever is recorded.
+    /// Whether the route only observes.
     pub(super) const fn is_observed(&self) -> bool {
-        self.observed
+        self.is_observed
     }
 
     /// Answers the sender, unless it has an answer or has hung up.
@@ -58,7 +57,7 @@ impl WaitingSender {
     /// reason given at [`OwnLease::renew_during`].
     ///
     /// [`OwnLease::renew_during`]: super::lease::OwnLease::renew_during
-    pub(super) async fn remind_during<T>(
+    pub(super) async fn tell_if_overdue<T>(
         &self,
         work: Pin<&mut impl Future<Output = T>>,
         in_flight: impl FnOnce() -> Disposition,
@@ -67,13 +66,13 @@ impl WaitingSender {
         tokio::select! {
             biased;
             done = work => done,
-            never = self.remind(in_flight) => match never {},
+            never = self.tell_when_overdue(in_flight) => match never {},
         }
     }
 
     /// Waits for the sender's deadline, and then tells the sender to come back, unless it has an
     /// answer already. The future never ends.
-    async fn remind(&self, in_flight: impl FnOnce() -> Disposition) -> Infallible {
+    async fn tell_when_overdue(&self, in_flight: impl FnOnce() -> Disposition) -> Infallible {
         self.overdue().await;
         if let Some(channel) = self.take() {
             self.told_to_come_back.store(true, Ordering::Release);
@@ -97,7 +96,7 @@ impl WaitingSender {
 
     /// The disposition as this sender learns it.
     pub(super) fn as_told(&self, disposition: Disposition) -> Disposition {
-        if self.observed { disposition.passed() } else { disposition }
+        if self.is_observed { disposition.passed() } else { disposition }
     }
 
     fn take(&self) -> Option<oneshot::Sender<Disposition>> {

@@ -1,9 +1,9 @@
 //! Withdraws claims whose replies were lost.
 //!
 //! Nothing is sent under such a claim. But the store may have granted it, or may grant it later,
-//! when the call arrives. So the claim is settled as never sent, again and again, until the store
-//! has replied to every call for the length of a lease. So a slow store leaves no held operations
-//! behind.
+//! when the call arrives. The operation would then be held, although nothing was sent. So the claim
+//! is settled as never sent, again and again, until the store has replied to every call for the
+//! length of a lease.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,9 +63,8 @@ async fn withdraw(store: &dyn Store, id: OperationId, claim_id: ClaimId, duratio
     loop {
         let asked = Instant::now();
         let withdrawn = store.apply(withdrawal).await;
-        // One reply is not enough: the claim may still be on its way, and arrive after the
-        // withdrawal. The claim no longer arrives after the store has replied for the length of a
-        // lease.
+        // One reply is not enough, because the claim may still be on its way and arrive after the
+        // withdrawal. After a whole lease in which the store has replied, it no longer arrives.
         replying_since = match &withdrawn {
             Ok(()) | Err(Error::Unreadable(..)) => Some(replying_since.unwrap_or(asked)),
             Err(_) => None,

@@ -34,9 +34,9 @@ impl StoredAnswer {
         Self { status, headers: Vec::new(), body: AnswerBody::Kept(Bytes::new()) }
     }
 
-    /// The answer for copies of an uncertain operation that turned out to be done. It is the answer
-    /// of the uncertain attempt if that is a success with its whole body, or else an empty 200. An
-    /// error is not replayed, because it does not say that the operation was done.
+    /// The answer for copies of an operation that turned out to be done. It is the answer of the
+    /// uncertain attempt if its status is a success and its whole body was kept. Otherwise it is an
+    /// empty 200. An error is not replayed, because it does not say that the operation was done.
     pub(super) fn for_copies(uncertain: Option<&Arc<Self>>) -> Arc<Self> {
         let is_whole_success = |answer: &&Arc<Self>| {
             answer.status.is_success() && matches!(answer.body, AnswerBody::Kept(_))

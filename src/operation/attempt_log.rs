@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_that_were_dropped_are_counted_as_what_they_were() {
+    fn dropped_attempts_are_counted_by_step_and_outcome() {
         let mut log = AttemptLog::default();
         for number in 1..=200 {
             // Every tenth attempt is uncertain, and every twentieth is at another step.
@@ -171,7 +171,7 @@ mod tests {
 
     /// Older records do not say how dropped attempts ended.
     #[test]
-    fn of_a_log_that_was_kept_before_those_that_were_dropped_count_as_uncertain() {
+    fn the_dropped_attempts_of_an_old_record_count_as_uncertain() {
         let all = |number| ended(number, None, Outcome::Failed);
         let first = (1..=32).map(all).collect();
         let last = (69..=100).map(all).collect();

@@ -12,9 +12,9 @@ use crate::words::enum_of_words;
 /// How many bytes of the text of a key are kept.
 const KEPT_BYTES_MAX: usize = 1024;
 
-/// The longest part, in bytes, that is kept as text if operations are searched by it. A longer part
-/// always has a digest of its own, whatever the other parts are. Operations are searched by that
-/// digest.
+/// The longest part, in bytes, that is kept as text, among the parts by which operations are
+/// searched. A longer one is replaced by a digest of its own, whatever the other parts are, and
+/// operations are searched by that digest.
 const SEARCHED_BYTES_MAX: usize = KEPT_BYTES_MAX / 2;
 
 /// How many characters of a part of a key are logged. Anybody can send a long part.
@@ -56,7 +56,8 @@ impl Key {
             KeyKind::Header | KeyKind::Body => part.as_str().to_owned(),
             KeyKind::Event => part.to_string(),
         };
-        let of_their_own = match from {
+        // The value of a header or a digest; the source and the first id of an event.
+        let with_own_digest = match from {
             KeyKind::Header | KeyKind::Body => 1,
             KeyKind::Event => 2,
         };
@@ -64,7 +65,7 @@ impl Key {
         let mut kept = Vec::new();
         let mut rest = Rest::default();
         for (index, part) in parts.iter().copied().flatten().enumerate() {
-            if index < of_their_own {
+            if index < with_own_digest {
                 let part = digest_if_long(part.as_str()).unwrap_or_else(|| shown(part));
                 left = left.saturating_sub(part.len());
                 kept.push(part);

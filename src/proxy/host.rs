@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_no_host_says_why() {
+    fn a_text_that_is_no_host_says_why() {
         for (text, error) in [
             ("", HostError::NotAName),
             (".", HostError::NotAName),

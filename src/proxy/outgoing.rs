@@ -131,8 +131,9 @@ impl StepTemplate {
 }
 
 impl StepRequests for StepTemplate {
-    fn of(&self, step: usize) -> Option<Request> {
-        let step = self.selected.route.settings.steps.as_ref()?.steps.get(step)?;
+    fn of(&self, step: &str) -> Option<Request> {
+        let mut steps = self.selected.route.settings.steps.iter().flat_map(|it| &it.steps);
+        let step = steps.find(|it| *it.name == *step)?;
         let mut head = self.head.clone();
         // A handler takes the place of the upstream of the route. A step has its own upstream.
         head.extensions.remove::<Handler>();

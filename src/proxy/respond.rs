@@ -224,12 +224,12 @@ fn in_flight(status: StatusCode, retry_after: Duration) -> Problem {
 fn uncertain(route: &RouteSettings, ends_in: Duration) -> Problem {
     let detail = "nobody knows whether this operation was done; it is not sent again on a guess";
     let problem = Problem::new(route.uncertain_status, "uncertain", "uncertain", detail);
-    Problem { retry_after: Some(come_back_for_uncertain(ends_in)), ..problem }
+    Problem { retry_after: Some(retry_after_uncertain(ends_in)), ..problem }
 }
 
 /// How long a sender should wait before it sends a copy of an uncertain operation: until the
 /// upstream can no longer be working on it, or 30 s if that time has passed.
-fn come_back_for_uncertain(ends_in: Duration) -> Duration {
+fn retry_after_uncertain(ends_in: Duration) -> Duration {
     if ends_in.is_zero() { Duration::from_secs(30) } else { ends_in }
 }
 
@@ -247,10 +247,9 @@ fn executed(
     forwarded: Forwarded,
     disposition: telemetry::DispositionWord,
     route: &RouteSettings,
-    executed: Executed,
+    Executed { operation, attempt, step }: Executed,
 ) -> Answer {
-    let Executed { operation, attempt, step } = executed;
-    let uncertain = |ends_in| Some(come_back_for_uncertain(ends_in));
+    let uncertain = |ends_in| Some(retry_after_uncertain(ends_in));
     let gateway = StatusCode::BAD_GATEWAY;
     let (problem, reason) = match forwarded {
         Forwarded::Answered { status, headers, body } => {
@@ -332,8 +331,11 @@ fn replayed(answer: &StoredAnswer, operation: OperationId, attempt: u32) -> Answ
     }
     let disposition = telemetry::DispositionWord::Replayed;
     mark(&mut response, disposition, Some(operation));
-    let (operation, attempt) = (Some(operation), Some(attempt));
-    Answer { operation, attempt, ..Answer::plain(response, disposition) }
+    Answer {
+        operation: Some(operation),
+        attempt: Some(attempt),
+        ..Answer::plain(response, disposition)
+    }
 }
 
 /// The memory of a replay. Its body stays in memory for as long as the sender takes to read it.

@@ -8,7 +8,7 @@ use http::request::Parts;
 use super::examine::{Admitted, Examination};
 use super::problem;
 use super::refusal::{ExplainedRefusal, Refusal};
-use super::select::Described;
+use super::select::HasSettings;
 use super::settings::{Mode, RouteSettings};
 use super::verify::Sender;
 use crate::idempotency::RouteHandler;
@@ -81,7 +81,7 @@ impl Route {
     }
 }
 
-impl Described for Arc<Route> {
+impl HasSettings for Arc<Route> {
     fn settings(&self) -> &RouteSettings {
         &self.settings
     }

@@ -48,11 +48,11 @@ struct Table<R> {
 }
 
 /// A route that is at work, or only the settings of a route.
-pub(super) trait Described: Clone {
+pub(super) trait HasSettings: Clone {
     fn settings(&self) -> &RouteSettings;
 }
 
-impl Described for &RouteSettings {
+impl HasSettings for &RouteSettings {
     fn settings(&self) -> &RouteSettings {
         self
     }
@@ -77,7 +77,7 @@ pub(super) struct Selected<R> {
     pub(super) prefix: Option<String>,
 }
 
-impl<R: Described> Routes<R> {
+impl<R: HasSettings> Routes<R> {
     pub(super) fn new(routes: impl IntoIterator<Item = R>) -> Self {
         let mut as_written = Tables::default();
         let mut lower_case = Tables::default();
@@ -90,9 +90,9 @@ impl<R: Described> Routes<R> {
             as_written.add(host, settings.path.clone(), route.clone());
             lower_case.add(host, settings.path.to_lower_case(), route.clone());
             let path = settings.path.as_str();
-            plain_differs |= path.bytes().any(|it| it.is_ascii_uppercase()) || ends_open(path);
+            plain_differs |= path.bytes().any(|it| it.is_ascii_uppercase()) || ends_in_slash(path);
             let first = first.get_or_insert_with(|| route.clone());
-            all_alike &= alike(first.settings(), route.settings());
+            all_alike &= treat_alike(first.settings(), route.settings());
         }
         Self { as_written, lower_case, all_alike, plain_differs }
     }
@@ -115,7 +115,7 @@ impl<R: Described> Routes<R> {
         if !settings.methods.contains(&head.method) && !SAFE_METHODS.contains(&head.method) {
             return Err(Refusal::MethodNotAllowed(allow(&settings.methods)));
         }
-        self.read_alike(settings, host.host(), target.path()).map_err(Refusal::Malformed)?;
+        self.check_readings(settings, host.host(), target.path()).map_err(Refusal::Malformed)?;
         guard::connection(&head.headers, |name| settings.reads_header(name))?;
         let (target, prefix) =
             rewrite(&settings.path, settings.upstream.target.path.as_deref(), target)?;
@@ -124,7 +124,12 @@ impl<R: Described> Routes<R> {
 
     /// Checks that every reading of the path belongs to this route, or to a route that treats the
     /// request alike.
-    fn read_alike(&self, route: &RouteSettings, host: &str, path: &str) -> Result<(), Malformed> {
+    fn check_readings(
+        &self,
+        route: &RouteSettings,
+        host: &str,
+        path: &str,
+    ) -> Result<(), Malformed> {
         if let PathPattern::Prefix(prefix) = &route.path
             && paths::climbs(path.get(prefix.len()..).unwrap_or_default())
         {
@@ -138,16 +143,16 @@ impl<R: Described> Routes<R> {
         // another route's path, a request could reach the application without that route's checks.
         let host = canonical_host(host).unwrap_or_default();
         let readings = paths::readings(path).map_err(|paths::TooMany| Malformed::Readings)?;
-        let other = |taken: &R| !alike(taken.settings(), route);
+        let other = |taken: &R| !treat_alike(taken.settings(), route);
         if readings.iter().any(|reading| self.takers(&host, reading).any(other)) {
             return Err(Malformed::OtherRoute);
         }
         Ok(())
     }
 
-    /// The routes that take a reading of a path. The reading is looked up as it is and without the
-    /// slash at its end. The form with a slash is looked up among exact paths only. Each form is
-    /// also looked up in lower case.
+    /// The routes that take a reading of a path. The reading is looked up as it is, and without the
+    /// slash at its end. With a slash at its end it is looked up among exact paths only. Each of
+    /// these forms is also looked up in lower case.
     fn takers<'r>(&'r self, host: &'r str, reading: &str) -> impl Iterator<Item = &'r R> {
         let path = paths::spelled(reading);
         let bare = path.trim_end_matches('/');
@@ -171,15 +176,16 @@ impl<R: Described> Routes<R> {
 fn has_one_reading(path: &str) -> bool {
     let plain =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"/-_.~".contains(&byte);
-    path.bytes().all(plain) && !path.contains("//") && !path.contains("/.") && !ends_open(path)
+    path.bytes().all(plain) && !path.contains("//") && !path.contains("/.") && !ends_in_slash(path)
 }
 
-fn ends_open(path: &str) -> bool {
+/// Whether a slash ends the path, other than the slash with which it begins.
+fn ends_in_slash(path: &str) -> bool {
     path.len() > 1 && path.ends_with('/')
 }
 
 /// Whether two routes treat a request alike.
-fn alike(one: &RouteSettings, other: &RouteSettings) -> bool {
+fn treat_alike(one: &RouteSettings, other: &RouteSettings) -> bool {
     std::ptr::eq(one, other)
         || (one.mode == other.mode
             && one.upstream.target == other.upstream.target
@@ -197,7 +203,7 @@ pub fn misread(routes: &[RouteSettings]) -> Vec<&RouteSettings> {
         let path = route.path.as_str();
         let taken = all.as_written.find(host, path);
         let own = taken.is_some_and(|taken| std::ptr::eq(*taken, *route));
-        own && all.read_alike(route, host, path).is_err()
+        own && all.check_readings(route, host, path).is_err()
     };
     routes.iter().filter(is_misread).collect()
 }
@@ -250,7 +256,7 @@ impl<R> Default for Tables<R> {
     }
 }
 
-impl<R: Described> Selected<R> {
+impl<R: HasSettings> Selected<R> {
     /// The same request, to the upstream of one step.
     pub(super) fn towards(
         &self,
@@ -258,8 +264,8 @@ impl<R: Described> Selected<R> {
         upstream: &upstream::Settings,
     ) -> Result<Self, Refusal> {
         let target = target(head)?;
-        let (pattern, path) = (&self.route.settings().path, upstream.target.path.as_deref());
-        let (target, prefix) = rewrite(pattern, path, target)?;
+        let pattern = &self.route.settings().path;
+        let (target, prefix) = rewrite(pattern, upstream.target.path.as_deref(), target)?;
         Ok(Self { route: self.route.clone(), host: self.host.clone(), target, prefix })
     }
 }

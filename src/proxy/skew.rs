@@ -18,8 +18,8 @@ use crate::telemetry::ClockSkew;
 const SIGNATURES: usize = 50;
 /// How many of them must be stale for a suspicion to begin.
 const STALE_MIN: usize = 20;
-/// How many of them must be stale by about the suspected offset for a suspicion to stay. It is half
-/// of [`STALE_MIN`], so that the suspicion does not come and go with every signature.
+/// How many of them must be stale by about the suspected offset for a suspicion to stay. The number
+/// is half of [`STALE_MIN`], so that a suspicion does not come and go with every signature.
 const STALE_TO_STAY: usize = 10;
 /// How far each stale signature may be from the common offset, in milliseconds.
 const SPREAD_MILLIS_MAX: u64 = 30_000;
@@ -97,7 +97,7 @@ impl Window {
         (is_one_side && is_close).then(|| i64::midpoint(least, most))
     }
 
-    /// Whether enough signatures still speak for an offset.
+    /// Whether enough signatures still support an offset.
     fn supports(&self, offset: i64) -> bool {
         let is_near = |stale: &&Stale| stale.ahead_millis.abs_diff(offset) <= SPREAD_MILLIS_MAX;
         self.stale().filter(is_near).count() >= STALE_TO_STAY
@@ -117,7 +117,7 @@ impl SkewWatch {
     }
 
     /// Takes the result of one check into account. `body` is the body of the checked request.
-    pub(super) fn saw(&self, checked: &Result<Verified, SignatureError>, body: &[u8]) {
+    pub(super) fn note(&self, checked: &Result<Verified, SignatureError>, body: &[u8]) {
         let signature = match checked {
             Ok(_) => None,
             Err(error) => {
@@ -135,7 +135,7 @@ impl SkewWatch {
         match (before, now) {
             // Only changes are logged. Otherwise a wrong clock would fill the log.
             (0, 0) => {}
-            (0, skew_seconds) => self.tell_begin(skew_seconds),
+            (0, skew_seconds) => self.warn(skew_seconds),
             (_, 0) => tracing::info!(
                 route.name = &*self.route,
                 concern = ClockSkew::CONCERN,
@@ -145,7 +145,7 @@ impl SkewWatch {
         }
     }
 
-    fn tell_begin(&self, skew_seconds: i64) {
+    fn warn(&self, skew_seconds: i64) {
         let size = skew_seconds.unsigned_abs();
         let relation = if skew_seconds > 0 { "ahead of" } else { "behind" };
         tracing::warn!(
@@ -212,9 +212,9 @@ mod tests {
         assert_eq!(after(extremes.into_iter().cycle().take(SIGNATURES)), None);
     }
 
-    /// An example is a request that its sender tries again an hour later.
+    /// Such a signature is that of a request that its sender tries again an hour later.
     #[test]
-    fn a_signature_of_another_age_lets_no_suspicion_begin_and_ends_none() {
+    fn one_signature_of_another_age_prevents_a_suspicion_but_ends_none() {
         let mut window = Window::default();
         push(&mut window, 0, stale(3600));
         for request in 1..50 {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_over_when_fewer_than_ten_of_them_speak_for_it() {
+    fn a_suspicion_ends_when_fewer_than_ten_signatures_support_it() {
         let mut window = Window::default();
         for request in 0..20 {
             push(&mut window, request, stale(400));
@@ -279,13 +279,13 @@ mod tests {
 
     /// A tolerance may be shorter than 30 s.
     #[test]
-    fn signatures_that_are_stale_on_both_sides_speak_of_no_clock() {
+    fn signatures_that_are_stale_on_both_sides_raise_no_suspicion() {
         assert_eq!(after([stale(11), stale(-11)].into_iter().cycle().take(SIGNATURES)), None);
         assert_eq!(after(repeat_n(stale(11), SIGNATURES)), Some(11));
     }
 
     #[test]
-    fn the_size_is_whole_seconds_and_never_none() {
+    fn an_offset_is_shown_in_whole_seconds_and_never_as_zero() {
         for (millis, shown) in
             [(1, 1), (-1, -1), (1499, 1), (1500, 2), (-1500, -2), (-300_499, -300)]
         {
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn only_signatures_that_are_right_count() {
+    fn only_valid_signatures_count() {
         let metrics = Metrics::new();
         let watch = SkewWatch::new("hooks".into(), metrics.clock_skew("hooks"));
         let place = || Location::Member("/signature".to_owned());
@@ -305,19 +305,19 @@ mod tests {
             Err(SignatureError::Stale { by, distance: Duration::from_secs(distance), ahead: true })
         };
         for number in 1..STALE_MIN {
-            watch.saw(&stale(400), &[u8::try_from(number).unwrap()]);
-            watch.saw(&stale(500), &[1]);
+            watch.note(&stale(400), &[u8::try_from(number).unwrap()]);
+            watch.note(&stale(500), &[1]);
         }
         for _ in 0..10 * SIGNATURES {
-            watch.saw(&Err(SignatureError::Missing(place())), b"");
-            watch.saw(&Err(InvalidReason::Mismatch(place()).into()), b"");
+            watch.note(&Err(SignatureError::Missing(place())), b"");
+            watch.note(&Err(InvalidReason::Mismatch(place()).into()), b"");
         }
         assert!(!metrics.clock_is_suspected());
-        watch.saw(&stale(400), b"");
+        watch.note(&stale(400), b"");
         assert!(metrics.clock_is_suspected(), "what is wrong has pushed nothing out");
         assert!(metrics.prometheus().unwrap().contains("{route=\"hooks\"} -400\n"));
         for _ in 0..SIGNATURES {
-            watch.saw(&genuine, b"");
+            watch.note(&genuine, b"");
         }
         assert!(!metrics.clock_is_suspected());
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::request::Parts;
 use http::{HeaderValue, Method};
 
-use super::identify::is_probe;
+use super::identify::passes_as_safe;
 use super::settings::RouteSettings;
 use super::skew::SkewWatch;
 use crate::operation::Timestamp;
@@ -22,7 +22,7 @@ pub struct Sender {
     provider: Arc<Provider>,
     /// None if the signature is not checked.
     verifier: Option<Verifier>,
-    /// None if its signatures have no timestamp, or if the sender is not watched for a wrong clock.
+    /// None if its signatures have no timestamp, or if nobody asked for the watch.
     skew: Option<SkewWatch>,
     /// The methods that are deduplicated.
     methods: Vec<Method>,
@@ -92,8 +92,8 @@ impl Sender {
         }))
     }
 
-    /// The same sender, watched for a wrong clock: metrics and log show whether our clock seems to
-    /// be wrong, judged by its signatures.
+    /// The same sender. From now on its signatures show whether our clock seems to be wrong, and
+    /// metrics and log say so.
     pub(super) fn watched(mut self, route: &Arc<str>, metrics: &Metrics) -> Self {
         let signature = self.provider.signature.as_ref().filter(|_| self.verifier.is_some());
         if signature.is_some_and(Settings::has_timestamp) {
@@ -113,10 +113,9 @@ impl Sender {
         body: &[u8],
         now: Timestamp,
     ) -> Result<Verified, SignatureError> {
-        let is_probe = is_probe(&self.methods, &head.method);
-        // A probe has no body. Some frameworks read the body of a GET and would take it for an
-        // event.
-        if self.verifier.is_some() && is_probe && !body.is_empty() {
+        let is_safe = passes_as_safe(&self.methods, &head.method);
+        // Some frameworks read the body of a GET and would take it for an event.
+        if self.verifier.is_some() && is_safe && !body.is_empty() {
             return Err(SignatureError::NoEvent);
         }
         let received = self.received(head, body, now);
@@ -132,15 +131,14 @@ impl Sender {
                 let carried = self.carried(&received);
                 return Ok(Verified { provider: None, handshake, carried });
             }
-            // A probe that is no handshake asks the upstream for no change, so it needs no
-            // signature.
-            None if is_probe => return Ok(Verified::unchecked()),
+            // Such a request asks the upstream for no change, so it needs no signature.
+            None if is_safe => return Ok(Verified::unchecked()),
             Some(_) | None => {}
         }
         // The clock is watched here, before a stale signature is refused.
         let checked = verifier.verify(&received).await;
         if let Some(skew) = &self.skew {
-            skew.saw(&checked, body);
+            skew.note(&checked, body);
         }
         let signature::Verified { carried, .. } = checked?;
         Ok(Verified { provider: Some(self.name.clone()), handshake, carried })

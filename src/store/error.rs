@@ -69,9 +69,9 @@ impl Error {
         }
     }
 
-    /// The error for the caller of a claim that has failed. `attempt_seen`: whether the operation was
-    /// seen in flight or uncertain.
-    pub(super) fn of_claim(self, attempt_seen: bool) -> Self {
+    /// The error for the caller of a claim that has failed. `attempt_seen`: whether the operation
+    /// was seen in flight or uncertain.
+    pub(crate) fn of_claim(self, attempt_seen: bool) -> Self {
         if attempt_seen && self.leaves_state_unknown() {
             Self::AttemptExists(Box::new(self))
         } else {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_error_that_says_nothing_of_the_operation_is_told_as_that_of_a_known_attempt() {
+    fn an_attempt_that_was_seen_replaces_only_errors_that_say_nothing_of_the_operation() {
         let unavailable = || Error::Unavailable("this is a test");
         assert!(matches!(unavailable().of_claim(true), Error::AttemptExists(_)));
         assert!(matches!(unavailable().of_claim(false), Error::Unavailable(_)));

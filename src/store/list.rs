@@ -20,7 +20,7 @@ pub struct ListQuery {
     pub state: Option<StateName>,
     /// Only the operations with this key or event id, see [`Key::searched`].
     pub key: Option<Arc<str>>,
-    /// Only the operations behind this position, which is the `next` of the page before.
+    /// Only the operations after this position, which is the `next` of the page before.
     pub after: Option<ListPosition>,
     /// The most operations on one page.
     pub limit: usize,
@@ -41,7 +41,7 @@ pub struct ListPosition {
 pub struct ListPage {
     /// The operations as they are now, newest first.
     pub operations: Vec<Operation>,
-    /// The position behind which the next page begins. The last page has none.
+    /// The position after which the next page begins. The last page has none.
     pub next: Option<ListPosition>,
 }
 
@@ -81,7 +81,7 @@ impl KeyDigest {
 }
 
 impl ListPosition {
-    /// A position behind every operation.
+    /// A position after every operation.
     pub(super) const OLDEST: Self =
         Self { created_at: Timestamp(0), id: OperationId::from_bytes([0; 16]) };
     /// A position before every operation.

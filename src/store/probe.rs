@@ -77,7 +77,7 @@ fn throw_away(bits: [u8; 16]) -> Subject {
     }
 }
 
-/// The store replied to a call of the probe otherwise than the contract says.
+/// The error of a store whose reply to this call of the probe breaks the contract.
 fn unsound(call: &str) -> Error {
     Error::Failed(format!("the store did not answer the {call} of a probe as it promises").into())
 }

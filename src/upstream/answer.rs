@@ -112,7 +112,7 @@ impl AnswerStream {
         Ok(BodyRead::Whole(body, memory))
     }
 
-    /// The next piece of the body. None at the end of the body, where the connection is given back.
+    /// The next chunk of the body. None at the end of the body, where the connection is given back.
     ///
     /// Cancel safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {

@@ -67,7 +67,7 @@ enum Source {
     Ended,
 }
 
-/// A piece of a streamed body.
+/// A chunk of a streamed body, or its end.
 #[derive(Debug)]
 pub enum Chunk {
     /// Some bytes, with their memory.

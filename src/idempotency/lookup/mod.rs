@@ -31,7 +31,7 @@ impl Context<'_> {
         let in_flight =
             || Disposition::StillInFlight { operation, attempt, retry_after: Duration::ZERO };
         let asking = pin!(self.ask_receiver(keyed, step));
-        let result = self.sender.remind_during(asking, in_flight).await;
+        let result = self.sender.tell_if_overdue(asking, in_flight).await;
         self.handler.metrics.lookup(result.finding);
         tracing::info!(
             operation.id = %operation,

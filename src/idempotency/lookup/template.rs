@@ -85,39 +85,38 @@ impl UrlTemplate {
 /// Parses a text without placeholders. None if the URL would not be sent as it is written.
 fn parsed(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok()?;
-    let whole = matches!(url.scheme(), "http" | "https")
+    let is_allowed = matches!(url.scheme(), "http" | "https")
         && url.has_host()
         && url.username().is_empty()
         && url.password().is_none()
         && url.fragment().is_none();
     // The parser removes dot segments, turns `\` into `/` and more (WHATWG URL Standard). The URL
     // must be sent as it is written.
-    let (_, behind) = text.split_once("://")?;
-    let path_begins = behind.find(['/', '?']);
-    let path = path_begins.and_then(|at| behind.get(at..)).unwrap_or("/");
+    let (_, rest) = text.split_once("://")?;
+    let path_begins = rest.find(['/', '?']);
+    let path = path_begins.and_then(|at| rest.get(at..)).unwrap_or("/");
     let written = if path.starts_with('?') { format!("/{path}") } else { path.to_owned() };
     let sent = match url.query() {
         Some(query) => format!("{}?{query}", url.path()),
         None => url.path().to_owned(),
     };
-    (whole && sent == written).then_some(url)
+    (is_allowed && sent == written).then_some(url)
 }
 
 impl FromStr for UrlTemplate {
     type Err = UrlTemplateError;
 
     fn from_str(text: &str) -> Result<Self, UrlTemplateError> {
-        let (scheme, behind) = text.split_once("://").ok_or(UrlTemplateError::NotAUrl)?;
-        let path_begins = behind.find(['/', '?']).unwrap_or(behind.len());
-        let authority = behind.get(..path_begins).unwrap_or_default();
+        let (scheme, rest) = text.split_once("://").ok_or(UrlTemplateError::NotAUrl)?;
+        let path_begins = rest.find(['/', '?']).unwrap_or(rest.len());
+        let authority = rest.get(..path_begins).unwrap_or_default();
         if scheme.contains('{') || authority.contains(['{', '}']) {
             return Err(UrlTemplateError::InAuthority);
         }
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some((literal, placeholder)) = rest.split_once('{') {
-            let (name, behind) =
-                placeholder.split_once('}').ok_or(UrlTemplateError::Placeholder)?;
+            let (name, after) = placeholder.split_once('}').ok_or(UrlTemplateError::Placeholder)?;
             pieces.push(Piece::Literal(literal.to_owned()));
             pieces.push(match name {
                 "key" => Piece::Key,
@@ -125,7 +124,7 @@ impl FromStr for UrlTemplate {
                 "event_id" => Piece::EventId,
                 _ => return Err(UrlTemplateError::Placeholder),
             });
-            rest = behind;
+            rest = after;
         }
         if rest.contains('}') {
             return Err(UrlTemplateError::Placeholder);

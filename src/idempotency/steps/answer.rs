@@ -13,7 +13,8 @@ impl StepsAttempt<'_> {
         let context = self.context;
         let operation = self.keyed.subject.id;
         let attempt = self.claim.attempt;
-        let is_lost = self.log_records(&results);
+        let record_was_lost =
+            results.iter().any(|result| result.advanced() == Some(&Advanced::RecordLost));
         let open = match event_end(&results).cloned() {
             Some(Advanced::Ended { end: EventEnd::Succeeded(stored), .. }) => {
                 if context.sender.told_to_come_back() {
@@ -35,8 +36,8 @@ impl StepsAttempt<'_> {
                 }
                 not_done(results, |result| result.step == first)
             }
-            // The store had lost the record, so the result of the event is not known.
-            _ if is_lost => not_done(results, |_| true),
+            // The reply about a lost record does not say how the event ended.
+            _ if record_was_lost => not_done(results, |_| true),
             _ => None,
         };
         match open {
@@ -48,25 +49,11 @@ impl StepsAttempt<'_> {
             None => context.look(&self.keyed.subject).await,
         }
     }
+}
 
-    /// Logs each lost record and each superseded claim. The result says whether a record was lost.
-    fn log_records(&self, results: &[StepResult]) -> bool {
-        let executor = self.context.executor;
-        let operation = self.keyed.subject.id;
-        let attempt = self.claim.attempt;
-        let mut is_lost = false;
-        for result in results {
-            match result.recorded.as_ref().map(|recorded| &recorded.advanced) {
-                Some(Advanced::RecordLost) => {
-                    executor.log_record_lost(operation, attempt);
-                    is_lost = true;
-                }
-                Some(Advanced::Superseded) => executor.log_superseded(operation, attempt),
-                Some(Advanced::Next { .. } | Advanced::Recorded | Advanced::Ended { .. })
-                | None => {}
-            }
-        }
-        is_lost
+impl StepResult {
+    fn advanced(&self) -> Option<&Advanced> {
+        self.recorded.as_ref().map(|recorded| &recorded.advanced)
     }
 }
 
@@ -75,7 +62,7 @@ impl StepsAttempt<'_> {
 fn event_end(results: &[StepResult]) -> Option<&Advanced> {
     let is_success =
         |end: &Advanced| matches!(end, Advanced::Ended { end: EventEnd::Succeeded(_), .. });
-    let ends = results.iter().filter_map(|result| Some(&result.recorded.as_ref()?.advanced));
+    let ends = results.iter().filter_map(StepResult::advanced);
     let ends = ends.filter(|end| matches!(end, Advanced::Ended { .. }));
     ends.reduce(|before, after| if is_success(before) { before } else { after })
 }

@@ -13,8 +13,8 @@ use crate::idempotency::disposition::{Disposition, Forwarded};
 use crate::idempotency::end_log::{EndLog, log_early_answer};
 use crate::idempotency::executor::Context;
 use crate::idempotency::forward::{Bounds, Exchange, LongAnswer, NoAnswer, exchange, name_attempt};
-use crate::idempotency::receiver::StepReceiver;
 use crate::idempotency::request::KeyedRequest;
+use crate::operation::state::Advanced;
 use crate::operation::{AnswerBody, OperationId, Outcome, Reason, StoredAnswer};
 use crate::upstream::{BodyError, Request, ResponseBody};
 
@@ -49,19 +49,21 @@ impl StepsAttempt<'_> {
         let recorded = claim.advance(&self.steps.plan, &step, ending, answer_early).await;
         handler.metrics.attempt(end.outcome, began_at.until(executor.clock.moment()));
         end.log(executor, subject, attempt, Some(&step));
-        let recorded =
-            recorded.inspect_err(|error| executor.log_unrecorded(subject, attempt, error)).ok();
-        StepResult { step, outcome: end.outcome, forwarded, recorded }
+        match recorded.as_ref().map(|recorded| &recorded.advanced) {
+            Ok(Advanced::Next { .. } | Advanced::Recorded | Advanced::Ended { .. }) => {}
+            Ok(Advanced::RecordLost) => executor.log_record_lost(subject.id, attempt),
+            Ok(Advanced::Superseded) => executor.log_superseded(subject.id, attempt),
+            Err(error) => executor.log_unrecorded(subject, attempt, error),
+        }
+        StepResult { step, outcome: end.outcome, forwarded, recorded: recorded.ok() }
     }
 
     async fn forward(&self, step: &str, began_at: Moment) -> AttemptEnd {
         let Self { context, claim, keyed, .. } = self;
-        let receiver_and_request =
-            self.steps.find(step).and_then(|StepReceiver { index, receiver }| {
-                Some((receiver, step_request(keyed, index, step, claim.attempt)?))
-            });
-        // The store begins steps of the route alone, so there are both.
-        let Some((receiver, request)) = receiver_and_request else {
+        let receiver = self.steps.find(step);
+        let request = step_request(keyed, step, claim.attempt);
+        // The store begins only steps of the route, so there are both.
+        let (Some(receiver), Some(request)) = (receiver, request) else {
             return AttemptEnd::of(NoAnswer::NeverSent(Reason::NothingWritten), Duration::ZERO);
         };
         let lease = claim.lease();
@@ -77,8 +79,8 @@ impl StepsAttempt<'_> {
 
 /// The request for the receiver of a step. It is the whole request, with headers for the name and
 /// the id of the step.
-fn step_request(keyed: &KeyedRequest, index: usize, step: &str, attempt: u32) -> Option<Request> {
-    let mut request = keyed.steps.as_ref()?.of(index)?;
+fn step_request(keyed: &KeyedRequest, step: &str, attempt: u32) -> Option<Request> {
+    let mut request = keyed.steps.as_ref()?.of(step)?;
     name_attempt(&mut request.headers, OperationId::of_step(keyed.subject.id, step), attempt);
     if let Ok(step) = HeaderValue::from_str(step) {
         request.headers.insert(STEP, step);

@@ -28,8 +28,7 @@ impl Hold {
 
     /// Notes that a copy was refused. Only the first note changes the record.
     pub(super) const fn mark_refused(&mut self) -> Change {
-        let was_marked = mem::replace(&mut self.copy_refused, true);
-        if was_marked { Change::None } else { Change::Lazy }
+        if mem::replace(&mut self.copy_refused, true) { Change::None } else { Change::Lazy }
     }
 
     fn hold_longer(&mut self, now: Timestamp) {
@@ -40,8 +39,7 @@ impl Hold {
 impl Lease {
     /// Notes that a copy was refused. Only the first note changes the record.
     pub(super) const fn mark_refused(&mut self) -> Change {
-        let was_marked = mem::replace(&mut self.copy_refused, true);
-        if was_marked { Change::None } else { Change::Volatile }
+        if mem::replace(&mut self.copy_refused, true) { Change::None } else { Change::Volatile }
     }
 }
 

@@ -17,11 +17,11 @@
 //!
 //! `-`: the state stays as it is, and the reply says which one it is. Renew changes no state.
 //!
-//! * Settle and withdraw change the state for the current claim only: that of the attempt in
-//!   flight, or of the last attempt of an uncertain operation (of a step: the claim under which the
-//!   step began). So a process that was paused, and
-//!   wakes up after another one has claimed its operation, changes nothing but the attempt log. A
-//!   settle that finds no record writes a new one, because the store has lost the record.
+//! * Settle and withdraw change the state for the current claim only. That is the claim of the
+//!   attempt in flight, or of the last attempt of an uncertain operation. For a step, it is the
+//!   claim under which the step began. So a process that was paused, and wakes up after another one
+//!   has claimed its operation, changes nothing but the attempt log.
+//! * A settle that finds no record writes a new one, because the store has lost the record.
 //! * A claim of an uncertain operation is refused, unless the route's policy lets a copy make the
 //!   next attempt or a look-up. The next attempt begins only when `attempt_timeout` of the last one
 //!   has passed, because the upstream may work on it until then. A copy that is refused makes the
@@ -36,10 +36,10 @@
 //! * A record that a route made under `mode = "observe"` does not bind a claim under `enforce`: the
 //!   claim is granted, even while the record is in flight. Only a success with a valid signature
 //!   binds it.
-//! * A claim is granted nothing while its own process is making an attempt of which the record, or
-//!   the lack of one, says nothing. The store has lost the record of that attempt.
-//! * A claim that has no place for an attempt is granted nothing. If it is refused, the record says
-//!   so all the same.
+//! * A claim is granted nothing while its own process is making an attempt that the record does not
+//!   know. The store has lost the record of that attempt.
+//! * A claim without a place for an attempt is granted nothing. The record notes all the same that a
+//!   copy was refused.
 //! * Whoever opens the embedded store makes what an earlier process had in flight uncertain, and
 //!   does not wait for the leases to run out ([`abandon`]).
 //!

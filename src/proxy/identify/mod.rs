@@ -9,15 +9,14 @@ pub use error::IdentifyError;
 pub use rules::{
     Compared, EventRule, FingerprintOver, FingerprintRule, KeyRule, Rules, WhenKeyMissing,
 };
-pub(super) use rules::{SAFE_METHODS, is_probe};
+pub(super) use rules::{SAFE_METHODS, passes_as_safe};
 
 use std::sync::Arc;
 
 use http::Method;
-use sha2::{Digest, Sha256};
 
 use super::paths;
-use super::selector::{InvalidReason, MissingReason, RequestView, Selector, Unread};
+use super::selector::{InvalidReason, MissingReason, RequestView, Selector, Unread, body_digest};
 use crate::operation::{Key, KeyKind, KeyPart, OperationId, OperationIdParts, Subject};
 
 /// Where a key was found. The place decides what the fingerprint is over.
@@ -106,7 +105,7 @@ pub struct Identified {
 /// if there is a key that cannot be used. Every route that enforces refuses such a request, because
 /// a copy of it would not be recognised.
 pub fn identify(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identity, IdentifyError> {
-    if is_probe(rules.methods, request.method) {
+    if passes_as_safe(rules.methods, request.method) {
         return Ok(Identity::Passed(Passing::Method));
     }
     match (keyed(rules, request), rules.when_key_missing) {
@@ -127,7 +126,7 @@ pub fn scope<'r>(
     request: &RequestView<'_>,
 ) -> Result<Vec<(&'r Selector, Vec<String>)>, IdentifyError> {
     let shown = |selector: &'r Selector| {
-        let parts = needed(selector, rules, request)?;
+        let parts = read_or_digest(selector, rules, request)?;
         Ok((selector, parts.iter().map(ToString::to_string).collect()))
     };
     rules.key.scope.iter().map(shown).collect()
@@ -151,7 +150,7 @@ fn keyed(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identified, Ide
         }
         id => id.map_err(|why| IdentifyError::at(id_at, why, request.carried))?,
     };
-    let kind = needed(kind_at, rules, request)?;
+    let kind = read_or_digest(kind_at, rules, request)?;
     let from = if kind.is_empty() { KeySource::UntypedEvent } else { KeySource::Event };
     let found = FoundKey { from, parts: &[&[source.as_str().into()], &id, &kind] };
     // An upstream knows no single text for the ids of a batch.
@@ -167,14 +166,14 @@ fn of_headers(rules: &Rules<'_>, reason: InvalidReason) -> IdentifyError {
 
 /// The parts that a selector reads. Under `hash-body` the digest of the body takes the place of a
 /// part that is absent and not optional.
-fn needed<'a>(
+fn read_or_digest<'a>(
     selector: &Selector,
     rules: &Rules<'_>,
     request: &RequestView<'a>,
 ) -> Result<Vec<KeyPart<'a>>, IdentifyError> {
     let read = match (selector.read(request), rules.when_key_missing) {
         (Err(Unread::Missing(_)), WhenKeyMissing::HashBody) => {
-            digest(request.body.bytes()).map(|digest| vec![KeyPart::Digest(digest)])
+            body_digest(request.body.bytes()).map(|digest| vec![KeyPart::Digest(digest)])
         }
         (read, _) => read,
     };
@@ -182,20 +181,11 @@ fn needed<'a>(
 }
 
 fn hashed(rules: &Rules<'_>, request: &RequestView<'_>) -> Result<Identified, IdentifyError> {
-    let digest = digest(request.body.bytes());
+    let digest = body_digest(request.body.bytes());
     let id_at = &rules.key.event.id;
     let digest = digest.map_err(|why| IdentifyError::at(id_at, why, request.carried))?;
     let found = FoundKey { from: KeySource::Body, parts: &[&[digest.as_str().into()]] };
     identified(rules, request, &found, &digest)
-}
-
-/// The SHA-256 of the body. All empty bodies have the same digest, so the digest of an empty body
-/// is no key.
-fn digest(body: &[u8]) -> Result<String, Unread> {
-    if body.is_empty() {
-        return Err(MissingReason::EmptyBody.into());
-    }
-    Ok(hex::encode(Sha256::digest(body)))
 }
 
 /// The parts of a key, grouped by the place that each was read from.
@@ -228,7 +218,7 @@ fn identified(
     key: &FoundKey<'_>,
     forwarded: &str,
 ) -> Result<Identified, IdentifyError> {
-    let scope = rules.key.scope.iter().map(|selector| needed(selector, rules, request));
+    let scope = rules.key.scope.iter().map(|selector| read_or_digest(selector, rules, request));
     let scope = scope.collect::<Result<Vec<_>, _>>()?;
     check_length(&scope, key)?;
     // Below one prefix the path tells accounts or tenants apart. On an exact route it is always the

@@ -123,7 +123,8 @@ pub enum WhenKeyMissing {
 /// senders use them to probe a URL, and they ask the upstream for no change (RFC 9110, 9.2.1).
 pub(in crate::proxy) const SAFE_METHODS: [Method; 3] = [Method::GET, Method::HEAD, Method::OPTIONS];
 
-/// Whether a request of this method is forwarded without a key.
-pub(in crate::proxy) fn is_probe(methods: &[Method], method: &Method) -> bool {
+/// Whether a request of this method is forwarded without a key, because the method is safe and not
+/// among the route's `methods`.
+pub(in crate::proxy) fn passes_as_safe(methods: &[Method], method: &Method) -> bool {
     SAFE_METHODS.contains(method) && !methods.contains(method)
 }

@@ -26,10 +26,10 @@ pub(in crate::proxy) fn spelled(path: &str) -> String {
     let mut spelled = String::with_capacity(escapes.len());
     let mut rest = escapes.as_str();
     while let Some(character) = rest.chars().next() {
-        let (this, behind) = rest.split_at(character.len_utf8());
+        let (this, after) = rest.split_at(character.len_utf8());
         let ascii = u8::try_from(character).ok();
         let is_kept = match ascii {
-            Some(b'%') => escaped(behind).is_some(),
+            Some(b'%') => escaped(after).is_some(),
             Some(b'/' | b';') => true,
             Some(byte) => stands_for_itself(byte),
             None => false,
@@ -39,7 +39,7 @@ pub(in crate::proxy) fn spelled(path: &str) -> String {
         } else {
             this.bytes().for_each(|byte| push_escape(&mut spelled, byte));
         }
-        rest = behind;
+        rest = after;
     }
     spelled
 }
@@ -84,9 +84,9 @@ fn with_escapes_of(path: &str, is_kept: impl Fn(u8) -> bool) -> String {
     written
 }
 
-/// The byte that an escape stands for. `behind` is the text after its `%`.
-fn escaped(behind: &str) -> Option<u8> {
-    let digits = behind.get(..2).filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+/// The byte that an escape stands for. `after` is the text after its `%`.
+fn escaped(after: &str) -> Option<u8> {
+    let digits = after.get(..2).filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
     u8::from_str_radix(digits, 16).ok()
 }
 
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn every_path_has_one_that_all_receivers_read_alike() {
+    fn every_path_has_a_form_that_all_receivers_read_alike() {
         for (path, expected) in [
             ("/w/..%2f", "/"),
             ("/w/%2e%2E/x", "/x"),
@@ -191,9 +191,8 @@ mod tests {
     }
 
     proptest! {
-        /// A plainest form is its own plainest form, and it has one reading.
         #[test]
-        fn a_form_that_stands_for_others_has_no_other(path in "/[a/.;%\\\\25eEfF\u{e9} ]{0,24}") {
+        fn a_plainest_form_is_its_own_plainest_form_and_has_one_reading(path in "/[a/.;%\\\\25eEfF\u{e9} ]{0,24}") {
             let normal = normal(&path);
             prop_assert!(normal.starts_with('/') && !normal.contains("//"));
             let Some(plainest) = plainest(&path) else { return Ok(()) };

@@ -4,6 +4,7 @@ mod read;
 mod unread;
 mod view;
 
+pub(super) use read::body_digest;
 pub use unread::{InvalidReason, MissingReason, Unread};
 pub use view::RequestView;
 

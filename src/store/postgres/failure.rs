@@ -84,7 +84,7 @@ pub(super) fn is_undone(failure: &Failure) -> bool {
 
 /// Whether an error undoes its statement. One of severity `ERROR` does. A `FATAL` error ends the
 /// session, perhaps after the commit.
-fn undoes(error: &DbError) -> bool {
+pub(super) fn undoes(error: &DbError) -> bool {
     error.parsed_severity() == Some(Severity::Error)
 }
 

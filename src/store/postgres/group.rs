@@ -35,13 +35,13 @@ pub(super) async fn swap_all(
     database: &Database,
     swaps: &[&SwapValues],
 ) -> Result<Vec<Option<SwapResult>>, QueryError> {
-    // Swaps without a condition may be made under the condition of another one. If it does not
-    // hold, no swap is made, and each is made alone.
+    // A swap that asks for no epoch may be made under the epoch that another one asks for. If the
+    // tables have another epoch, the statement makes no swap, and each swap is made alone.
     let mut epochs = swaps.iter().filter_map(|swap| swap.epoch.as_deref());
     let epoch = epochs.next();
     let mut results: Vec<_> = swaps.iter().map(|_| None).collect();
     if epochs.any(|other| Some(other) != epoch) {
-        // The epoch has just changed.
+        // The epoch has just changed, so each swap is made alone.
         return Ok(results);
     }
     let arrays = arrays(swaps);

@@ -56,12 +56,12 @@ struct Queue {
 #[derive(Debug)]
 struct Waiting {
     values: Box<SwapValues>,
-    turn: oneshot::Sender<Result<Turn, Error>>,
+    caller: oneshot::Sender<Result<Grouped, Error>>,
 }
 
-/// What a swap has come to.
+/// What the groups did with a swap.
 #[derive(Debug)]
-pub(super) enum Turn {
+pub(super) enum Grouped {
     /// It was made in a group.
     Made(SwapResult),
     /// Its caller has to make it alone. If it has a place, the caller holds that place meanwhile.
@@ -80,45 +80,42 @@ impl Groups {
     /// Waits until a swap was made in a group, or has to be made alone.
     ///
     /// Cancel safe: a swap whose caller has given up is not made, or is made in its group.
-    pub(super) async fn turn(&self, values: Box<SwapValues>) -> Result<Turn, Error> {
-        let told = {
+    pub(super) async fn join(&self, values: Box<SwapValues>) -> Result<Grouped, Error> {
+        let grouped = {
             let mut queue = self.queue.lock();
             if queue.places_taken < PLACES {
                 queue.places_taken += 1;
-                return Ok(Turn::Alone { values, place: Some(Place(self.clone())) });
+                return Ok(Grouped::Alone { values, place: Some(Place(self.clone())) });
             }
-            let (turn, told) = oneshot::channel();
-            queue.waiting.push_back(Waiting { values, turn });
-            told
+            let (caller, grouped) = oneshot::channel();
+            queue.waiting.push_back(Waiting { values, caller });
+            grouped
         };
         // If the task that had to make the group has ended without a result, so has its runtime.
-        told.await.unwrap_or_else(|_| Err(Error::Failed("the runtime is shutting down".into())))
+        grouped.await.unwrap_or_else(|_| Err(Error::Failed("the runtime is shutting down".into())))
     }
 
     async fn make(self, group: Vec<Waiting>) {
         let swaps: Vec<_> = group.iter().map(|waiting| &*waiting.values).collect();
         let made = timeout(self.timeout, swap_all(&self.database, &swaps)).await;
         let made = made.unwrap_or(Err(QueryError::Failed(Error::NoReply(self.timeout))));
-        let results: Box<dyn Iterator<Item = _> + Send> = match made {
-            Ok(results) => Box::new(results.into_iter().map(Ok)),
-            Err(QueryError::Undone(_)) => Box::new(std::iter::repeat_with(|| Ok(None))),
-            Err(error) => Box::new(copies(error.into()).map(Err)),
+        let results: Vec<_> = match made {
+            Ok(results) => results.into_iter().map(Ok).collect(),
+            Err(QueryError::Undone(_)) => group.iter().map(|_| Ok(None)).collect(),
+            Err(error) => {
+                let shared = Arc::new(error.into());
+                group.iter().map(|_| Err(Error::copy_of(&shared))).collect()
+            }
         };
-        for (Waiting { values, turn }, result) in group.into_iter().zip(results) {
-            let told = result.map(|made| match made {
-                Some(result) => Turn::Made(result),
-                None => Turn::Alone { values, place: None },
+        for (Waiting { values, caller }, result) in group.into_iter().zip(results) {
+            let grouped = result.map(|made| match made {
+                Some(result) => Grouped::Made(result),
+                None => Grouped::Alone { values, place: None },
             });
             // The caller may have given up.
-            let _ = turn.send(told);
+            let _ = caller.send(grouped);
         }
     }
-}
-
-/// Returns the error of a group again and again, for each of its swaps.
-fn copies(error: Error) -> impl Iterator<Item = Error> {
-    let cause = Arc::new(error);
-    std::iter::repeat_with(move || Error::copy_of(&cause))
 }
 
 impl Place {
@@ -136,9 +133,9 @@ impl Place {
     /// of its callers gives up.
     fn begin(self, mut group: Vec<Waiting>) {
         if group.len() == 1
-            && let Some(Waiting { values, turn }) = group.pop()
+            && let Some(Waiting { values, caller }) = group.pop()
         {
-            let _ = turn.send(Ok(Turn::Alone { values, place: Some(self) }));
+            let _ = caller.send(Ok(Grouped::Alone { values, place: Some(self) }));
         } else if let Ok(runtime) = Handle::try_current() {
             let groups = self.0.clone();
             runtime.spawn(self.held_during(groups.make(group)));
@@ -171,7 +168,7 @@ impl Queue {
             && let Some(next) = self.waiting.pop_front()
         {
             // Nobody waits for a swap whose caller has given up.
-            if next.turn.is_closed() {
+            if next.caller.is_closed() {
                 continue;
             }
             let more = next.values.record_bytes;

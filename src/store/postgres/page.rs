@@ -39,7 +39,7 @@ impl PageStatement {
     ///
     /// The inner statements find operations by an index. The outer one leaves out those that the
     /// query does not ask for, except the one at which the reading ends, because the next page
-    /// begins behind it.
+    /// begins after it.
     fn of(query: &ListQuery) -> Self {
         let limit = Int8(Some(i64::try_from(query.limit).unwrap_or(i64::MAX)));
         let mut values = Values(vec![limit]);
@@ -82,10 +82,10 @@ impl Values {
         self.0.len()
     }
 
-    /// Returns the statement that finds the operations behind the query's position, by the index
+    /// Returns the statement that finds the operations after the query's position, by the index
     /// that suits its state or key. It may find others that the query does not ask for.
     fn found(&mut self, query: &ListQuery) -> String {
-        let behind = match query.after {
+        let is_after = match query.after {
             None => "true".to_owned(),
             Some(ListPosition { created_at, id }) => {
                 let at = self.add(Int8(Some(millis(created_at))));
@@ -94,7 +94,7 @@ impl Values {
             }
         };
         let rows = |condition: &str| {
-            format!("SELECT {COLUMNS} FROM @schema@.operations WHERE ({condition}) AND {behind}")
+            format!("SELECT {COLUMNS} FROM @schema@.operations WHERE ({condition}) AND {is_after}")
         };
         // Few operations are in flight at a time, and no index has them in order. `OFFSET 0` keeps
         // the server from reading all operations in order instead.

@@ -9,11 +9,11 @@ use deadpool_postgres::{
 };
 use tokio_postgres::Row;
 use tokio_postgres::config::Config;
-use tokio_postgres::error::{DbError, Severity, SqlState};
+use tokio_postgres::error::{DbError, SqlState};
 use tokio_postgres::types::{ToSql, Type};
 
 use super::dial::Dialer;
-use super::failure::{Failure, not_connected, why_not_connected};
+use super::failure::{Failure, not_connected, undoes, why_not_connected};
 use super::share;
 use crate::store::{Error, SetupError};
 use crate::telemetry::chain;
@@ -130,8 +130,7 @@ impl Drop for PooledConnection {
 /// Whether a session can be used after this error. A server that has become read-only is a former
 /// primary, and a new connection may lead to the new primary.
 fn is_usable_after(error: &DbError) -> bool {
-    error.parsed_severity() == Some(Severity::Error)
-        && *error.code() != SqlState::READ_ONLY_SQL_TRANSACTION
+    undoes(error) && *error.code() != SqlState::READ_ONLY_SQL_TRANSACTION
 }
 
 fn pool(dialer: Dialer, size: usize) -> Result<Pool, SetupError> {

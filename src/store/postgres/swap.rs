@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::arguments::{Argument, Value};
 use super::database::one;
 use super::function::FunctionCall;
-use super::groups::Turn;
+use super::groups::Grouped;
 use super::records::Postgres;
 use super::share_millis;
 use super::values::{RESULT, SwapValues, result_of};
@@ -28,10 +28,11 @@ static SWAP: LazyLock<FunctionCall> = LazyLock::new(|| {
 impl Postgres {
     /// Makes a swap. It usually takes one round trip, alone or together with others.
     pub(super) async fn swap_row(&self, swap: Swap<'_>) -> Result<SwapResult, Error> {
-        // One deadline for the wait in a group and for the one that may follow it.
+        // One deadline for the wait in a group and for the statement that may follow it.
         let until = Instant::now() + self.timeout;
         let groups = match &swap.change {
-            // These must not wait for others, or must wait for others that no group waits for.
+            // An urgent swap must not wait for others. A withdrawal must wait for writes for which no
+            // group waits.
             _ if swap.is_urgent || swap.behind_all => None,
             Some(RecordChange { record: None, .. }) => None,
             Some(RecordChange { record: Some(_), .. }) => Some(&self.writes),
@@ -39,10 +40,10 @@ impl Postgres {
         };
         let values = Box::new(SwapValues::of(swap));
         let Some(groups) = groups else { return self.swap_alone(&values, until).await };
-        match groups.turn(values).await? {
-            Turn::Made(result) => Ok(result),
-            Turn::Alone { values, place: None } => self.swap_alone(&values, until).await,
-            Turn::Alone { values, place: Some(place) } => {
+        match groups.join(values).await? {
+            Grouped::Made(result) => Ok(result),
+            Grouped::Alone { values, place: None } => self.swap_alone(&values, until).await,
+            Grouped::Alone { values, place: Some(place) } => {
                 place.held_during(self.swap_alone(&values, until)).await
             }
         }

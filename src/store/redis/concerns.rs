@@ -15,7 +15,7 @@ use crate::store::{Concern, Error, random};
 use crate::words::enum_of_words;
 
 /// The number of shards that are read at the same time.
-const READS_TOGETHER: usize = 16;
+const SHARDS_AT_ONCE: usize = 16;
 
 impl Redis {
     /// Returns all concerns about all servers. All servers are asked at the same time, so that a
@@ -45,7 +45,7 @@ impl Redis {
             return Ok(vec![id]);
         }
         let reads = stream::iter(Shard::all()).map(|shard| self.read_shard(shard));
-        reads.buffer_unordered(READS_TOGETHER).try_collect::<()>().await?;
+        reads.buffer_unordered(SHARDS_AT_ONCE).try_collect::<()>().await?;
         let shards = self.one_shard_of_each().await.into_iter();
         let ids = shards.map(|shard| {
             let [first, ..] = &mut id;

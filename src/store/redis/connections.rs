@@ -64,8 +64,8 @@ pub(super) struct ReplicaConnections {
 }
 
 impl SharedConnections {
-    /// Returns the connection of this runtime, once it has a place for the call. If there is none,
-    /// makes one. A call that is urgent needs no place.
+    /// Returns the connection of this runtime, once it has a place for the call. If there is no
+    /// connection, makes one. A call that is urgent needs no place.
     pub(super) async fn get(
         &self,
         dialer: &Dialer,

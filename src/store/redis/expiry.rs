@@ -14,7 +14,7 @@ use crate::store::Error;
 use crate::store::shared::ExpiryPass;
 
 /// The number of shards that are searched at the same time.
-const TOGETHER: usize = 16;
+const SHARDS_AT_ONCE: usize = 16;
 /// The most records that one script removes. While a script runs, the server does nothing else.
 const BATCH: usize = 100;
 
@@ -26,11 +26,11 @@ impl Redis {
         let now = self.time(Shard::first()).await?;
         // Each pass begins with other shards. If every pass began with the same ones, a small limit
         // would never let it reach the last ones.
-        let start = self.next_expiry.fetch_add(TOGETHER, Ordering::Relaxed);
+        let start = self.next_expiry.fetch_add(SHARDS_AT_ONCE, Ordering::Relaxed);
         let shards: Vec<_> = Shard::all_from(start).collect();
         let mut expired = ExpiryPass::default();
         let mut left = limit;
-        for shards in shards.chunks(TOGETHER) {
+        for shards in shards.chunks(SHARDS_AT_ONCE) {
             let due = shards.iter().map(|shard| self.due(*shard, now, left));
             let mut calls = Vec::new();
             for (shard, mut due) in shards.iter().zip(try_join_all(due).await?) {

@@ -125,8 +125,13 @@ fn code(error: &str) -> Option<&str> {
 /// Whether a server says by this error that it cannot take writes at present, for example because
 /// it is not a master any more.
 pub(super) fn is_no_master(error: &str) -> bool {
-    let signs = ["READONLY", "MASTERDOWN", "CLUSTERDOWN", "LOADING"];
-    code(error).is_some_and(|code| signs.contains(&code))
+    let reasons = [
+        NotRun::ReadOnlyReplica,
+        NotRun::ReplicaWithoutMaster,
+        NotRun::ClusterDown,
+        NotRun::Loading,
+    ];
+    NotRun::of(error).is_some_and(|reason| reasons.contains(&reason))
 }
 
 /// Turns the error with which a server turned away the first write of a script into an error of the

@@ -1,8 +1,7 @@
 //! Reads pages of a list. A page is merged from the indexes of all shards.
 //!
 //! Each index is read from its newest end, one batch at a time. The merged order is known only as
-//! far as every full batch reaches, because behind the end of a full batch its shard may have more
-//! operations.
+//! far as every full batch reaches, because its shard may have more operations after it.
 
 use futures_util::future::try_join_all;
 use redis::Value;
@@ -20,9 +19,9 @@ use crate::store::shared::RecordPage;
 
 /// The most records that are read at the same time. The number is small because each record may
 /// hold a large answer.
-const READ_TOGETHER: usize = 64;
+const RECORDS_AT_ONCE: usize = 64;
 
-/// Positions behind another position, newest first.
+/// Positions after another position, newest first.
 struct Positions {
     positions: Vec<ListPosition>,
     /// Whether more positions may follow them.
@@ -32,7 +31,7 @@ struct Positions {
 /// The operations of a page.
 struct FoundIds {
     ids: Vec<OperationId>,
-    /// The position behind which the next page begins, if there is one.
+    /// The position after which the next page begins, if there is one.
     next: Option<ListPosition>,
 }
 
@@ -84,7 +83,7 @@ impl Redis {
         Ok(FoundIds { ids, next })
     }
 
-    /// Returns the positions of the operations with this key behind another position. Each shard is
+    /// Returns the positions of the operations with this key after another position. Each shard is
     /// searched for an equal share of [`SCANNED_MAX`]. If more operations of a shard have the key,
     /// some are not found.
     async fn positions_of_key(
@@ -100,7 +99,7 @@ impl Redis {
         });
         let members = try_join_all(members).await?.concat();
         let mut positions = Vec::with_capacity(members.len());
-        for some in members.chunks(READ_TOGETHER * 4) {
+        for some in members.chunks(RECORDS_AT_ONCE * 4) {
             let read =
                 try_join_all(some.iter().map(|id| self.fields(*id, &["created_at"]))).await?;
             let read = some.iter().zip(read);
@@ -117,7 +116,7 @@ impl Redis {
     /// Returns the records of these operations. Records that were removed meanwhile are left out.
     async fn records_of(&self, ids: &[OperationId]) -> Result<Vec<(OperationId, Vec<u8>)>, Error> {
         let mut records = Vec::with_capacity(ids.len());
-        for some in ids.chunks(READ_TOGETHER) {
+        for some in ids.chunks(RECORDS_AT_ONCE) {
             let read = try_join_all(some.iter().map(|id| self.record(*id))).await?;
             let read = some.iter().copied().zip(read);
             records.extend(read.filter_map(|(id, bytes)| Some((id, bytes?))));
@@ -125,7 +124,7 @@ impl Redis {
         Ok(records)
     }
 
-    /// Returns the positions behind another one. It reads `batch` entries of each shard, and
+    /// Returns the positions after another one. It reads `batch` entries of each shard, and
     /// returns the positions whose order these entries show.
     async fn positions(
         &self,
@@ -160,7 +159,7 @@ impl Redis {
             return Ok(vec![true; positions.len()]);
         }
         let mut wanted = Vec::with_capacity(positions.len());
-        for some in positions.chunks(READ_TOGETHER * 4) {
+        for some in positions.chunks(RECORDS_AT_ONCE * 4) {
             let reads = some.iter().map(|position| async {
                 let fields = ["state", "changes_at", "route"];
                 let fields = self.fields(position.id, &fields).await?;

@@ -18,9 +18,9 @@ use super::servers::Servers;
 use crate::operation::OperationId;
 use crate::store::watch::Watchers;
 
-/// The interval at which waiters are woken and a new subscription is tried, while there is none. At
-/// this interval, a running subscription is tested.
-const EVERY: Duration = Duration::from_secs(1);
+/// The interval at which a running subscription is tested. While there is none, waiters are woken
+/// and a new one is tried at this interval.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The subscription of this process. It begins with the first call.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ async fn listen(servers: Arc<Servers>, channel: String, watchers: Watchers) {
             tracing::debug!(error = why, "notifications of ended attempts do not arrive");
         }
         watchers.announce_all();
-        sleep(EVERY).await;
+        sleep(INTERVAL).await;
     }
 }
 
@@ -70,12 +70,12 @@ async fn listen_once(
     let (connection, node) = servers.subscribe().await.map_err(NotRun::as_str)?;
     let remade = node.remade();
     let (mut sink, mut published) = connection.split();
-    let subscribed = timeout(EVERY, sink.subscribe(channel)).await;
+    let subscribed = timeout(INTERVAL, sink.subscribe(channel)).await;
     if !matches!(subscribed, Ok(Ok(()))) {
         return Err("the server does not let this process subscribe");
     }
     watchers.announce_all();
-    let mut ticks = interval(EVERY);
+    let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -88,7 +88,7 @@ async fn listen_once(
             _ = ticks.tick() => {
                 // A subscription only receives, so it does not notice a dead connection without a
                 // `PING`.
-                let pong: Result<RedisResult<Value>, _> = timeout(EVERY, sink.ping()).await;
+                let pong: Result<RedisResult<Value>, _> = timeout(INTERVAL, sink.ping()).await;
                 if !matches!(pong, Ok(Ok(_))) {
                     return Err("the server no longer answers");
                 }

@@ -40,9 +40,9 @@ impl Assumption {
         Ok(Self { record, at: found.at, is_confirmed: true })
     }
 
-    /// Whether the server may have lost the assumed record: it has none, and the time at which one may
-    /// be removed has not come. Or another process has shortened that time, and the record was removed
-    /// since.
+    /// Whether the server may have lost the assumed record: it has no record, and the assumed one
+    /// was not due for removal yet. Without a loss this happens too, if another process has brought
+    /// the removal forward.
     pub(super) fn may_be_lost(&self, confirmed: &Self) -> bool {
         confirmed.record.is_none() && self.changes_at().is_some_and(|at| at > confirmed.at)
     }

@@ -117,7 +117,7 @@ impl EpochTracker {
             observed.losses += 1;
             tracing::error!(
                 when_store_emptied = self.when_emptied.as_str(),
-                "the store came back without what it was told: operations that were done may run again"
+                "the store has lost its records: operations that were done may run again"
             );
         } else if observed.lost.is_empty() {
             observed.losses = 0;
@@ -139,9 +139,8 @@ impl EpochTracker {
             WhenEmptied::Continue => "operations that were done may run again",
             WhenEmptied::Stop => "nothing new is forwarded until a person acknowledges the loss",
         };
-        let text = format!(
-            "the server came back without what it was told, {times} since this process began: {then}"
-        );
+        let text =
+            format!("the server has lost its records, {times} since this process began: {then}");
         let hint = "find out why the server lost its records, and set it up to keep them; then \
                     acknowledge the loss with `onceward store acknowledge`";
         Some(Concern::new(EPOCH_CHANGED, text, hint))
@@ -192,11 +191,11 @@ mod tests {
         assert_eq!(look(&epoch, &[(0, "a"), (1, "b")]), None);
         assert_eq!(look(&epoch, &[(0, "a"), (1, "b"), (2, "c")]), None);
         let told = look(&epoch, &[(0, "a2"), (1, "b2"), (2, "c")]).unwrap();
-        assert!(told.contains("told, once since"), "{told}");
+        assert!(told.contains("records, once since"), "{told}");
         // a part that gave no reply counts as not lost
         assert_eq!(look(&epoch, &[(0, "a2")]), Some(told));
         let told = look(&epoch, &[(2, "c2")]).unwrap();
-        assert!(told.contains("told, 2 times since"), "{told}");
+        assert!(told.contains("records, 2 times since"), "{told}");
         assert!(!epoch.is_stopped());
     }
 
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_starts_later_stops_as_well_and_a_loss_that_was_acknowledged_meanwhile_is_none() {
+    fn a_process_that_starts_later_stops_too_until_the_loss_is_acknowledged() {
         let later = EpochTracker::new(WhenEmptied::Stop);
         later.observe(vec![marker(0, "b", EpochStatus::Emptied)]);
         assert!(later.concern().is_some());

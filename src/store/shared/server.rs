@@ -180,6 +180,6 @@ pub(crate) struct RecordPage {
     pub(crate) at: Timestamp,
     /// The encoded records.
     pub(crate) records: Vec<(OperationId, Vec<u8>)>,
-    /// The position behind which the next page begins, if there is one.
+    /// The position after which the next page begins, if there is one.
     pub(crate) next: Option<ListPosition>,
 }

@@ -87,8 +87,8 @@ impl<R: RecordServer> SharedStore<R> {
     ) -> Result<T, Error> {
         let done = tokio::time::timeout(self.timeout, work).await;
         let done = done.unwrap_or(Err(Error::NoReply(self.timeout)));
-        // A process that goes on after a loss takes a store without its tables for one that fails,
-        // and no more.
+        // Under `when_store_emptied = "continue"`, a store without its tables is a store that fails,
+        // like any other.
         if let Err(Error::TablesGone(text)) = &done
             && !self.epoch.is_guarded()
         {

@@ -1,4 +1,4 @@
-//! The server came back without what it was told.
+//! The server has lost its records.
 
 use std::process::Stdio;
 
@@ -18,7 +18,7 @@ on_every_server! {
 }
 
 const CLAIMS: &str = "onceward_store_duration_seconds_count{call=\"claim\"}";
-const LOST: &str = "the store came back without what it was told";
+const LOST: &str = "the store has lost its records";
 const NOTHING: &str = "the store has lost nothing: there is nothing to acknowledge\n";
 const EMPTY: &str = "not ready: the store came back empty: see `onceward store acknowledge`\n";
 

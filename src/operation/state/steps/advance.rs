@@ -83,7 +83,7 @@ impl Rule for StepSettlement {
         if state.and_then(StepState::current_claim) == Some(claim_id) {
             let copy_refused = operation.state.copy_refused();
             settle(operation, self, now);
-            follow(operation, self, now);
+            continue_event(operation, self, now);
             let advanced = reply(operation, self, copy_refused);
             lapsed.replied(Change::Durable, advanced)
         } else if state.and_then(StepState::settled_by) == Some(claim_id) {
@@ -131,7 +131,7 @@ fn settle(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
 
 /// Begins the next step of the event, or sets the event's state to the one that follows from its
 /// steps.
-fn follow(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
+fn continue_event(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
     let StepSettlement { settlement, plan, .. } = end;
     let Settlement { claim_id, attempt, ending, .. } = settlement;
     let copy_refused = operation.state.copy_refused();
@@ -165,8 +165,8 @@ fn follow(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
 
 /// Begins the next step once more. A holder that reports an end twice got no reply to its first
 /// report. So the holder does not know of the step that the first report began, and has sent
-/// nothing to the receiver of that step, even if the lease has run out since. The times of the step
-/// count from this call for the holder, and so they do in the record.
+/// nothing to its receiver, even if the lease has run out since. The holder counts the times of the
+/// step from this call, and so must the record.
 fn begin_once_more(operation: &mut Operation, end: &StepSettlement, now: Timestamp) {
     let StepSettlement { settlement, plan, .. } = end;
     let Settlement { claim_id, .. } = settlement;

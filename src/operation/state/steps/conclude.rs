@@ -23,7 +23,7 @@ pub(in crate::operation::state) fn conclude(
     let request = &report.request;
     let attempt = operation.attempts.latest_number();
     if settle(&mut operation, plan, step, report.finding, now) {
-        return follow(operation, plan, request, now);
+        return continue_event(operation, plan, request, now);
     }
     let next = next_steps(&operation, plan, Lookups::After(step), now);
     let State::Uncertain(hold) = &mut operation.state else {
@@ -42,8 +42,8 @@ pub(in crate::operation::state) fn conclude(
 }
 
 /// Sets the state of the event after a look-up has settled one of its steps. The request that has
-/// looked up gets what follows.
-fn follow(
+/// looked up then claims the event, unless the event has succeeded.
+fn continue_event(
     mut operation: Operation,
     plan: &Plan,
     request: &ClaimRequest,

@@ -2,6 +2,7 @@
 
 use http::HeaderValue;
 use proptest::prelude::*;
+use sha2::{Digest, Sha256};
 
 use super::*;
 

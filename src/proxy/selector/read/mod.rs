@@ -62,18 +62,18 @@ impl Place {
             Self::Form(_) => Err(MissingReason::NotAForm.into()),
             Self::Query(name) => field::parts(request.query.unwrap_or_default().as_bytes(), name),
             Self::Signature(name) => carried(request.carried, name),
-            Self::Body => digest(request.body.bytes()),
+            Self::Body => Ok(vec![KeyPart::Text(body_digest(request.body.bytes())?.into())]),
         }
     }
 }
 
 /// The SHA-256 of the body. All empty bodies have the same digest, so the digest of an empty body
-/// is no part.
-fn digest<'a>(body: &[u8]) -> Parts<'a> {
+/// is no part of a key.
+pub(in crate::proxy) fn body_digest(body: &[u8]) -> Result<String, Unread> {
     if body.is_empty() {
         return Err(MissingReason::EmptyBody.into());
     }
-    Ok(vec![KeyPart::Text(hex::encode(Sha256::digest(body)).into())])
+    Ok(hex::encode(Sha256::digest(body)))
 }
 
 /// A value that came with the signature.
