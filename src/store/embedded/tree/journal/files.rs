@@ -6,28 +6,18 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use super::group::START;
-
 /// Returns the path of a journal.
-pub(in crate::store::embedded) fn path(records: &Path, number: u64) -> PathBuf {
+pub(in super::super) fn path(records: &Path, number: u64) -> PathBuf {
     records.join(format!("{number}.jnl"))
 }
 
-/// Returns the numbers of the journals, oldest first.
-pub(in crate::store::embedded) fn numbers(records: &Path) -> io::Result<Vec<u64>> {
-    numbers_of(records, "jnl")
-}
-
-/// Returns the numbers that are names of files with this extension, lowest first. The database
-/// refuses journals with any other name.
-pub(in crate::store::embedded) fn numbers_of(
-    records: &Path,
-    extension: &str,
-) -> io::Result<Vec<u64>> {
+/// Returns the numbers of the journals, oldest first. The database refuses journals with any other
+/// name.
+pub(super) fn numbers(records: &Path) -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
     for entry in fs::read_dir(records)? {
         let path = entry?.path();
-        if path.extension() == Some(OsStr::new(extension)) {
+        if path.extension() == Some(OsStr::new("jnl")) {
             numbers.extend(path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok()));
         }
     }
@@ -35,19 +25,13 @@ pub(in crate::store::embedded) fn numbers_of(
     Ok(numbers)
 }
 
-/// Whether the database has written anything to a journal that it is using.
-pub(in crate::store::embedded) fn is_begun(path: &Path) -> io::Result<bool> {
-    let mut first = [0];
-    Ok(File::open(path)?.read_at(&mut first, 0)? == 1 && first == [START])
-}
-
 /// The number of bytes that are read at a time in the search for the end of a journal. The zeros
 /// behind that end may be many.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Reads a journal without the zeros at its end. The database makes each journal with room for
+/// Reads a journal without the zeros at its end. The database made each journal with room for
 /// later groups.
-pub(super) fn content(path: &Path) -> io::Result<Vec<u8>> {
+pub(in super::super) fn content(path: &Path) -> io::Result<Vec<u8>> {
     let journal = File::open(path)?;
     let mut end = journal.metadata()?.len();
     let mut piece = Vec::new();

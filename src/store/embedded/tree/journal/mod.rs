@@ -7,16 +7,16 @@
 //! group. The database only gets files in which every group is whole.
 //!
 //! Only a group that was never synced may be dropped. With `durability = "sync"` none of its calls
-//! got a reply, and it is the last one of the newest journal, because a group is written only after
-//! the one before it was synced. With `durability = "os"` several groups may be unsynced, and their
-//! calls got their replies: a loss of power may undo them. Two signs distinguish an unsynced group
-//! from damage:
+//! got a reply, and it is the last one of the newest journal, because a group was written only
+//! after the one before it was synced. With `durability = "os"` several groups may be unsynced, and
+//! their calls got their replies: a loss of power may undo them. Two signs distinguish an unsynced
+//! group from damage:
 //!
 //! * The file ends inside the group. The process was killed or the machine stopped while the group
 //!   was written.
 //! * A whole sector of the group is missing. A disk writes a sector of 512 bytes wholly or not at
 //!   all, and it writes sectors in any order. After a loss of power, a sector has either its part
-//!   of the group or its earlier bytes. A journal is only appended to, and is cut off behind its
+//!   of the group or its earlier bytes. A journal was only appended to, and was cut off behind its
 //!   last whole group. So the earlier bytes are zeros, perhaps behind the end of earlier groups.
 //!
 //! Nothing else looks like a missing sector: no group has that many zeros in a row (see
@@ -25,10 +25,6 @@
 //! tells it to go on without these bytes. The same holds for a missing journal, and for a journal
 //! that does not reach as far as noted elsewhere. The notes are in `contents`, and in `synced` for
 //! the newest journal.
-//!
-//! Each start writes the last group once more. If the sync of that group failed, the operating
-//! system may no longer try to write it but still have it in memory. The group then reads as whole,
-//! but only until the machine stops (`fsync(2)` in the Linux manual, under EIO).
 
 mod examine;
 pub(super) mod files;
@@ -36,20 +32,18 @@ pub(super) mod group;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use self::examine::{Examined, LossKind, LostPart, examine};
 use self::files::{content, path};
-use super::contents::{self, Contents, FIRST_JOURNAL};
-use super::filesystem::{keep_aside, replace_file};
-use super::loss;
-use super::open_error::OpenError;
-use super::settings::{Durability, IfDamaged};
-use super::synced::{self, SyncedNote};
+use super::contents::Contents;
+use super::synced;
+use crate::store::embedded::filesystem::{keep_aside, replace_file};
+use crate::store::embedded::open_error::OpenError;
+use crate::store::embedded::settings::{Durability, IfDamaged};
 
 /// The journals as the database will find them.
 #[derive(Debug)]
@@ -66,30 +60,35 @@ struct CheckedJournal {
     reaches: Option<u64>,
 }
 
-impl Journals {
+/// A check of the journals of a store.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Check<'a> {
+    pub(super) store: &'a Path,
+    pub(super) records: &'a Path,
+    pub(super) contents: Option<&'a Contents>,
+    pub(super) durability: Durability,
+    pub(super) if_damaged: IfDamaged,
+}
+
+impl Check<'_> {
     /// Checks every group of every journal. Groups that were never synced are cut off. A damaged
     /// part is an error or is taken out, as the settings say.
-    pub(super) fn check(
-        store: &Path,
-        records: &Path,
-        contents: Option<&Contents>,
-        durability: Durability,
-        if_damaged: IfDamaged,
-    ) -> Result<Self, OpenError> {
+    pub(super) fn run(self) -> Result<Journals, OpenError> {
+        let Self { store, records, contents, durability, if_damaged } = self;
         let io = |source| OpenError::Io { path: store.to_owned(), source };
         contents.map_or(Ok(()), |contents| contents.put_back(records)).map_err(io)?;
         let journals = files::numbers(records).map_err(io)?;
-        if let Some(missing) = missing(&journals, contents).map(|number| path(records, number)) {
+        let missing = Contents::missing_journal(contents, &journals);
+        if let Some(missing) = missing.map(|number| path(records, number)) {
             if if_damaged == IfDamaged::Refuse {
                 return Err(OpenError::Missing { store: store.to_owned(), missing });
             }
-            loss::note(store).map_err(io)?;
             tracing::error!(
                 journal = %missing.display(),
                 "a journal is missing; the operations in it may run again"
             );
         }
-        let synced = synced_until(store, records, contents, if_damaged)?;
+        let synced = self.synced_until()?;
         let newest = journals.last().copied();
         let mut checked: Vec<CheckedJournal> = Vec::new();
         for number in journals {
@@ -101,105 +100,71 @@ impl Journals {
             let noted = if is_newest { synced } else { contents.and_then(|c| c.reaches(number)) };
             let is_without_any = examined.whole.is_empty();
             // Here the journal lacks groups that are known to have been synced.
-            if (is_without_any && !may_be_empty(number, is_newest, contents))
+            if (is_without_any && !Contents::may_be_empty(contents, number, is_newest))
                 || noted.zip(examined.last).is_some_and(|(noted, last)| last < noted)
             {
                 examined.mark_all_damaged();
             }
-            if let Some(damage) = examined.damaged().next() {
-                if if_damaged == IfDamaged::Refuse {
-                    let store = store.to_owned();
-                    let offset = damage.range.start as u64;
-                    return Err(OpenError::DamagedJournal { store, journal: path, offset });
-                }
-                loss::note(store).map_err(io)?;
+            if let Some(damage) = examined.damaged().next()
+                && if_damaged == IfDamaged::Refuse
+            {
+                let store = store.to_owned();
+                let offset = damage.range.start as u64;
+                return Err(OpenError::DamagedJournal { store, journal: path, offset });
             }
             examined.lost.iter().for_each(|lost| log_loss(&path, lost));
             let end = mend(store, &path, &bytes, &examined).map_err(io)?;
-            if is_newest {
-                write_again(&path, &bytes, &examined).map_err(io)?;
-            }
             checked.push(CheckedJournal { path, number, end, reaches: examined.last });
         }
-        let full = checked.iter().map(|journal| journal.number).filter(|n| Some(*n) != newest);
-        contents::name_again(records, full).map_err(io)?;
-        Ok(Self(checked))
+        let checked = Journals(checked);
+        if let Some(contents) = contents
+            && if_damaged == IfDamaged::Accept
+        {
+            checked.agree(records, contents).map_err(io)?;
+        }
+        Ok(checked)
     }
 
-    /// Returns the journals that hold a group, each with the sequence number of its last group.
-    pub(super) fn used(&self) -> BTreeMap<u64, u64> {
-        let used = self.0.iter().filter(|journal| journal.end > 0);
-        used.filter_map(|journal| Some((journal.number, journal.reaches?))).collect()
+    /// Returns the sequence number up to which all groups were synced. A store of one of the oldest
+    /// versions has none, because those versions did not note it.
+    fn synced_until(self) -> Result<Option<u64>, OpenError> {
+        let Self { store, records, contents, if_damaged, .. } = self;
+        if !contents.is_some_and(Contents::notes_synced) {
+            return Ok(None);
+        }
+        match synced::read(records) {
+            Ok(synced) => Ok(Some(synced)),
+            Err(error) if if_damaged == IfDamaged::Accept => {
+                tracing::error!(%error, "it is not known how far the journals were synced");
+                Ok(None)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(OpenError::Missing { store: store.to_owned(), missing: synced::path(records) })
+            }
+            Err(source) => Err(OpenError::Io { path: store.to_owned(), source }),
+        }
+    }
+}
+
+impl Journals {
+    /// Makes the notes about the journals agree with what is left of them. So the next start does
+    /// not ask again whether the loss is accepted.
+    fn agree(&self, records: &Path, contents: &Contents) -> io::Result<()> {
+        let reaches = self.0.last().and_then(|journal| journal.reaches).unwrap_or(0);
+        synced::write(records, reaches)?;
+        let empty = self.0.iter().filter(|journal| journal.end == 0).map(|journal| journal.number);
+        let newest = self.0.last().map_or(0, |journal| journal.number);
+        contents.clone().agree(records, newest, empty.collect::<BTreeSet<_>>())
     }
 
-    /// Returns the sequence number of the last group of all journals, or 0 if there is no group.
-    pub(super) fn reach(&self) -> u64 {
-        self.0.last().and_then(|journal| journal.reaches).unwrap_or(0)
-    }
-
-    /// Returns a journal that the database has cut off although every group was whole. If a journal
-    /// is gone, the database no longer needed it.
+    /// Returns a journal that the database has cut off although every group was whole.
     pub(super) fn cut_off(&self) -> io::Result<Option<&Path>> {
         for CheckedJournal { path, end, .. } in &self.0 {
-            match fs::metadata(path) {
-                Ok(metadata) if metadata.len() < *end => return Ok(Some(path)),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
+            if fs::metadata(path)?.len() < *end {
+                return Ok(Some(path));
             }
         }
         Ok(None)
-    }
-}
-
-/// Returns the sequence number up to which all groups were synced. A store of an older version has
-/// none, because that version did not note it.
-fn synced_until(
-    store: &Path,
-    records: &Path,
-    contents: Option<&Contents>,
-    if_damaged: IfDamaged,
-) -> Result<Option<u64>, OpenError> {
-    if !contents.is_some_and(Contents::notes_synced) {
-        return Ok(None);
-    }
-    match SyncedNote::read(records) {
-        Ok(synced) => Ok(Some(synced)),
-        Err(error) if if_damaged == IfDamaged::Accept => {
-            tracing::error!(%error, "it is not known how far the journals were synced");
-            Ok(None)
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(OpenError::Missing { store: store.to_owned(), missing: synced::path(records) })
-        }
-        Err(source) => Err(OpenError::Io { path: store.to_owned(), source }),
-    }
-}
-
-/// Returns the number of a missing journal. The database begins journals one after the other and
-/// removes the oldest ones. So their numbers have no gaps, and there is always a journal.
-fn missing(journals: &[u64], contents: Option<&Contents>) -> Option<u64> {
-    let oldest = journals.first().copied();
-    let mut expected = oldest.min(contents.and_then(Contents::oldest_full_journal).or(oldest));
-    for number in journals {
-        if expected != Some(*number) {
-            return expected;
-        }
-        expected = number.checked_add(1);
-    }
-    let newest = contents.map_or(FIRST_JOURNAL, Contents::newest_journal);
-    match journals.last() {
-        None => Some(newest),
-        Some(last) => expected.filter(|_| contents.is_some() && *last < newest),
-    }
-}
-
-/// Whether a journal may have no whole group. When a journal is full, the database begins the next
-/// one before it has anything to write.
-fn may_be_empty(number: u64, is_newest: bool, contents: Option<&Contents>) -> bool {
-    match contents {
-        Some(contents) if number <= contents.newest_journal() => contents.is_empty(number),
-        Some(_) | None => is_newest,
     }
 }
 
@@ -220,21 +185,6 @@ fn mend(store: &Path, path: &Path, bytes: &[u8], examined: &Examined) -> io::Res
         file.sync_all()?;
     }
     Ok(end)
-}
-
-/// Writes the last whole group once more, in the same place, and syncs it.
-fn write_again(path: &Path, bytes: &[u8], examined: &Examined) -> io::Result<()> {
-    // A journal that was just mended has been written and synced as a whole.
-    if examined.damaged().next().is_some() {
-        return Ok(());
-    }
-    let Some(last) = examined.whole.last() else {
-        return Ok(());
-    };
-    let journal = File::options().write(true).open(path)?;
-    let group = bytes.get(last.clone()).unwrap_or_default();
-    journal.write_all_at(group, last.start as u64)?;
-    journal.sync_all()
 }
 
 /// The most operations of a damaged part that the log names.

@@ -6,28 +6,10 @@ use std::sync::Arc;
 use proptest::prelude::RngExt as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
-use super::super::batch::Batch;
-use super::super::directory::Directory;
-use super::super::tables::Tables;
+use super::super::older::{OlderStore, answered, id};
 use super::examine::{Examined, LossKind, SECTOR, examine};
 use super::*;
-use crate::operation::state::{ClaimRequest, Ending, Rule as _, Settlement};
-use crate::operation::{AnswerBody, Operation, OperationId, StoredAnswer, Subject, Timestamp};
-
-/// An operation that was answered with this body.
-fn answered(number: u8, body: &[u8]) -> Operation {
-    let example = ClaimRequest::example();
-    let id = OperationId::from_bytes([number; 16]);
-    let subject = Arc::new(Subject { id, ..(*example.subject).clone() });
-    let request = ClaimRequest { subject, ..example };
-    let claimed = request.apply(None, Timestamp(1_800_000_000_000)).operation;
-    let mut answer = StoredAnswer::empty(http::StatusCode::OK);
-    answer.body = AnswerBody::Kept(body.to_vec().into());
-    let ending = Ending::Succeeded { answer: answer.into(), reference: None };
-    let ClaimRequest { subject, claim_id, holder, durations, .. } = request;
-    let end = Settlement { subject, claim_id, attempt: 1, holder, durations, ending };
-    end.apply(claimed, Timestamp(1_800_000_000_500)).operation.unwrap()
-}
+use crate::operation::Operation;
 
 /// Has the database write these groups, each of records with these bodies. Returns the journal
 /// after each group.
@@ -42,19 +24,8 @@ fn written(groups: &[&[&[u8]]], durability: Durability) -> Vec<Vec<u8>> {
 /// Does the same for groups of any records.
 fn records_written(groups: &[Vec<Operation>], durability: Durability) -> Vec<Vec<u8>> {
     let store = tempfile::tempdir().unwrap();
-    let directory = Directory::take(store.path(), IfDamaged::Refuse).unwrap();
-    let journal = directory.records().join("0.jnl");
-    let tables = Tables::open(directory, durability, &Journals(Vec::new())).unwrap();
-    let mut images = Vec::new();
-    for records in groups {
-        let mut batch = Batch::new(&tables);
-        for record in records {
-            batch.write(record.subject.id, None, Some(record)).unwrap();
-        }
-        batch.commit(Timestamp(1_800_000_001_000)).unwrap();
-        images.push(content(&journal).unwrap());
-    }
-    images
+    let older = OlderStore::open(store.path(), durability);
+    groups.iter().map(|records| older.write(records)).collect()
 }
 
 fn sync(bytes: &[u8]) -> Examined {
@@ -235,7 +206,7 @@ fn a_whole_group_behind_one_that_misses_a_sector_is_damage() {
     assert_eq!(examined.whole, [0..one.len(), two.len()..three.len()]);
     assert_eq!(examined.lost[0].range, one.len()..two.len());
     assert_eq!(examined.lost[0].changes, Some(1));
-    assert_eq!(examined.lost[0].operations, [OperationId::from_bytes([2; 16])]);
+    assert_eq!(examined.lost[0].operations, [id(2)]);
 }
 
 #[test]
@@ -327,5 +298,5 @@ fn a_damaged_part_names_its_operations_without_those_of_probes() {
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
     let examined = sync(&bytes);
-    assert_eq!(examined.lost[0].operations, [OperationId::from_bytes([2; 16])]);
+    assert_eq!(examined.lost[0].operations, [id(2)]);
 }

@@ -7,8 +7,8 @@
 //! 3  xxh3 of all rows: u64  `FJL` 3
 //! ```
 //!
-//! Numbers are little-endian. The first row of a group is a [`Label`], which this program adds to
-//! the group.
+//! Numbers are little-endian. The first row of a group is a [`Label`], which the program added
+//! to the group.
 
 use std::ops::Range;
 
@@ -16,10 +16,9 @@ use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::operation::{OperationId, Timestamp};
-use crate::store::embedded::bytes::joined;
 
 /// The mark at the end of every group.
-pub(in crate::store::embedded) const END_MARK: &[u8] = b"FJL\x03";
+const END_MARK: &[u8] = b"FJL\x03";
 /// The number of bytes from the tag of a group's end to its mark. They are the tag and the
 /// checksum.
 const BEFORE_MARK: usize = 9;
@@ -38,46 +37,35 @@ const OPERATIONS: u64 = 1;
 const SEQUENCE_GAP_MAX: u64 = 1 << 16;
 
 /// The key of a group's first row, in the table `meta`.
-pub(in crate::store::embedded) const LABEL_KEY: &[u8] = b"time";
+pub(in super::super) const LABEL_KEY: &[u8] = b"time";
 
 /// The first row of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store::embedded) struct Label {
-    /// The time of the store's clock, in milliseconds.
-    pub(in crate::store::embedded) time: u64,
+pub(in super::super) struct Label {
     /// A lower bound of the group's sequence number. The database's checksum does not cover the
     /// sequence number. If damage made the number lower, the database would skip the group, as if
     /// the tables already had it.
-    pub(in crate::store::embedded) sequence_from: u64,
+    pub(super) sequence_from: u64,
     /// The number of records that the group changes.
-    pub(in crate::store::embedded) changes: u32,
+    pub(super) changes: u32,
     /// Whether the group had to be synced before its calls got their replies.
-    pub(in crate::store::embedded) is_synced: bool,
+    pub(super) is_synced: bool,
 }
 
 impl Label {
-    pub(in crate::store::embedded) fn to_bytes(self) -> [u8; 21] {
-        joined(&[
-            &self.time.to_be_bytes(),
-            &self.sequence_from.to_be_bytes(),
-            &self.changes.to_be_bytes(),
-            &[u8::from(self.is_synced)],
-        ])
-    }
-
-    /// Returns the time of a label, also of one of an older version.
-    pub(in crate::store::embedded) fn time_of(bytes: &[u8]) -> Option<Timestamp> {
+    /// Returns the time of a label, also of one of the oldest versions. It is the time of the
+    /// store's clock.
+    pub(in super::super) fn time_of(bytes: &[u8]) -> Option<Timestamp> {
         bytes.first_chunk().map(|time| Timestamp(u64::from_be_bytes(*time)))
     }
 
-    /// Parses a label. The label of an older version is only the time, and gives none.
+    /// Parses what follows the time. The label of an older version is only the time, and gives
+    /// none.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (time, rest) = bytes.split_first_chunk()?;
-        let (sequence_from, rest) = rest.split_first_chunk()?;
+        let (sequence_from, rest) = bytes.get(8..)?.split_first_chunk()?;
         let (changes, rest) = rest.split_first_chunk()?;
         let [is_synced] = rest else { return None };
         Some(Self {
-            time: u64::from_be_bytes(*time),
             sequence_from: u64::from_be_bytes(*sequence_from),
             changes: u32::from_be_bytes(*changes),
             is_synced: *is_synced == 1,
