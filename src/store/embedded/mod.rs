@@ -9,20 +9,21 @@
 //! | --- | --- |
 //! | `writer`, `queue`, `group`, `reply`, `seen`, `cache` | the rules and the replies |
 //! | `page`, `sweep` | lists and expiry |
-//! | `recovery`, `loss`, `reindex` | what an earlier process left, and what damage left |
-//! | `batch`, `tables`, `unsettled`, `ids`, `bytes`, `database`, `stuffing` | the rows on disk |
-//! | `directory`, `contents`, `journal/`, `synced` | opening a store, and checks for damage |
+//! | `recovery`, `damage`, `loss`, `reindex` | what an earlier process left, and what damage left |
+//! | `batch`, `unsettled`, `ids`, `bytes`, `stuffing` | the changes of a group |
+//! | `tables/` | the rows: in memory, and then in a database |
+//! | `log/` | the records and the changes, on disk |
+//! | `directory` | the files of a store |
 
 mod batch;
 mod bytes;
 mod cache;
-mod contents;
-mod database;
+mod damage;
 mod directory;
 mod filesystem;
 mod group;
 mod ids;
-mod journal;
+mod log;
 mod loss;
 mod open_error;
 mod page;
@@ -34,7 +35,6 @@ mod seen;
 mod settings;
 mod stuffing;
 mod sweep;
-mod synced;
 mod tables;
 mod unsettled;
 mod writer;
@@ -42,7 +42,6 @@ mod writer;
 pub use open_error::OpenError;
 pub use settings::{Durability, IfDamaged, Settings};
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,11 +50,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::cache::SuccessCache;
 use self::directory::Directory;
-use self::journal::Journals;
 use self::queue::Command;
 use self::reply::Reply;
 use self::seen::SeenAttempts;
-use self::tables::Tables;
 use self::writer::Writer;
 use super::list::SCANNED_MAX;
 use super::sweep::HoldsEnded;
@@ -102,25 +99,10 @@ struct SharedState {
 pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     let Settings { path, durability, if_damaged } = settings;
     let io = |source| OpenError::Io { path: path.clone(), source };
-    let failed = |source| OpenError::database(path, source);
     let directory = Directory::take(path, *if_damaged)?;
-    let contents = directory.contents(*if_damaged)?;
-    let contents = contents.as_ref();
-    let records = directory.records();
-    // The journals are checked before the database opens them, because the database would cut off
-    // what it cannot read.
-    let journals = Journals::check(path, &records, contents, *durability, *if_damaged)?;
-    // The database panics on some bytes that it did not write. Such a panic is turned into an
-    // error.
-    let opened = catch_unwind(AssertUnwindSafe(|| Tables::open(directory, *durability, &journals)));
-    let tables = opened.map_err(|_| OpenError::database(path, Unreadable))?.map_err(failed)?;
-    // The check above found every group whole, so a journal that is shorter now has lost groups.
-    if let Some(journal) = journals.cut_off().map_err(io)? {
-        return Err(tables.directory().mark_damaged(journal));
-    }
-    let kept = tables.kept_time().map_err(failed)?;
+    let mut tables = directory.opening(*durability, *if_damaged).open()?;
     let shared = Arc::new(SharedState {
-        clock: AnchoredClock::start(clock, kept),
+        clock: AnchoredClock::start(clock, tables.kept_time()),
         successes: SuccessCache::new(),
         watchers: Watchers::default(),
         holds_ended: HoldsEnded::default(),
@@ -129,12 +111,12 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     let now = shared.clock.now();
     let refused = |source| OpenError::database(path, source);
     if loss::is_noted(path).map_err(io)? {
-        reindex::reindex(&tables, now).map_err(refused)?;
+        reindex::reindex(&mut tables, now).map_err(refused)?;
         loss::clear(path).map_err(io)?;
     }
-    let uncertain = recovery::abandon_all(&tables, now).map_err(refused)?;
+    let uncertain = recovery::abandon_all(&mut tables, now).map_err(refused)?;
     let (commands, queue) = mpsc::channel(QUEUE_MAX);
-    let writer = Writer::new(tables, queue, Arc::clone(&shared), uncertain);
+    let writer = Writer::new(tables, directory, queue, Arc::clone(&shared), uncertain);
     // The writer has a thread of its own, because a sync blocks for milliseconds and would hold up
     // other tasks.
     std::thread::Builder::new()
@@ -143,14 +125,6 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
         .map_err(io)?;
     Ok(Embedded { commands, shared })
 }
-
-/// The database panicked on bytes that it cannot have written.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "it holds bytes that it cannot have written; restore it (what was recorded after the copy may run \
-     again), or remove its directory to begin anew (all may)"
-)]
-struct Unreadable;
 
 /// The writer ended without a reply.
 #[derive(Debug, thiserror::Error)]

@@ -44,26 +44,17 @@ pub enum OpenError {
         /// The file or folder.
         missing: PathBuf,
     },
-    /// Records that had been acknowledged were lost with a damaged journal.
+    /// The bytes of the log have changed since they were written, or some are missing.
     #[error(
-        "a journal of the store in `{}` was damaged, and operations are lost: copies of them would be forwarded again; start once with `--accept-damaged-store` to go on without them; an older copy of the store lacks all that was recorded after it",
-        path.display()
+        "the log `{}` is damaged at byte {offset}: operations that were recorded there would be forwarded again; put the file back as it was in `{}`, or start once with `--accept-damaged-store` to go on without what is damaged; an older copy of the store lacks all that was recorded after it",
+        segment.display(), store.display()
     )]
-    Damaged {
-        /// The store's directory.
-        path: PathBuf,
-    },
-    /// The bytes of a journal have changed since they were written, or some are missing.
-    #[error(
-        "the journal `{}` is damaged at byte {offset}: operations that were recorded there would be forwarded again; put the journal back as it was in `{}`, or start once with `--accept-damaged-store` to go on without what is damaged; an older copy of the store lacks all that was recorded after it",
-        journal.display(), store.display()
-    )]
-    DamagedJournal {
+    DamagedLog {
         /// The store's directory.
         store: PathBuf,
         /// The damaged file.
-        journal: PathBuf,
-        /// The byte at which the damaged group begins.
+        segment: PathBuf,
+        /// The byte at which the damaged part begins.
         offset: u64,
     },
     /// A file or directory cannot be read or written.

@@ -17,7 +17,7 @@ const BATCH_MAX: usize = 1024;
 
 /// Abandons all operations in flight, durably. Returns how many operations are uncertain
 /// afterwards.
-pub(super) fn abandon_all(tables: &Tables, now: Timestamp) -> Result<u64, Error> {
+pub(super) fn abandon_all(tables: &mut Tables, now: Timestamp) -> Result<u64, Error> {
     let mut uncertain = 0;
     let mut in_flight = BTreeSet::new();
     let mut shared = Vec::new();
@@ -39,11 +39,11 @@ pub(super) fn abandon_all(tables: &Tables, now: Timestamp) -> Result<u64, Error>
     // The shared rows are removed last, so the start after an interrupted one does all of this
     // again.
     if !shared.is_empty() {
-        let mut batch = Batch::new(tables);
+        let mut batch = Batch::default();
         for number in shared {
             batch.remove_claims(number);
         }
-        batch.commit(now).map_err(failed)?;
+        tables.commit(&mut batch, now).map_err(Error::Failed)?;
     }
     if abandoned > 0 {
         let next = "onceward operations list --state uncertain";
@@ -53,9 +53,9 @@ pub(super) fn abandon_all(tables: &Tables, now: Timestamp) -> Result<u64, Error>
 }
 
 /// Abandons these operations. Returns how many of them are uncertain afterwards.
-fn abandon(tables: &Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, Error> {
+fn abandon(tables: &mut Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, Error> {
     let mut uncertain = 0;
-    let mut batch = Batch::new(tables);
+    let mut batch = Batch::default();
     for &id in ids {
         let Some(found) = unless_unreadable(tables.read(id))? else {
             // Any claim of this operation will fail. That is no reason to refuse all other
@@ -79,6 +79,6 @@ fn abandon(tables: &Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, 
             batch.set_unsettled(id, found.as_ref().and_then(Unsettled::of));
         }
     }
-    batch.commit(now).map_err(failed)?;
+    tables.commit(&mut batch, now).map_err(Error::Failed)?;
     Ok(uncertain)
 }

@@ -1,4 +1,4 @@
-//! Restores the index rows of records, after a part of a journal was lost.
+//! Restores the index rows of records, after a part of the log was lost.
 //!
 //! Not every change of a record writes all rows about it: those in `created` and `keys` come with
 //! the first claim alone. If the group of that claim is lost and a later one is whole, the store
@@ -7,7 +7,7 @@
 //! gets a second row. The sweep that reaches it finds nothing left to do.
 
 use super::batch::Batch;
-use super::tables::{IndexEntries, Tables, failed, unless_unreadable};
+use super::tables::{IndexEntries, Tables};
 use crate::operation::Timestamp;
 use crate::store::Error;
 
@@ -16,20 +16,31 @@ const BATCH_MAX: usize = 1024;
 
 /// Writes the index rows of all records. Returns once they are durable, since the note of the loss
 /// is removed next.
-pub(super) fn reindex(tables: &Tables, now: Timestamp) -> Result<(), Error> {
-    let mut batch = Batch::new(tables);
+pub(super) fn reindex(tables: &mut Tables, now: Timestamp) -> Result<(), Error> {
     let mut count = 0;
-    for record in tables.records() {
-        let Some(operation) = unless_unreadable(record)? else { continue };
-        batch.index(operation.subject.id, None, Some(IndexEntries::of(&operation)));
-        count += 1;
-        if count % BATCH_MAX == 0 {
-            batch.commit(now).map_err(failed)?;
-            batch = Batch::new(tables);
+    let mut last = None;
+    loop {
+        let mut batch = Batch::default();
+        let mut read = 0;
+        for record in tables.records_after(last).take(BATCH_MAX) {
+            read += 1;
+            match record {
+                Ok(operation) => {
+                    let id = operation.subject.id;
+                    last = Some(id);
+                    batch.index(id, None, Some(IndexEntries::of(&operation)));
+                }
+                Err(Error::Unreadable(id, _)) => last = Some(id),
+                Err(error) => return Err(error),
+            }
         }
+        if read == 0 {
+            break;
+        }
+        count += read;
+        tables.commit(&mut batch, now).map_err(Error::Failed)?;
     }
-    batch.commit(now).map_err(failed)?;
-    tables.sync().map_err(failed)?;
+    tables.sync().map_err(|error| Error::Failed(error.into()))?;
     tracing::info!(records = count, "the rows by which records are listed are written anew");
     Ok(())
 }

@@ -3,10 +3,11 @@
 use super::group::Group;
 use super::reply::Reply;
 use super::tables::{IndexEntries, TimeKey, failed, unless_unreadable};
-use super::writer::{BROKEN, Writer};
+use super::writer::{SUSPENDED, Writer};
 use crate::operation::state::{Change, Expiry, Rule as _};
 use crate::operation::{OperationId, Timestamp};
 use crate::store::{Error, IfUnwritten, SweepReport};
+use crate::telemetry::chain;
 
 /// The result of one pass over the records that are due.
 struct Expired {
@@ -20,8 +21,12 @@ impl Writer {
     /// Expires at most `limit` records that are due, in a group of its own.
     pub(super) fn sweep(&mut self, limit: usize, reply: Reply<SweepReport>) {
         let mut group = Group::default();
-        let done = if self.broken {
-            Err(Error::Unavailable(BROKEN))
+        let now = self.shared.clock.now();
+        if let Err(error) = self.tables.tick(now) {
+            tracing::debug!(error = %chain(&error), "the store cannot write");
+        }
+        let done = if self.is_suspended() {
+            Err(Error::Unavailable(SUSPENDED))
         } else {
             self.expire_due(limit, &mut group)
         };

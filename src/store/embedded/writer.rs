@@ -6,27 +6,30 @@
 //! once. A group of changes that may be lost waits for the next group, or for the next pass of
 //! expiry, which comes every second.
 //!
-//! When a write or a sync fails, nothing is known about the disk any more. The kernel may have
-//! dropped the pages, and may then report the next sync as a success (`fsync(2)` in the Linux
-//! manual, under EIO). So the writer never tries again. The calls of the group fail. From then on
-//! the store only turns copies away, or replays answers that were durable before.
+//! When a write or a sync fails, the calls of the group fail, and the store only turns copies away,
+//! or replays answers that were durable before. Every second it tries to begin a new segment of the
+//! log. Once that succeeds it goes on. The failed write is never tried again, see `log/append.rs`.
+//!
+//! When the disk has no room for another segment, the store takes no new operation. What is in
+//! flight still ends, in the room that was kept for it.
 
 use std::collections::HashMap;
-use std::error::Error as StdError;
 use std::mem;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::SharedState;
 use super::batch::Batch;
+use super::directory::Directory;
 use super::group::{Group, PendingChange};
 use super::queue::Command;
 use super::reply::{self, Reply};
-use super::tables::{IndexEntries, Tables};
+use super::tables::{IndexEntries, Tables, WriteError};
 use super::unsettled::Unsettled;
-use crate::operation::state::{self, Change, Transition};
+use crate::operation::state::{self, Change, RuleName, Transition};
 use crate::operation::{Operation, OperationId, State, Timestamp};
 use crate::store::{Error, IfUnwritten, RuleCall};
 use crate::telemetry::chain;
@@ -34,12 +37,21 @@ use crate::telemetry::chain;
 /// The most calls in one group.
 const GROUP_MAX: usize = 256;
 
-/// The reason that a refused call gets from a store that can no longer write.
-pub(super) const BROKEN: &str = "a write to its disk failed; it only replays until it is restarted";
+/// The reason that a refused call gets from a store that cannot write.
+pub(super) const SUSPENDED: &str =
+    "a write to its disk failed; it only replays until a write succeeds, which it tries every second";
+
+/// The reason that a new operation is refused while the disk is full.
+const FULL: &str = "its disk has no room; what is in flight still ends";
+
+/// The pause between two tries to go on after a failed write.
+const RESTORE_EVERY: Duration = Duration::from_secs(1);
 
 /// The thread's state. It owns the database, and applies the rules.
 pub(super) struct Writer {
     pub(super) tables: Tables,
+    /// The batch that is written next. Its buffers are used again.
+    batch: Batch,
     commands: mpsc::Receiver<Command>,
     pub(super) shared: Arc<SharedState>,
     /// The operations in flight. Renewed leases are only here and not on disk, so a renewal costs
@@ -49,20 +61,32 @@ pub(super) struct Writer {
     uncertain: u64,
     /// The earliest time at which `due` may have a row.
     pub(super) due_from: Timestamp,
-    /// Whether a write has failed.
-    pub(super) broken: bool,
+    /// The time at which the writer tries to go on after a failed write.
+    restore_at: Timestamp,
+    // Fields are dropped in the order of their declaration, so the tables are closed before the
+    // directory is unlocked.
+    _directory: Directory,
 }
 
 impl Writer {
     pub(super) fn new(
         tables: Tables,
+        directory: Directory,
         commands: mpsc::Receiver<Command>,
         shared: Arc<SharedState>,
         uncertain: u64,
     ) -> Self {
-        let in_flight = HashMap::new();
-        let due_from = Timestamp::default();
-        Self { tables, commands, shared, in_flight, uncertain, due_from, broken: false }
+        Self {
+            tables,
+            batch: Batch::default(),
+            commands,
+            shared,
+            in_flight: HashMap::new(),
+            uncertain,
+            due_from: Timestamp::default(),
+            restore_at: Timestamp::default(),
+            _directory: directory,
+        }
     }
 
     /// Executes commands until the store is closed or dropped.
@@ -85,10 +109,7 @@ impl Writer {
             }
         }
         self.commit(group);
-        // After a failed write nothing is known about the disk, so nothing is noted as synced.
-        if !self.broken
-            && let Err(error) = self.tables.close()
-        {
+        if let Err(error) = self.tables.sync() {
             tracing::error!(error = %chain(&error), "the store was closed unsynced");
         }
         // The database is closed and its directory unlocked before `close` returns, so that another
@@ -146,8 +167,9 @@ impl Writer {
         if done.change == Change::None {
             self.cache_success(id, done.operation.as_ref(), group);
         }
-        if self.broken {
-            return self.reply_unwritten(id, done, reply);
+        if let Some(reason) = self.refusal(call.name(), done.change) {
+            let stands = self.stands_unwritten(id, done);
+            return reply.send(if stands { Ok(()) } else { Err(Error::Unavailable(reason)) });
         }
         if done.hold_ended {
             group.holds_ended.push(id);
@@ -160,24 +182,43 @@ impl Writer {
         group.reply(id, reply.deferred(if_unwritten, || ()));
     }
 
-    /// Replies to a call whose change cannot be written. A renewal is never written, so attempts in
-    /// flight can keep their leases until they have finished.
-    fn reply_unwritten(
-        &mut self,
-        id: OperationId,
-        done: Transition<IfUnwritten>,
-        reply: Reply<()>,
-    ) {
-        let is_allowed = match done.change {
-            Change::None | Change::Volatile => true,
-            Change::Lazy | Change::Durable => done.reply == IfUnwritten::Stands,
-        };
+    /// Returns the reason why a change cannot be written now, if there is one.
+    fn refusal(&mut self, name: RuleName, change: Change) -> Option<&'static str> {
+        if self.is_suspended() {
+            return Some(SUSPENDED);
+        }
+        // A claim begins something. All other calls end something.
+        let begins = name == RuleName::Claim && change == Change::Durable;
+        (begins && !self.tables.has_room()).then_some(FULL)
+    }
+
+    /// Whether a write has failed. From time to time this tries to go on.
+    pub(super) fn is_suspended(&mut self) -> bool {
+        let now = self.shared.clock.now();
+        if self.tables.is_suspended() && now >= self.restore_at {
+            match self.tables.restore(now) {
+                Ok(()) => tracing::info!("the store writes to its disk again"),
+                Err(error) => {
+                    self.restore_at = now.plus(RESTORE_EVERY);
+                    tracing::debug!(error = %chain(&error), "the store still cannot write");
+                }
+            }
+        }
+        self.tables.is_suspended()
+    }
+
+    /// Whether the reply to a call whose change cannot be written stands all the same. A renewal is
+    /// never written, so attempts in flight can keep their leases until they have finished.
+    fn stands_unwritten(&mut self, id: OperationId, done: Transition<IfUnwritten>) -> bool {
         if done.change == Change::Volatile
             && let Some(operation) = done.operation
         {
             self.in_flight.insert(id, operation);
         }
-        reply.send(if is_allowed { Ok(()) } else { Err(Error::Unavailable(BROKEN)) });
+        match done.change {
+            Change::None | Change::Volatile => true,
+            Change::Lazy | Change::Durable => done.reply == IfUnwritten::Stands,
+        }
     }
 
     fn get(&self, id: OperationId, reply: Reply<Option<Operation>>, group: &mut Group) {
@@ -248,7 +289,8 @@ impl Writer {
     }
 
     fn write(&mut self, group: &Group) -> Result<(), WriteError> {
-        let mut batch = Batch::new(&self.tables);
+        let batch = &mut self.batch;
+        batch.clear();
         for (id, changed) in &group.changed {
             if changed.change != Change::Volatile {
                 batch.write(*id, changed.before, changed.operation.as_ref())?;
@@ -261,7 +303,7 @@ impl Writer {
             return Ok(());
         }
         let earliest = batch.earliest_due();
-        batch.commit(self.shared.clock.now())?;
+        self.tables.commit(batch, self.shared.clock.now())?;
         let swept_until = group.swept.last().map_or(self.due_from, |row| row.at);
         self.due_from = earliest.map_or(swept_until, |earliest| earliest.min(swept_until));
         Ok(())
@@ -301,12 +343,10 @@ impl Writer {
 
     /// Fails the calls of a group whose write failed. Nobody knows whether the group is on disk.
     fn fail(&mut self, mut group: Group, error: WriteError) {
-        self.broken = true;
-        tracing::error!(error = %chain(&*error), "{BROKEN}");
+        self.restore_at = self.shared.clock.now().plus(RESTORE_EVERY);
+        tracing::error!(error = %chain(&*error), "{SUSPENDED}");
         // The failure does not affect a change that is not written.
         self.apply_volatile(&mut group);
         reply::send_all(group.replies, &Err(error.into()));
     }
 }
-
-type WriteError = Box<dyn StdError + Send + Sync>;
