@@ -6,6 +6,16 @@ use tokio_postgres::types::Type;
 use super::database::{Database, QueryError};
 use super::pool::Parameter;
 
+/// The first argument. When it is evaluated, it sets how the function plans its statements, until
+/// the end of the transaction.
+///
+/// A session keeps a general plan until the table is analysed again. A plan that was made for a
+/// nearly empty table would read a whole index, or the table, for each row that it looks up, however
+/// large the table has become. So the plans for a table of less than 8 MiB serve one call only.
+const FIRST: &str = "CASE WHEN pg_catalog.set_config('plan_cache_mode', \
+    CASE WHEN pg_catalog.pg_relation_size($table$@schema@.operations$table$) < 8388608 \
+    THEN 'force_custom_plan' ELSE 'force_generic_plan' END, true) <> '' THEN $1 END";
+
 /// The statements that call a function.
 #[derive(Debug)]
 pub(super) struct FunctionCall {
@@ -31,11 +41,11 @@ impl FunctionCall {
             format!("@schema@.{function}({})", arguments.collect::<Vec<_>>().join(", "))
         };
         Self {
-            plain: format!("SELECT {columns} FROM {}", call("$1")),
+            plain: format!("SELECT {columns} FROM {}", call(FIRST)),
             in_epoch: format!(
                 "SELECT {columns} FROM @schema@.epoch e CROSS JOIN LATERAL {} \
                  WHERE e.epoch::text = ${} AND e.standing <> 'emptied'",
-                call("CASE WHEN e.one THEN $1 END"),
+                call(&format!("CASE WHEN e.one THEN {FIRST} END")),
                 names.len() + 1
             ),
         }

@@ -15,7 +15,7 @@ use crate::telemetry::chain;
 
 /// All changes that were ever made to the tables, in order. New changes may be added, but none may
 /// be edited, because databases have already applied them.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("0001_operations.sql"),
     include_str!("0002_swap.sql"),
     include_str!("0003_searched.sql"),
@@ -23,6 +23,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("0005_swap_all.sql"),
     include_str!("0006_swap_all.sql"),
     include_str!("0007_indexes.sql"),
+    include_str!("0008_plans.sql"),
 ];
 
 /// The question whether the schema exists.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use onceward::operation::state::{ClaimReply, ClaimRequest, IfInFlight, Renewal, ReportedState};
-use onceward::operation::{Outcome, StateName};
+use onceward::operation::{Outcome, StateName, Subject};
 use onceward::store::{ListQuery, Store, StoreExt as _};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
@@ -114,17 +114,23 @@ async fn what_must_be_durable_is_flushed_although_the_server_would_not_wait() {
     assert_eq!(served.server.row("SHOW synchronous_commit").await.get::<_, String>(0), "off");
 }
 
-/// Many operations of before, most of them done.
+/// Many operations of before, most of them done. The server has counted them.
 async fn has_a_past(served: &Served) {
-    let past = "INSERT INTO onceward.operations (id, revision, record, route, method, path, key, \
-            state, attempt, created_at, changes_at) \
-        SELECT 'op_' || md5(n::text), n, '\\x01', 'route ' || n % 50, 'POST', '/', '{}', \
+    has_an_uncounted_past(served, 20_000).await;
+    served.server.execute("ANALYZE onceward.operations").await;
+}
+
+async fn has_an_uncounted_past(served: &Served, count: usize) {
+    let past = format!(
+        "INSERT INTO onceward.operations (id, revision, record, route, method, path, key, state, \
+            attempt, created_at, changes_at) \
+        SELECT 'op_' || md5(n::text), n, '\\x01', 'route ' || n % 50, 'POST', '/', '{{}}', \
             CASE WHEN n % 1000 = 0 THEN 'uncertain' WHEN n % 100 = 0 THEN 'in_flight' \
                 WHEN n % 10 = 0 THEN 'failed' ELSE 'succeeded' END, \
             1, onceward.clock() - n * interval '1 s', onceward.clock() + n * interval '1 h' \
-        FROM generate_series(1, 20000) n; \
-        ANALYZE onceward.operations";
-    served.server.execute(past).await;
+        FROM generate_series(1, {count}) n"
+    );
+    served.server.execute(&past).await;
 }
 
 /// Every statement of the store finds its rows by an index.
@@ -164,6 +170,42 @@ async fn lists_counts_and_expiry_use_indexes() {
     }
 }
 
+/// A session keeps its plans, and was busy while the table had one row.
+#[tokio::test]
+async fn a_call_reads_its_own_rows_only_however_the_table_has_grown() {
+    let served = Served::start().await;
+    let sessions = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'";
+    let others: i64 = served.server.row(sessions).await.get(0);
+    let busy = served.another();
+    served.server.execute("VACUUM ANALYZE onceward.operations").await;
+    let orders: Vec<_> = (0..200).map(|number| order(&format!("{number}"))).collect();
+    let claims = async |orders: &[Arc<Subject>]| {
+        for orders in orders.chunks(20) {
+            for copies in [1, 2] {
+                let claims = orders.iter().map(|order| copy_of(&*busy, order));
+                let told = join_all(claims).await;
+                let granted = told.iter().filter(|told| matches!(told, ClaimReply::Granted(_)));
+                assert_eq!(granted.count(), if copies == 1 { 20 } else { 0 });
+            }
+        }
+    };
+    let (before, after) = orders.split_at(60);
+    claims(before).await;
+    // so many that the plans of a large table are used
+    has_an_uncounted_past(&served, 70_000).await;
+    claims(after).await;
+    // What a session has read is counted when it ends.
+    drop(busy);
+    until("the sessions end", async || {
+        served.server.row(sessions).await.get::<_, i64>(0) <= others
+    })
+    .await;
+    let reads = "SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes)::bigint + \
+        (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname = 'operations')::bigint";
+    let read: i64 = served.server.row(reads).await.get(0);
+    assert!((200..10_000).contains(&read), "{read} rows were read for 400 calls");
+}
+
 /// A page reads a limited number of operations, and the pages join all the same.
 #[tokio::test]
 async fn an_operation_of_a_rare_route_is_found_behind_many_of_others() {
@@ -189,7 +231,7 @@ async fn an_operation_of_a_rare_route_is_found_behind_many_of_others() {
 }
 
 /// Who waits for it on one store, and hears of its end from another one.
-async fn waits(store: &dyn Store, subject: &Arc<onceward::operation::Subject>) {
+async fn waits(store: &dyn Store, subject: &Arc<Subject>) {
     let waits = ClaimRequest { if_in_flight: IfInFlight::Wait, ..claim_on(subject) };
     let told = store.apply(waits.clone()).await.unwrap();
     assert!(matches!(told, ClaimReply::NotGranted(ReportedState::InFlight { .. })), "{told:?}");
