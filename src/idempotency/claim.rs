@@ -11,7 +11,8 @@ use super::lease::OwnLease;
 use super::own_attempts::OwnAttemptEntry;
 use crate::clock::Moment;
 use crate::operation::state::{
-    Advanced, ClaimRequest, Ending, Grant, Settled, Settlement, StepSettlement,
+    Advanced, ClaimRequest, Ending, Grant, ReportedState, Settled, Settlement, StepSettlement,
+    Withdrawal,
 };
 use crate::operation::{Plan, Subject};
 use crate::store::{self, StoreExt as _};
@@ -46,19 +47,27 @@ pub(super) struct StepRecorded {
 
 impl Claim {
     /// Makes the claim from the grant of the store. The call for the grant was sent at `sent_at`.
+    ///
+    /// # Errors
+    /// This process has begun another attempt meanwhile, and the store has lost its record. The
+    /// grant is withdrawn, and the state is that of a copy of the other attempt.
     pub(super) fn new(
         executor: &Executor,
         request: ClaimRequest,
         grant: Grant,
         sent_at: Moment,
         place: OwnedSemaphorePermit,
-    ) -> Self {
+    ) -> Result<Self, ReportedState> {
         let Grant { attempt, steps } = grant;
         let store = Arc::clone(&executor.store);
         let lease = Arc::new(OwnLease::new(store, executor.clock.clone(), request, sent_at));
         let unrecorded = AtomicUsize::new(steps.len().max(1));
-        let entry = executor.own_attempts.begin(attempt, &lease);
-        Self { lease, attempt, steps, sent_at, unrecorded, _entry: entry, _place: place }
+        let entry = executor.own_attempts.begin(attempt, &lease).map_err(|other| {
+            let withdrawal = Withdrawal { leaves_record: false, ..lease.request.withdrawal() };
+            executor.withdrawals.begin(withdrawal);
+            other.state_for(&lease.request.subject)
+        })?;
+        Ok(Self { lease, attempt, steps, sent_at, unrecorded, _entry: entry, _place: place })
     }
 
     /// The lease. It is shared, because the heartbeat runs beside the attempt.

@@ -79,7 +79,7 @@ impl Context<'_> {
                     let ClaimCall { request, sent_at, place, .. } = call;
                     let Some(place) = place else { return Ok(ClaimResult::NoPlace) };
                     let claim = Claim::new(self.executor, request, grant, sent_at, place);
-                    return Ok(ClaimResult::Granted(claim));
+                    return Ok(claim.map_or_else(ClaimResult::NotGranted, ClaimResult::Granted));
                 }
                 ClaimReply::NotGranted(ReportedState::Free) if !has_place => {
                     return Ok(ClaimResult::NoPlace);
@@ -224,7 +224,6 @@ impl<'a> ClaimCall<'a> {
     }
 
     fn withdraw(&self) {
-        let ClaimRequest { subject, claim_id, durations, .. } = &self.request;
-        self.context.executor.withdrawals.begin(subject.id, *claim_id, *durations);
+        self.context.executor.withdrawals.begin(self.request.withdrawal());
     }
 }

@@ -37,11 +37,26 @@ pub(super) struct OwnAttemptEntry {
 }
 
 impl OwnAttempts {
-    /// Adds an attempt that the store has granted.
-    pub(super) fn begin(self: &Arc<Self>, number: u32, lease: &Arc<OwnLease>) -> OwnAttemptEntry {
-        let running = Running { number, lease: Arc::clone(lease) };
-        self.0.lock().entry(lease.operation()).or_default().push(running);
-        OwnAttemptEntry { attempts: Arc::clone(self), lease: Arc::clone(lease) }
+    /// Adds an attempt that the store has granted, unless another one has begun since its claim was
+    /// sent. The store was not told of that one, and may have lost its record.
+    ///
+    /// # Errors
+    /// The other attempt.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        number: u32,
+        lease: &Arc<OwnLease>,
+    ) -> Result<OwnAttemptEntry, OwnAttempt> {
+        let mut attempts = self.0.lock();
+        let running = attempts.entry(lease.operation()).or_default();
+        let told = lease.request.own_attempt.as_ref().map(|own| own.claim_id);
+        if let Some(other) = running.last()
+            && told != Some(other.lease.request.claim_id)
+        {
+            return Err(other.own_attempt());
+        }
+        running.push(Running { number, lease: Arc::clone(lease) });
+        Ok(OwnAttemptEntry { attempts: Arc::clone(self), lease: Arc::clone(lease) })
     }
 
     /// The latest attempt that this process is making at an operation, if it is making one.
@@ -81,10 +96,13 @@ mod tests {
     use crate::operation::state::ClaimRequest;
     use crate::store::memory::Memory;
 
-    /// The lease of an attempt at one operation, under a claim of its own.
-    fn lease(claim: u8) -> Arc<OwnLease> {
+    /// The lease of an attempt at one operation, under a claim of its own. The claim was sent when
+    /// these attempts were known.
+    fn lease(claim: u8, known: &OwnAttempts) -> Arc<OwnLease> {
         let claim_id = ClaimId::from_random([claim; 16]);
-        let request = ClaimRequest { claim_id, ..ClaimRequest::example() };
+        let example = ClaimRequest::example();
+        let own_attempt = known.of(example.subject.id);
+        let request = ClaimRequest { claim_id, own_attempt, ..example };
         let clock = Clock::system();
         let sent_at = clock.moment();
         Arc::new(OwnLease::new(Arc::new(Memory::new(clock.clone())), clock, request, sent_at))
@@ -98,8 +116,8 @@ mod tests {
     fn an_earlier_attempt_is_known_until_it_ends_too() {
         let attempts = Arc::new(OwnAttempts::default());
         for later_ends_first in [true, false] {
-            let first = attempts.begin(1, &lease(1));
-            let second = attempts.begin(2, &lease(2));
+            let first = attempts.begin(1, &lease(1, &attempts)).unwrap();
+            let second = attempts.begin(2, &lease(2, &attempts)).unwrap();
             assert_eq!(number_of_latest(&attempts), Some(2));
             if later_ends_first {
                 drop(second);
@@ -112,5 +130,16 @@ mod tests {
             }
             assert!(attempts.0.lock().is_empty(), "nothing is left of an attempt that has ended");
         }
+    }
+
+    #[test]
+    fn of_two_claims_that_were_sent_before_an_attempt_one_begins_it() {
+        let attempts = Arc::new(OwnAttempts::default());
+        let leases = [1, 2].map(|claim| lease(claim, &attempts));
+        let first = attempts.begin(1, &leases[0]).unwrap();
+        let refused = attempts.begin(1, &leases[1]).unwrap_err();
+        assert_eq!(refused.claim_id, leases[0].request.claim_id);
+        drop(first);
+        let _second = attempts.begin(1, &leases[1]).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Withdraws claims whose replies were lost.
+//! Withdraws claims whose replies were lost, or which were granted beside an own attempt.
 //!
 //! Nothing is sent under such a claim. But the store may have granted it, or may grant it later,
 //! when the call arrives. So the claim is settled as never sent, again and again, until the store
@@ -12,7 +12,6 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
 use crate::operation::state::Withdrawal;
-use crate::operation::{ClaimId, Durations, OperationId};
 use crate::store::{Error, Store, StoreExt as _};
 use crate::telemetry::{Limit, Metrics, chain};
 
@@ -46,19 +45,19 @@ impl Withdrawals {
     }
 
     /// Withdraws a claim in the background.
-    pub(super) fn begin(&self, id: OperationId, claim_id: ClaimId, durations: Durations) {
+    pub(super) fn begin(&self, withdrawal: Withdrawal) {
         let store = Arc::clone(&self.store);
         let place = Arc::clone(&self.places).try_acquire_owned();
         tokio::spawn(async move {
             // A claim that was sent before the last place was taken is withdrawn without a place.
             let _place = place;
-            withdraw(&*store, id, claim_id, durations).await;
+            withdraw(&*store, withdrawal).await;
         });
     }
 }
 
-async fn withdraw(store: &dyn Store, id: OperationId, claim_id: ClaimId, durations: Durations) {
-    let withdrawal = Withdrawal { operation: id, claim_id, durations };
+async fn withdraw(store: &dyn Store, withdrawal: Withdrawal) {
+    let Withdrawal { operation, durations, .. } = withdrawal;
     let mut replying_since = None;
     loop {
         let asked = Instant::now();
@@ -73,7 +72,7 @@ async fn withdraw(store: &dyn Store, id: OperationId, claim_id: ClaimId, duratio
         if replying_since.is_some_and(|since| since.elapsed() >= durations.lease) {
             if let Err(error) = withdrawn {
                 tracing::error!(
-                    operation.id = %id,
+                    operation.id = %operation,
                     error = %chain(&error),
                     "a claim without a reply is not withdrawn: its record cannot be read"
                 );

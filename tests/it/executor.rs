@@ -40,13 +40,16 @@ use tower::Service;
 
 use crate::support::{Answer, Gate, Receiver, Seen, until};
 
-/// A real store, beneath faults: a panic in the first settle, no more than so many claims, or
-/// settles that wait.
+/// A real store, beneath faults: a panic in the first settle, no more than so many claims, a claim
+/// that comes late, or settles that wait.
 #[derive(Debug)]
 struct Faulty {
     store: Memory,
     panicked: AtomicBool,
     claims: AtomicUsize,
+    /// The claim with this number, from 1, waits for the gate.
+    late: usize,
+    comes: Gate,
     settles: Option<Gate>,
 }
 
@@ -57,8 +60,22 @@ impl Faulty {
             store: Memory::new(clock),
             panicked: AtomicBool::new(true),
             claims: AtomicUsize::new(usize::MAX),
+            late: 0,
+            comes: Gate::default(),
             settles: None,
         }
+    }
+
+    /// Waits until so many claims were sent to it.
+    async fn has_counted(&self, claims: usize) {
+        let has = async || usize::MAX - self.claims.load(Ordering::SeqCst) >= claims;
+        until("the claims were sent", has).await;
+    }
+
+    /// Forgets all that has a lease.
+    async fn loses_its_records(&self, clock: &Clock) {
+        clock.advance(Duration::from_hours(1));
+        self.store.sweep(10).await.unwrap();
     }
 }
 
@@ -67,8 +84,10 @@ impl Store for Faulty {
     async fn call(&self, call: Arc<dyn RuleCall>) -> Result<(), Error> {
         if call.name() == RuleName::Claim {
             let left = |left: usize| left.checked_sub(1);
-            if self.claims.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_err() {
-                return Err(Error::Unavailable("this is a test"));
+            let left = self.claims.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left);
+            let left = left.map_err(|_| Error::Unavailable("this is a test"))?;
+            if usize::MAX - left + 1 == self.late {
+                self.comes.passes().await;
             }
         }
         if call.name() == RuleName::Settle {
@@ -406,6 +425,46 @@ async fn an_outcome_whose_record_is_lost_is_written_anew() {
     };
     receiver.was_called(1);
     assert_eq!(metrics.record_lost.get(), 1);
+}
+
+/// Its claim was on its way when the process began its attempt, and found a store that knew nothing.
+#[tokio::test]
+async fn a_claim_that_is_granted_beside_an_own_attempt_forwards_nothing_and_leaves_no_record() {
+    let gate = Gate::default();
+    let receiver = Receiver::behind(&gate, 200, "done").await;
+    let clock = Clock::manual(Timestamp(1_000_000));
+    let store = Arc::new(Faulty { late: 1, ..Faulty::on(clock.clone()) });
+    let policy = Policy { if_in_flight: IfInFlight::Refuse, in_flight_max: 2, ..policy() };
+    let Parts { executor, handler, budget, metrics } =
+        parts(Arc::<Faulty>::clone(&store), &receiver, policy);
+    let operation = keyed(1, &budget).subject.id;
+    let send = || executor.execute(keyed(1, &budget), &handler);
+
+    let first = async {
+        store.has_counted(1).await;
+        send().await
+    };
+    let meanwhile = async {
+        receiver.has_counted(1).await;
+        store.loses_its_records(&clock).await;
+        store.comes.opens();
+        until("the grant is withdrawn", async || {
+            let found = store.get(operation).await.unwrap();
+            receiver.was_called(1);
+            executor.under_way() == 1 && found.is_none()
+        })
+        .await;
+        gate.opens();
+    };
+    let (copy, first, ()) = tokio::join!(send(), first, meanwhile);
+    assert!(matches!(first, Disposition::Executed { attempt: 1, .. }), "{first:?}");
+    let Disposition::NotGranted { state: ReportedState::InFlight { attempt: 1, .. }, .. } = copy
+    else {
+        panic!("{copy:?}")
+    };
+    replayed(send().await);
+    receiver.was_called(1);
+    assert_eq!(metrics.record_lost.get(), 1, "the outcome is in a new record");
 }
 
 /// Without protection there is a limit all the same.

@@ -51,7 +51,7 @@
 //! * settle: [`Settlement`] reports how an attempt ended (`settle.rs`), [`StepSettlement`] how one
 //!   of several steps ended (`steps/advance.rs`);
 //! * conclude: [`LookupReport`] reports what a look-up found (`conclude.rs`);
-//! * withdraw: [`Withdrawal`] ends a claim whose reply was lost (`withdraw.rs`);
+//! * withdraw: [`Withdrawal`] ends a claim under which nothing is sent (`withdraw.rs`);
 //! * resolve, forget: [`Resolution`] and [`Forgetting`] are decisions of an operator (`decide.rs`);
 //! * time: [`lapse()`] makes the changes of time alone. It comes before every other rule and, as
 //!   [`Expiry`], in a sweep (`lapse.rs`).

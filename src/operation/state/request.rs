@@ -64,7 +64,7 @@ impl OwnAttempt {
     }
 
     /// The state of the operation for a request that would get the next attempt.
-    pub(super) fn state_for(&self, subject: &Subject) -> ReportedState {
+    pub(crate) fn state_for(&self, subject: &Subject) -> ReportedState {
         let attempt = self.number;
         if self.subject.fingerprint.matches(&subject.fingerprint) {
             ReportedState::InFlight { attempt, lease_left: self.left }

@@ -1,11 +1,11 @@
-//! The rule for a claim whose reply was lost: the claim is settled as never sent.
+//! The rule for a claim under which nothing is sent: the claim is settled as never sent.
 
 use super::lapse::lapse;
-use super::{Change, Rule, RuleName, State, Transition, steps};
+use super::{Change, ClaimRequest, Rule, RuleName, State, Transition, steps};
 use crate::operation::{ClaimId, Durations, Operation, OperationId, Outcome, Reason, Timestamp};
 
-/// Settles a claim whose reply was lost as never sent. The caller does not know whether the store
-/// has granted the claim. If the store has not, nothing changes.
+/// Settles a claim as never sent. The caller may not know whether the store has granted the claim,
+/// because the reply was lost. If the store has not, nothing changes.
 #[derive(Debug, Clone, Copy)]
 pub struct Withdrawal {
     /// The operation.
@@ -14,6 +14,18 @@ pub struct Withdrawal {
     pub claim_id: ClaimId,
     /// The durations of the claim.
     pub durations: Durations,
+    /// Whether a record that the claim has begun stays, with the line of its attempt. It does not
+    /// if the caller's own process is making another attempt whose record the store has lost: the
+    /// end of that attempt would change nothing in a record that does not know it.
+    pub leaves_record: bool,
+}
+
+impl ClaimRequest {
+    /// The withdrawal of this claim.
+    pub fn withdrawal(&self) -> Withdrawal {
+        let &Self { ref subject, claim_id, durations, .. } = self;
+        Withdrawal { operation: subject.id, claim_id, durations, leaves_record: true }
+    }
 }
 
 /// in flight, uncertain -> failed, for the current claim. The attempt log says that nothing was
@@ -34,6 +46,12 @@ impl Rule for Withdrawal {
             let marked = mark_never_sent(found, self.claim_id, now);
             ended.max(freed).max(marked)
         });
+        let is_own = |found: &mut Operation| {
+            found.attempts.kept().all(|attempt| attempt.claim_id == self.claim_id)
+        };
+        if !self.leaves_record && change == Change::Durable {
+            lapsed.operation.take_if(is_own);
+        }
         lapsed.replied(change, ())
     }
 }

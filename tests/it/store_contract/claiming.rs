@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use onceward::operation::state::{
-    ClaimReply, ClaimRequest, Decided, Grant, IfInFlight, ReportedState, Settled,
+    ClaimReply, ClaimRequest, Decided, Grant, IfInFlight, ReportedState, Settled, Withdrawal,
 };
 use onceward::operation::{Outcome, RequestMode, Subject};
 use onceward::store::{Store, StoreExt as _};
@@ -146,6 +146,28 @@ pub(super) async fn a_withdrawal_leaves_no_trace_where_its_claim_left_none(harne
     let (current, attempt) = granted(&*store, &order).await;
     withdraws(&*store, order.id, never_arrived).await;
     assert_eq!(store.apply(current.clone()).await.unwrap(), granted_as(attempt));
+}
+
+/// The end of another attempt whose record was lost finds no record then, and is written anew.
+pub(super) async fn a_withdrawal_that_leaves_no_record_removes_that_of_its_claim_alone(
+    harness: &impl Harness,
+) {
+    let (store, order, other) = (harness.store(), order("1"), order("2"));
+    let (claim, _) = granted(&*store, &order).await;
+    let failed = attempted(&*store, &other, Outcome::Failed).await.0;
+    let (again, _) = granted(&*store, &other).await;
+    for claim in [&claim, &failed, &again] {
+        let withdrawal = Withdrawal { leaves_record: false, ..claim.withdrawal() };
+        for _ in 0..2 {
+            store.apply(withdrawal).await.unwrap();
+        }
+    }
+    assert_eq!(store.get(order.id).await.unwrap(), None);
+    let other = store.get(other.id).await.unwrap().unwrap();
+    assert_eq!((other.state.as_str(), other.attempts.total()), ("failed", 2));
+    // another attempt of its process, whose record the store has lost
+    let end = end_of(&claim_on(&order), 1, Outcome::Succeeded);
+    assert_eq!(store.apply(end).await.unwrap(), Settled::RecordLost);
 }
 
 pub(super) async fn attempt_numbers_grow_across_failures_and_being_forgotten(

@@ -70,6 +70,7 @@ macro_rules! contract {
                     a_claim_that_is_sent_twice_is_granted_once
                     a_claim_that_arrives_after_its_withdrawal_is_granted_nothing
                     a_withdrawal_leaves_no_trace_where_its_claim_left_none
+                    a_withdrawal_that_leaves_no_record_removes_that_of_its_claim_alone
                     attempt_numbers_grow_across_failures_and_being_forgotten
                     contention_on_one_operation_is_never_an_error;
                 settling:

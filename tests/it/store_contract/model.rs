@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use onceward::operation::state::{
     ClaimReply, ClaimRequest, Finding, Forgetting, Grant, IfInFlight, IfUncertain, LookupGrant,
-    LookupReport, Renewal, Resolution, Rule, Verdict, Withdrawal,
+    LookupReport, Renewal, Resolution, Rule, Verdict,
 };
 use onceward::operation::{Outcome, Subject};
 use onceward::store::{Store, StoreExt as _};
@@ -19,8 +19,8 @@ use super::embedded::OnDisk;
 use super::memory::InMemory;
 use super::redis::OnRedis;
 use super::support::{
-    DURATIONS, HOLD_FOR, LEASE, RETENTION, answer, claim_on, end_of, end_of_step, order_with_body,
-    plan_of, resolved_as, sweep_all,
+    HOLD_FOR, LEASE, RETENTION, answer, claim_on, end_of, end_of_step, order_with_body, plan_of,
+    resolved_as, sweep_all,
 };
 
 /// One thing that happens. Operations and earlier claims are named by small numbers.
@@ -131,11 +131,7 @@ async fn make(
             Some(_) | None => String::new(),
         },
         Call::Withdraw { claim } => match newest_first(claim) {
-            Some((request, _)) => {
-                let operation = request.subject.id;
-                let claim_id = request.claim_id;
-                told(&*store, Withdrawal { operation, claim_id, durations: DURATIONS }).await
-            }
+            Some((request, _)) => told(&*store, request.withdrawal()).await,
             None => String::new(),
         },
         Call::Resolve { key, succeeded } => {

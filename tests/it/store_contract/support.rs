@@ -187,7 +187,9 @@ pub(super) async fn forgets(store: &dyn Store, operation: OperationId) -> Decide
 
 /// The holder of a claim takes it back.
 pub(super) async fn withdraws(store: &dyn Store, operation: OperationId, claim_id: ClaimId) {
-    store.apply(Withdrawal { operation, claim_id, durations: DURATIONS }).await.unwrap();
+    let durations = DURATIONS;
+    let withdrawal = Withdrawal { operation, claim_id, durations, leaves_record: true };
+    store.apply(withdrawal).await.unwrap();
 }
 
 /// The holder of a claim renews its lease.

@@ -146,7 +146,8 @@ fn renew(found: Option<Operation>, n: u8, lease: Duration, now: Timestamp) -> Tr
 
 fn withdraw(found: Option<Operation>, claim_id: ClaimId, now: Timestamp) -> Transition<()> {
     let durations = durations();
-    Withdrawal { operation: subject("body").id, claim_id, durations }.apply(found, now)
+    let operation = subject("body").id;
+    Withdrawal { operation, claim_id, durations, leaves_record: true }.apply(found, now)
 }
 
 fn expire(found: Option<Operation>, now: Timestamp) -> Transition<bool> {

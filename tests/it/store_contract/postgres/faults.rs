@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use onceward::operation::Outcome;
-use onceward::operation::state::{ClaimReply, Renewed, ReportedState, Settled, Withdrawal};
+use onceward::operation::state::{ClaimReply, Renewed, ReportedState, Settled};
 use onceward::store::postgres::Settings;
 use onceward::store::{Error, Store, StoreExt as _};
 use tokio::task::JoinSet;
@@ -130,26 +130,12 @@ async fn a_claim_whose_commit_is_held_up_is_withdrawn_when_it_is_over() {
         assert!(error.may_have_applied(), "{error:?}");
     }
     for claim in &claims {
-        store
-            .apply(Withdrawal {
-                operation: claim.subject.id,
-                claim_id: claim.claim_id,
-                durations: claim.durations,
-            })
-            .await
-            .unwrap_err();
+        store.apply(claim.withdrawal()).await.unwrap_err();
     }
     standby("").await;
     for claim in &claims {
-        until("it is withdrawn", async || {
-            let withdrawal = Withdrawal {
-                operation: claim.subject.id,
-                claim_id: claim.claim_id,
-                durations: claim.durations,
-            };
-            store.apply(withdrawal).await.is_ok()
-        })
-        .await;
+        let is_withdrawn = async || store.apply(claim.withdrawal()).await.is_ok();
+        until("it is withdrawn", is_withdrawn).await;
         let found = store.get(claim.subject.id).await.unwrap();
         let state = found.as_ref().map(|found| found.state.as_str());
         assert!(matches!(state, None | Some("failed")), "{found:?}");
