@@ -90,18 +90,17 @@ impl Context<'_> {
     }
 
     /// The disposition of a request whose attempt was superseded: that of a copy, if a copy would
-    /// not make the next attempt. This claims nothing.
+    /// not make the next attempt. This claims nothing. The request's own claim must be dropped
+    /// before, because a copy is refused beside an own attempt.
     pub(super) async fn look(self, subject: &Arc<Subject>) -> Disposition {
         let operation = subject.id;
         if let Some(state) = self.executor.recalled(subject, self.handler) {
             return Disposition::NotGranted { operation, state };
         }
         let options = ClaimOptions::new(None, IfInFlight::Refuse);
-        let Ok(mut call) = ClaimCall::new(self, subject, options) else {
+        let Ok(call) = ClaimCall::new(self, subject, options) else {
             return Disposition::StoreUnavailable;
         };
-        // The attempt of this request has ended, although its claim may not be dropped yet.
-        call.request.own_attempt = None;
         match call.send().await {
             // The store grants nothing to a call without a place.
             Ok(

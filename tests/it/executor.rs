@@ -467,6 +467,59 @@ async fn a_claim_that_is_granted_beside_an_own_attempt_forwards_nothing_and_leav
     assert_eq!(metrics.record_lost.get(), 1, "the outcome is in a new record");
 }
 
+/// The operation was freed while its first attempt went on. The second attempt is in flight when
+/// the first one ends, and the store knows of neither.
+#[tokio::test]
+async fn the_sender_of_a_superseded_attempt_hears_of_another_own_attempt_without_its_record() {
+    let gates = [Gate::default(), Gate::default()];
+    let waits = gates.clone();
+    let script = move |_: &Seen, copies: usize| Answer::new(200, "done").when(&waits[copies]);
+    let receiver = Receiver::that(script).await;
+    let clock = Clock::manual(Timestamp(1_000_000));
+    let store = Arc::new(Faulty { late: 3, ..Faulty::on(clock.clone()) });
+    let policy = Policy { in_flight_max: 2, ..policy() };
+    let Parts { executor, handler, budget, .. } =
+        parts(Arc::<Faulty>::clone(&store), &receiver, policy);
+    let operation = keyed(1, &budget).subject.id;
+    let free = Resolution {
+        operation,
+        verdict: Verdict::Failed,
+        by: "a person".into(),
+        reason: "not seen at the receiver".into(),
+        reference: None,
+        attempt: Some(1),
+        state: None,
+        retention: Duration::from_mins(5),
+    };
+    let send = || executor.execute(keyed(1, &budget), &handler);
+
+    let second = async {
+        receiver.has_counted(1).await;
+        clock.advance(Duration::from_mins(1));
+        assert_eq!(store.apply(free).await.unwrap(), Decided::Done);
+        send().await
+    };
+    let meanwhile = async {
+        receiver.has_counted(2).await;
+        gates[0].opens();
+        store.has_counted(3).await;
+        store.loses_its_records(&clock).await;
+        store.comes.opens();
+    };
+    let first = async {
+        let first = send().await;
+        gates[1].opens();
+        first
+    };
+    let (first, second, ()) = tokio::join!(first, second, meanwhile);
+    let Disposition::NotGranted { state: ReportedState::InFlight { attempt: 2, .. }, .. } = first
+    else {
+        panic!("{first:?}")
+    };
+    assert!(matches!(second, Disposition::Executed { attempt: 2, .. }), "{second:?}");
+    receiver.was_called(2);
+}
+
 /// Without protection there is a limit all the same.
 #[tokio::test]
 async fn no_more_is_forwarded_unprotected_than_a_route_may_forward_at_a_time() {

@@ -8,8 +8,8 @@ use crate::operation::Outcome;
 use crate::operation::state::{Advanced, EventEnd};
 
 impl StepsAttempt<'_> {
-    /// The answer to the sender when no step of its attempt runs any more.
-    pub(super) async fn answer(&self, mut results: Vec<StepResult>) -> Disposition {
+    /// The answer to the sender when no step of its attempt runs any more. The attempt ends here.
+    pub(super) async fn answer(self, mut results: Vec<StepResult>) -> Disposition {
         let context = self.context;
         let operation = self.keyed.subject.id;
         let attempt = self.claim.attempt;
@@ -39,14 +39,13 @@ impl StepsAttempt<'_> {
             _ if is_lost => not_done(results, |_| true),
             _ => None,
         };
-        match open {
-            Some(StepResult { step, forwarded, .. }) => {
-                Disposition::Executed { operation, attempt, step: Some(step), forwarded }
-            }
-            // Another claim has superseded this one, or the first step that was not done belongs to
-            // another attempt. The sender gets the answer that a copy would get.
-            None => context.look(&self.keyed.subject).await,
+        if let Some(StepResult { step, forwarded, .. }) = open {
+            return Disposition::Executed { operation, attempt, step: Some(step), forwarded };
         }
+        // Another claim has superseded this one, or the first step that was not done belongs to
+        // another attempt. The sender gets the answer that a copy would get.
+        drop(self.claim);
+        context.look(&self.keyed.subject).await
     }
 
     /// Logs each lost record and each superseded claim. The result says whether a record was lost.

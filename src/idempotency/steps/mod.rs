@@ -32,10 +32,10 @@ impl StepsAttempt<'_> {
     pub(super) async fn run(self) {
         let results =
             if self.steps.plan.at_once { self.at_once().await } else { self.in_order().await };
-        let disposition = self.answer(results).await;
         let sender = self.context.sender;
-        // The route's place must be free before the sender has its answer and sends another event.
-        drop(self);
+        // The claim has the route's place, which must be free before the sender has its answer and
+        // sends another event.
+        let disposition = self.answer(results).await;
         sender.answer(disposition);
     }
 
