@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::join;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::support::{Answer, Builder, Event, Fault, Gate, Onceward, Receiver, Reply, event};
 
@@ -259,8 +259,7 @@ async fn a_copy_of_what_is_in_flight_is_not_forwarded_when_its_store_is_slow() {
     let fault = onceward.has_a_slow_disk(Duration::from_secs(5)).await;
     let mut other = onceward.connects().await;
     other.writes(&event("evt_2").raw()).await;
-    // Nothing outside the process shows that the writer has begun to write.
-    sleep(Duration::from_millis(500)).await;
+    fault.meets_a_sync().await;
     onceward.sends(event("evt_1")).await.is_refused(503, "store-unavailable");
     let of_first = receiver.seen().iter().filter(|seen| seen.body == event("evt_1").body).count();
     assert_eq!(of_first, 1);
@@ -281,15 +280,15 @@ async fn a_copy_is_not_forwarded_when_the_success_that_it_found_cannot_be_writte
     let first = onceward.sends(event("evt_1"));
     let others = async {
         receiver.has_counted(1).await;
-        let _fault = onceward.has_a_disk_that_becomes_full(Duration::from_millis(1500)).await;
+        let fault = onceward.has_a_disk_that_becomes_full(Duration::from_millis(1500)).await;
         let mut sender = onceward.connects().await;
         // While this claim is written, the attempt ends and a copy comes.
         sender.writes(&event("evt_2").raw()).await;
-        // Nothing outside the process shows that the writer has begun to write, nor that the outcome
-        // waits for it. Too short a time makes the copy one of an attempt in flight.
-        sleep(Duration::from_millis(500)).await;
+        fault.meets_a_sync().await;
+        // The request is given up just before its outcome goes to the store.
+        let both = onceward.metric("onceward_buffered_bytes").await;
         gate.lets_one_pass();
-        sleep(Duration::from_millis(100)).await;
+        onceward.comes_down_to("onceward_buffered_bytes", both - 1.0).await;
         let copy = onceward.sends(event("evt_1")).await;
         // The store may have been asked something else in between.
         assert!(["refused", "in-flight"].contains(&copy.disposition()), "{copy:?}");

@@ -8,12 +8,14 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::timeout;
 
-use super::Onceward;
+use super::{Onceward, until};
 
 /// A fault that lasts until it is ended.
 #[derive(Debug)]
 pub struct Fault {
     strace: Child,
+    /// Where each write and each sync stands as soon as it has begun.
+    seen: PathBuf,
     _says: Lines<BufReader<ChildStderr>>,
 }
 
@@ -61,34 +63,40 @@ impl Onceward {
         for journal in journals {
             strace.arg("-P").arg(journal);
         }
-        Fault::begins(strace).await
+        Fault::begins(strace, self.seen_calls()).await
     }
 
     /// Every sync of a file fails.
     pub async fn has_a_broken_disk(&self) -> Fault {
-        Fault::begins(self.strace(&["inject=fdatasync,fsync:error=EIO"])).await
+        let strace = self.strace(&["inject=fdatasync,fsync:error=EIO"]);
+        Fault::begins(strace, self.seen_calls()).await
     }
 
     /// Every sync of a file takes this long.
     pub async fn has_a_slow_disk(&self, sync_takes: Duration) -> Fault {
         let micros = sync_takes.as_micros();
         let fault = format!("inject=fdatasync,fsync:delay_enter={micros}");
-        Fault::begins(self.strace(&[&fault])).await
+        Fault::begins(self.strace(&[&fault]), self.seen_calls()).await
     }
 
     fn strace(&self, faults: &[&str]) -> Command {
         let mut strace = Command::new("strace");
         let pid = self.pid().as_raw_nonzero().to_string();
-        strace.args(["-f", "-p", &pid, "-o", "/dev/null"]);
+        strace.args(["-f", "-p", &pid, "-e", "trace=fdatasync,fsync,write,pwrite64,writev"]);
+        strace.arg("-o").arg(self.seen_calls());
         for fault in faults {
             strace.args(["-e", fault]);
         }
         strace
     }
+
+    fn seen_calls(&self) -> PathBuf {
+        self.directory().join("strace")
+    }
 }
 
 impl Fault {
-    async fn begins(mut strace: Command) -> Self {
+    async fn begins(mut strace: Command, seen: PathBuf) -> Self {
         let strace = strace.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut strace = strace.spawn().expect("`strace` is installed");
         let mut says = BufReader::new(strace.stderr.take().unwrap()).lines();
@@ -103,7 +111,16 @@ impl Fault {
             panic!("strace cannot attach: {all:?}");
         };
         timeout(Duration::from_secs(20), attached).await.expect("strace attaches");
-        Self { strace, _says: says }
+        Self { strace, seen, _says: says }
+    }
+
+    /// Waits until a sync has begun. It may take long, or fail.
+    pub async fn meets_a_sync(&self) {
+        let has_begun = async || {
+            let seen = std::fs::read(&self.seen).unwrap_or_default();
+            seen.windows(5).any(|found| found == b"sync(")
+        };
+        until("a sync has begun", has_begun).await;
     }
 
     /// The disk works again.
