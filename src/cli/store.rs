@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::operations::{Client, Connection, Error, json};
+use super::operations::{Client, Connection, Error, json, name};
 use super::output::{self, Exit};
 use crate::admin::api;
 
@@ -35,8 +35,8 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct Acknowledge {
-    /// Who acknowledges: it is written into the log
-    #[arg(long, value_name = "NAME", env = "USER", hide_env_values = true)]
+    /// Who acknowledges: it is written into the log [default: $USER]
+    #[arg(long, value_name = "NAME")]
     by: Option<String>,
     /// Go on without a question
     #[arg(long, short)]
@@ -62,9 +62,7 @@ fn acknowledge(args: &Args, asked: &Acknowledge) -> Result<String, Error> {
     if !asked.yes && !output::ask(QUESTION) {
         return Err(Error::Declined);
     }
-    // A container may have a `USER` that is set and empty.
-    let by = asked.by.as_ref().filter(|by| !by.trim().is_empty());
-    let body = api::Acknowledge { by: by.cloned() };
+    let body = api::Acknowledge { by: name(asked.by.as_ref()) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Error::Runtime)?;
     let answer = runtime.block_on(client.acknowledge(&body))?;

@@ -84,11 +84,16 @@ fn wrong_usage_exits_with_2() {
 #[test]
 fn the_usage_does_not_name_what_a_variable_gives() {
     let shell = Shell::new().variable("ONCEWARD_ADMIN_URL", "http://127.0.0.1:1");
-    let usage = shell.types("operations show").complained(2);
-    assert!(
-        usage.contains("Usage: onceward operations show") && !usage.contains("--admin"),
-        "{usage}"
-    );
+    let shell = shell.variable("USER", "ann");
+    for command in ["operations show", "operations resolve", "operations forget"] {
+        let usage = shell.types(command).complained(2);
+        assert!(usage.contains(&format!("Usage: onceward {command}")), "{usage}");
+        assert!(!usage.contains("--admin") && !usage.contains("--by"), "{usage}");
+    }
+    for command in ["operations resolve", "operations forget", "store acknowledge"] {
+        let help = shell.types(&format!("{command} --help")).printed(0);
+        assert!(help.contains("[default: $USER]"), "{help}");
+    }
 }
 
 /// Somebody may have put a secret into the wrong variable.

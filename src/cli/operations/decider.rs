@@ -9,8 +9,8 @@ pub(super) struct Decider {
     /// Why: it is kept with the decision
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: String,
-    /// Who decides: it is kept with the decision
-    #[arg(long, value_name = "NAME", env = "USER", hide_env_values = true)]
+    /// Who decides: it is kept with the decision [default: $USER]
+    #[arg(long, value_name = "NAME")]
     by: Option<String>,
     /// Go on without a question
     #[arg(long, short)]
@@ -35,8 +35,16 @@ impl Decider {
         }
     }
 
-    /// The name of whoever decides. A container may have a `USER` that is set and empty.
+    /// The name of whoever decides.
     pub(super) fn name(&self) -> Option<String> {
-        self.by.clone().filter(|by| !by.trim().is_empty())
+        name(self.by.as_ref())
     }
+}
+
+/// The name that was given, or that of the environment. A container may have a `USER` that is set
+/// and empty. With an `env` of clap's, every message about wrong usage would show the option as
+/// required wherever the variable is set.
+pub(in crate::cli) fn name(given: Option<&String>) -> Option<String> {
+    let name = given.cloned().or_else(|| std::env::var("USER").ok());
+    name.filter(|name| !name.trim().is_empty())
 }

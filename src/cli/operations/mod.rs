@@ -17,6 +17,7 @@ use clap::Subcommand;
 
 use super::output::Exit;
 pub(super) use client::{Client, Connection};
+pub(super) use decider::name;
 pub(super) use error::Error;
 pub(super) use text::json;
 
