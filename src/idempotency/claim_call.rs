@@ -178,11 +178,7 @@ impl<'a> ClaimCall<'a> {
     fn beside_own_attempt(&self, error: store::Error) -> store::Error {
         let is_attempted = self.request.own_attempt.is_some()
             || self.context.executor.own_attempts.of(self.request.subject.id).is_some();
-        if is_attempted && error.leaves_state_unknown() {
-            store::Error::AttemptExists(Box::new(error))
-        } else {
-            error
-        }
+        error.of_claim(is_attempted)
     }
 
     /// The state of an operation that the store has seen in flight or uncertain, if it can still

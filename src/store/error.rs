@@ -71,7 +71,7 @@ impl Error {
 
     /// The error for the caller of a claim that has failed. `attempt_seen`: whether the operation was
     /// seen in flight or uncertain.
-    pub(super) fn of_claim(self, attempt_seen: bool) -> Self {
+    pub(crate) fn of_claim(self, attempt_seen: bool) -> Self {
         if attempt_seen && self.leaves_state_unknown() {
             Self::AttemptExists(Box::new(self))
         } else {
