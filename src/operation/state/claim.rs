@@ -8,7 +8,7 @@ use super::lapse::lapse;
 use super::next::next;
 use super::steps::Next;
 use super::{
-    Change, ClaimReply, ClaimRequest, Grant, Hold, IfInFlight, LookupLease, OwnAttempt, Remember,
+    Change, ClaimReply, ClaimRequest, Grant, Hold, IfInFlight, LookupGrant, OwnAttempt, Remember,
     ReportedState, Rule, RuleName, State, Success, Transition,
 };
 use crate::operation::{
@@ -30,8 +30,8 @@ impl Rule for ClaimRequest {
         let found = lapsed.operation.take();
         let lost = self.own_attempt.as_ref().filter(|own| own.is_lost(found.as_ref()));
         let done = match lost {
-            None => answer(found, self, now),
-            Some(own) => beside(own, found, self, now),
+            None => claim_found(found, self, now),
+            Some(own) => claim_beside_own_attempt(own, found, self, now),
         };
         done.after(&lapsed)
     }
@@ -57,7 +57,7 @@ impl Rule for ClaimRequest {
 }
 
 /// Claims an operation. The changes of time alone have been made before.
-fn answer(
+fn claim_found(
     found: Option<Operation>,
     request: &ClaimRequest,
     now: Timestamp,
@@ -77,14 +77,14 @@ fn answer(
 
 /// Claims an operation beside an attempt that the caller's own process is making, and whose record
 /// the store has lost. A request that would be granted the next attempt is told of that attempt.
-fn beside(
+fn claim_beside_own_attempt(
     own: &OwnAttempt,
     found: Option<Operation>,
     request: &ClaimRequest,
     now: Timestamp,
 ) -> Transition<ClaimReply> {
     let looks = ClaimRequest { may_grant: false, ..request.clone() };
-    let done = answer(found, &looks, now);
+    let done = claim_found(found, &looks, now);
     if done.reply == ClaimReply::NotGranted(ReportedState::Free) {
         return Transition { reply: own.state_for(&request.subject).into(), ..done };
     }
@@ -167,8 +167,8 @@ fn claim_uncertain(
         }
         Next::Hold => (Change::Lazy, hold.refuse(attempt, now)),
         Next::Lookup { step, lease } => {
-            let lease = LookupLease { id: request.claim_id, until: now.plus(lease), step };
-            (Change::Lazy, hold.grant_look_up(attempt, lease, now))
+            let granted = LookupGrant { attempt, step };
+            (Change::Lazy, hold.grant_look_up(request, granted, lease, now))
         }
     };
     operation.state = State::Uncertain(hold);

@@ -1,8 +1,11 @@
 //! The changes that copies make in the record of an operation that is in flight or uncertain.
 
 use std::mem;
+use std::time::Duration;
 
-use super::{Change, ClaimReply, Hold, Lease, LookupGrant, LookupLease, ReportedState, State};
+use super::{
+    Change, ClaimReply, ClaimRequest, Hold, Lease, LookupGrant, LookupLease, ReportedState, State,
+};
 use crate::operation::Timestamp;
 
 impl Hold {
@@ -13,17 +16,18 @@ impl Hold {
         ReportedState::Uncertain { attempt, ends_in: now.until(self.ends_at) }.into()
     }
 
-    /// Grants a look-up to a copy. No other copy may ask the receiver until the lease runs out.
+    /// Grants a look-up to a copy. No other copy may ask the receiver while `lease` lasts.
     pub(super) fn grant_look_up(
         &mut self,
-        attempt: u32,
-        lease: LookupLease,
+        request: &ClaimRequest,
+        granted: LookupGrant,
+        lease: Duration,
         now: Timestamp,
     ) -> ClaimReply {
         self.hold_longer(now);
-        let step = lease.step.clone();
-        self.lookup = Some(lease);
-        ClaimReply::Lookup(LookupGrant { attempt, step })
+        let step = granted.step.clone();
+        self.lookup = Some(LookupLease { id: request.claim_id, until: now.plus(lease), step });
+        ClaimReply::Lookup(granted)
     }
 
     /// Notes that a copy was refused. Only the first note changes the record.

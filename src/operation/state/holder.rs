@@ -15,7 +15,11 @@ pub(super) struct Holder<'a> {
     pub(super) copy_refused: bool,
 }
 
-impl Holder<'_> {
+impl<'a> Holder<'a> {
+    const fn new(claim_id: ClaimId, name: &'a Arc<str>, durations: &'a Durations) -> Self {
+        Self { claim_id, name, durations, copy_refused: false }
+    }
+
     /// The state of an operation whose attempt begins at `now` and ends at `ends_at` at the latest.
     pub(super) fn in_flight(&self, ends_at: Timestamp, now: Timestamp) -> State {
         State::InFlight(Lease {
@@ -31,14 +35,12 @@ impl Holder<'_> {
 
 impl ClaimRequest {
     pub(super) const fn holder(&self) -> Holder<'_> {
-        let Self { claim_id, holder: name, durations, .. } = self;
-        Holder { claim_id: *claim_id, name, durations, copy_refused: false }
+        Holder::new(self.claim_id, &self.holder, &self.durations)
     }
 }
 
 impl Settlement {
     pub(super) const fn holder(&self) -> Holder<'_> {
-        let Self { claim_id, holder: name, durations, .. } = self;
-        Holder { claim_id: *claim_id, name, durations, copy_refused: false }
+        Holder::new(self.claim_id, &self.holder, &self.durations)
     }
 }

@@ -6,7 +6,7 @@ use super::event::update_state;
 use super::next_steps::{Lookups, Next, next_steps};
 use crate::operation::state::holder::Holder;
 use crate::operation::state::{
-    Change, ClaimReply, ClaimRequest, Finding, Hold, LookupLease, LookupReport, ReportedState,
+    Change, ClaimReply, ClaimRequest, Finding, Hold, LookupGrant, LookupReport, ReportedState,
     Rule as _, State, Transition,
 };
 use crate::operation::{Operation, Plan, StepState, StoredAnswer, Timestamp};
@@ -32,9 +32,7 @@ pub(in crate::operation::state) fn conclude(
     hold.lookup = None;
     let reply = match next {
         Next::Lookup { step, lease } => {
-            let id = request.claim_id;
-            let lease = LookupLease { id, until: now.plus(lease), step };
-            hold.grant_look_up(attempt, lease, now)
+            hold.grant_look_up(request, LookupGrant { attempt, step }, lease, now)
         }
         Next::Attempt(_) | Next::Hold | Next::Done => hold.refuse(attempt, now),
     };
