@@ -30,9 +30,8 @@ impl Executor {
         handler: &Arc<RouteHandler>,
     ) -> Disposition {
         let Subject { id, mode, .. } = *keyed.subject;
-        let (sender, answer) = WaitingSender::new(handler.deadline(keyed.arrived));
-        let sender = sender.in_mode(mode);
-        let lost = sender.as_told(Disposition::Lost(id));
+        let (sender, answer) = WaitingSender::new(handler.deadline(keyed.arrived), mode);
+        let lost = sender.for_sender(Disposition::Lost(id));
         let executor = Arc::clone(self);
         let handler = Arc::clone(handler);
         let work = async move {

@@ -13,6 +13,7 @@ use super::forward::{Bounds, NoAnswer, send};
 use super::route_handler::RouteHandler;
 use super::waiting_sender::WaitingSender;
 use crate::budget::Reserved;
+use crate::operation::RequestMode;
 use crate::upstream::{Progress, Request, ResponseBody, answer_headers};
 
 impl Executor {
@@ -30,7 +31,7 @@ impl Executor {
         let Some(place) = handler.place() else {
             return self.overloaded();
         };
-        let (sender, answer) = WaitingSender::new(handler.deadline(arrived));
+        let (sender, answer) = WaitingSender::new(handler.deadline(arrived), RequestMode::Enforce);
         let executor = Arc::clone(self);
         let handler = Arc::clone(handler);
         let work = async move {

@@ -24,18 +24,17 @@ pub(super) struct WaitingSender {
 
 impl WaitingSender {
     /// A sender that waits until `deadline`, and where its answer arrives. Without a deadline the
-    /// sender waits until there is an answer.
-    pub(super) fn new(deadline: Option<Instant>) -> (Self, oneshot::Receiver<Disposition>) {
+    /// sender waits until there is an answer. If the route only observes, the sender gets the
+    /// upstream's answer to its own request, as from a plain proxy.
+    pub(super) fn new(
+        deadline: Option<Instant>,
+        mode: RequestMode,
+    ) -> (Self, oneshot::Receiver<Disposition>) {
         let (channel, answer) = oneshot::channel();
         let channel = Mutex::new(Some(channel));
         let told_to_come_back = AtomicBool::new(false);
-        (Self { channel, deadline, told_to_come_back, observed: false }, answer)
-    }
-
-    /// The sender on a route in this mode. If the route only observes, the sender gets the
-    /// upstream's answer to its own request, as from a plain proxy.
-    pub(super) fn in_mode(self, mode: RequestMode) -> Self {
-        Self { observed: mode != RequestMode::Enforce, ..self }
+        let observed = mode != RequestMode::Enforce;
+        (Self { channel, deadline, told_to_come_back, observed }, answer)
     }
 
     /// Whether the route only observes. The sender then gets the answer to its own request,
@@ -49,7 +48,7 @@ impl WaitingSender {
         if let Some(channel) = self.take() {
             // If the sender has hung up, nobody gets the answer. The outcome is recorded all the
             // same.
-            let _gone = channel.send(self.as_told(disposition));
+            let _gone = channel.send(self.for_sender(disposition));
         }
     }
 
@@ -77,7 +76,7 @@ impl WaitingSender {
         self.overdue().await;
         if let Some(channel) = self.take() {
             self.told_to_come_back.store(true, Ordering::Release);
-            let _gone = channel.send(self.as_told(in_flight()));
+            let _gone = channel.send(self.for_sender(in_flight()));
         }
         pending().await
     }
@@ -96,7 +95,7 @@ impl WaitingSender {
     }
 
     /// The disposition as this sender learns it.
-    pub(super) fn as_told(&self, disposition: Disposition) -> Disposition {
+    pub(super) fn for_sender(&self, disposition: Disposition) -> Disposition {
         if self.observed { disposition.passed() } else { disposition }
     }
 
