@@ -30,7 +30,7 @@ mod resolve_many;
 mod store;
 mod store_health;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use axum::Router;
@@ -41,6 +41,9 @@ use crate::secret::Secret;
 
 pub use control::{Admin, Dependencies, Retentions};
 use problem::Problem;
+
+/// Where the control plane listens if nobody says otherwise.
+pub const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8081);
 
 /// Where the control plane listens, and who may call it.
 #[derive(Debug, Clone)]

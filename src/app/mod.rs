@@ -352,9 +352,6 @@ fn bind(
     bound.map_err(|source| StartError::Listen { key, address, source })
 }
 
-/// Where commands look for the admin listener if nobody tells them.
-const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8081);
-
 /// Lets the log say where the admin listener is, if commands do not find it by themselves.
 fn name_admin(executor: &Executor, private: &Listener) {
     let Ok(mut address) = private.local_addr() else { return };
@@ -365,8 +362,8 @@ fn name_admin(executor: &Executor, private: &Listener) {
             IpAddr::V6(Ipv6Addr::LOCALHOST)
         });
     }
-    if address != ADMIN {
-        executor.name_admin(address);
+    if address != admin::ADDRESS {
+        executor.give_options_to_commands(format!(" --admin http://{address}"));
     }
 }
 

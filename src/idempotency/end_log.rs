@@ -67,11 +67,8 @@ impl EndLog {
 impl Executor {
     /// The command that shows an operation.
     fn command_to_show(&self, operation: OperationId) -> String {
-        let show = format!("onceward operations show {operation}");
-        match self.admin.get() {
-            Some(address) => format!("{show} --admin http://{address}"),
-            None => show,
-        }
+        let options = self.command_options.get().map_or("", String::as_str);
+        format!("onceward operations show {operation}{options}")
     }
 
     /// Logs that an attempt has succeeded after its sender was told to come back, or after its

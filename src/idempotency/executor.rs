@@ -1,6 +1,5 @@
 //! The executor, which holds the store and the work under way for all requests.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
@@ -37,8 +36,8 @@ pub struct Executor {
     pub(super) running: TaskTracker,
     /// Cancelled when the attempts in flight must end.
     pub(super) stop: CancellationToken,
-    /// Where the admin listener is, if commands must be told.
-    pub(super) admin: OnceLock<SocketAddr>,
+    /// The options of commands in log lines, if they need any to reach this process.
+    pub(super) command_options: OnceLock<String>,
 }
 
 /// The values that the work on one request needs in every file of this module.
@@ -72,15 +71,14 @@ impl Executor {
             withdrawals,
             running: TaskTracker::new(),
             stop: CancellationToken::new(),
-            admin: OnceLock::new(),
+            command_options: OnceLock::new(),
         })
     }
 
-    /// Says where the admin listener is, for the commands in log lines. Without this call they are
-    /// commands that find it by themselves.
-    pub fn name_admin(&self, address: SocketAddr) {
-        // A later address would be that of another listener.
-        let _named_before = self.admin.set(address);
+    /// Gives the commands in log lines the options that they need to reach this process. Only the
+    /// first call counts.
+    pub fn give_options_to_commands(&self, options: String) {
+        let _given_before = self.command_options.set(options);
     }
 
     /// The disposition of a copy, if the success of its operation is in memory. Such a copy needs

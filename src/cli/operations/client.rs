@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 
 use super::error::{Cause, Error, Refusal};
 use super::text::plain;
+use crate::admin::ADDRESS;
 use crate::admin::api::{
     Acknowledge, Acknowledged, Decided, Forget, Operation, Page, Resolve, ResolveMany, ResolvedMany,
 };
@@ -28,16 +29,12 @@ const MANY_TIMEOUT: Duration = Duration::from_mins(5);
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 const TOKEN_BYTES_MAX: u64 = 64 * 1024;
 
-/// Where a process with the built-in settings has its admin listener.
-const ADMIN: &str = "http://127.0.0.1:8081";
-
 /// Which process to call, and with which token.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Connection {
-    // With an `env` of clap's, every message about wrong usage would show the option as required
-    // wherever the variable is set.
+    // No `env` of clap's, for the reason given at `decider::name`.
     #[arg(long, global = true, display_order = 100, value_name = "URL")]
-    #[arg(help = "The admin listener [env: ONCEWARD_ADMIN_URL] [default: http://127.0.0.1:8081]")]
+    #[arg(help = format!("The admin listener [env: ONCEWARD_ADMIN_URL] [default: http://{ADDRESS}]"))]
     admin: Option<String>,
     /// A file with the token; without it, `ONCEWARD_ADMIN_TOKEN` has it
     #[arg(long, global = true, display_order = 100, value_name = "FILE")]
@@ -52,7 +49,7 @@ impl Connection {
         }
         let set = std::env::var_os("ONCEWARD_ADMIN_URL");
         let set = set.map(|url| url.into_string().map_err(|_| Error::Url)).transpose()?;
-        Ok(set.unwrap_or_else(|| ADMIN.to_owned()))
+        Ok(set.unwrap_or_else(|| format!("http://{ADDRESS}")))
     }
 }
 

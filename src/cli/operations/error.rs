@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use reqwest::StatusCode;
 
 use super::text::plain;
+use crate::admin::ADDRESS;
 use crate::cli::output::Exit;
 use crate::operation::OperationId;
 use crate::problem::Document;
@@ -15,7 +16,7 @@ use crate::problem::Document;
 pub(in crate::cli) enum Error {
     /// `--admin` is no URL that can be called. The message does not repeat it: it may have a
     /// password in it.
-    #[error("`--admin` or `ONCEWARD_ADMIN_URL` is no URL such as `http://127.0.0.1:8081`")]
+    #[error("`--admin` or `ONCEWARD_ADMIN_URL` is no URL such as `http://{ADDRESS}`")]
     Url,
     /// The file with the token cannot be read.
     #[error("cannot read `{}`", .0.display())]
