@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::{HELD, Typed, calls_with, command, ends, forgetful, held, is_problem, told};
+use super::{
+    HELD, Typed, before_forgetful, calls_with, command, ends, forgetful, held, is_problem, told,
+};
 use crate::support::{Onceward, Receiver, Reply, event};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -168,8 +170,7 @@ async fn a_command_with_a_wrong_token_says_when_there_were_too_many() {
 /// A page that the operator's browser shows, and forms that it can send.
 #[tokio::test]
 async fn no_page_of_another_site_changes_anything() {
-    let receiver = forgetful().await;
-    let onceward = Onceward::in_front_of(&receiver).expects_log(HELD).start().await;
+    let (_receiver, onceward) = before_forgetful().await;
     let id = held(&onceward, "e").await;
     let before = onceward.operation(&id).await.unwrap();
     let evil = format!("localhost.evil.example:{}", onceward.admin.port());

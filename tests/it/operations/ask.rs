@@ -5,7 +5,7 @@ use std::process::Stdio;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
-use super::{HELD, forgetful, held, masked};
+use super::{HELD, before_forgetful, held, masked};
 use crate::support::{Onceward, Receiver, event};
 
 /// Types a command on a terminal, and an answer to its question. What is on the screen, and the
@@ -44,8 +44,7 @@ async fn types_on_a_terminal(
 
 #[tokio::test]
 async fn what_would_be_done_is_shown_and_only_a_yes_does_it() {
-    let receiver = forgetful().await;
-    let onceward = Onceward::in_front_of(&receiver).expects_log(HELD).start().await;
+    let (_receiver, onceward) = before_forgetful().await;
     let id = held(&onceward, "e").await;
     let line = format!("resolve {id} --outcome succeeded --reason seen");
     for answer in ["n\n", "\n", "yess\n"] {
@@ -83,8 +82,7 @@ async fn what_would_be_done_is_shown_and_only_a_yes_does_it() {
 /// What is set free may run twice: that is said before anybody says yes.
 #[tokio::test]
 async fn the_key_and_the_danger_are_shown_before_an_operation_is_set_free() {
-    let receiver = forgetful().await;
-    let onceward = Onceward::in_front_of(&receiver).expects_log(HELD).start().await;
+    let (_receiver, onceward) = before_forgetful().await;
     let id = held(&onceward, "e").await;
     for line in [
         format!("resolve {id} --outcome failed --reason down"),
@@ -100,8 +98,7 @@ async fn the_key_and_the_danger_are_shown_before_an_operation_is_set_free() {
 
 #[tokio::test]
 async fn many_are_shown_before_a_person_is_asked() {
-    let receiver = forgetful().await;
-    let onceward = Onceward::in_front_of(&receiver).expects_log(HELD).start().await;
+    let (_receiver, onceward) = before_forgetful().await;
     let id = held(&onceward, "e").await;
     let line = "resolve --all-of-route hooks --state uncertain --before 0s --outcome failed \
                 --reason down";

@@ -2,15 +2,14 @@
 
 use serde_json::Value;
 
-use super::{HELD, Typed, command, ends, forgetful, held, masked, types};
+use super::{HELD, Typed, before_forgetful, command, ends, forgetful, held, masked, types};
 use crate::support::{Act, Answer, Gate, Onceward, Receiver, event};
 
 const YES: [&str; 3] = ["--reason", "seen in the ledger", "--yes"];
 
 #[tokio::test]
 async fn a_held_operation_is_listed_shown_and_resolved() {
-    let receiver = forgetful().await;
-    let onceward = Onceward::in_front_of(&receiver).expects_log(HELD).start().await;
+    let (receiver, onceward) = before_forgetful().await;
     insta::assert_snapshot!(types(&onceward, &["list"]).await.printed(), @"no operations");
     assert_eq!(types(&onceward, &["list", "--json"]).await.printed(), "");
     let id = held(&onceward, "e").await;
@@ -80,8 +79,7 @@ async fn a_held_operation_is_listed_shown_and_resolved() {
 
 #[tokio::test]
 async fn a_decision_is_made_by_command_and_audited() {
-    let receiver = forgetful().await;
-    let onceward = Onceward::in_front_of(&receiver).expects_log(HELD).start().await;
+    let (receiver, onceward) = before_forgetful().await;
     let (first, second) = (held(&onceward, "e1").await, held(&onceward, "e2").await);
     let resolve = ["resolve", &first, "--outcome", "failed", "--by", "bob"];
     let typed = types(&onceward, &[&resolve[..], &YES].concat()).await.printed();

@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    HELD, calls, decisions, forgetful, forgets, held, is_problem, keyed, resolves, told, types,
+    HELD, before_forgetful, calls, decisions, forgetful, forgets, held, is_problem, keyed,
+    resolves, told, types,
 };
 use crate::support::{Act, Answer, Gate, Onceward, Receiver, event};
 
@@ -34,11 +35,7 @@ async fn resolved_as_succeeded_a_copy_gets_the_given_answer_or_the_stored_one_or
     let receiver = named_status().await;
     let builder = Onceward::in_front_of(&receiver).defaults(UNCERTAIN).expects_log(HELD);
     let onceward = builder.start().await;
-    let done = |more: Value| {
-        let mut body = json!({ "outcome": "succeeded", "reason": "seen in the ledger" });
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        body
-    };
+    let done = |more| with(json!({ "outcome": "succeeded", "reason": "seen in the ledger" }), more);
     let json = Some("application/json");
     let text = Some("text/plain; charset=utf-8");
     for (id, first, more, status, body, kind) in [
@@ -65,8 +62,7 @@ async fn resolved_as_succeeded_a_copy_gets_the_given_answer_or_the_stored_one_or
 
 #[tokio::test]
 async fn resolved_as_failed_the_next_copy_is_a_new_attempt() {
-    let receiver = forgetful().await;
-    let onceward = Onceward::in_front_of(&receiver).expects_log(HELD).start().await;
+    let (receiver, onceward) = before_forgetful().await;
     let id = held(&onceward, "e").await;
     onceward.sends(event("e")).await.is_uncertain();
     let body = json!({
@@ -149,14 +145,9 @@ async fn nothing_is_decided_while_an_attempt_is_in_flight() {
 
 #[tokio::test]
 async fn what_has_ended_is_not_resolved_and_what_is_unknown_not_at_all() {
-    let receiver = forgetful().await;
-    let onceward = Onceward::in_front_of(&receiver).expects_log(HELD).start().await;
+    let (_receiver, onceward) = before_forgetful().await;
     let done = onceward.sends(event("fine")).await.operation();
-    let failed = |more: Value| {
-        let mut body = json!({ "outcome": "failed", "reason": "why" });
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        body
-    };
+    let failed = |more| with(json!({ "outcome": "failed", "reason": "why" }), more);
     let problem = is_problem(&resolves(&onceward, &done, failed(json!({}))).await, 409, "refused");
     assert_eq!(problem["state"], "succeeded");
     told(&forgets(&onceward, &done, json!({ "reason": "why" })).await);
@@ -180,8 +171,7 @@ async fn what_has_ended_is_not_resolved_and_what_is_unknown_not_at_all() {
 
 #[tokio::test]
 async fn a_decision_without_a_reason_or_with_something_unknown_is_refused() {
-    let receiver = forgetful().await;
-    let onceward = Onceward::in_front_of(&receiver).expects_log(HELD).start().await;
+    let (_receiver, onceward) = before_forgetful().await;
     let id = held(&onceward, "e").await;
     let before = onceward.operation(&id).await.unwrap();
     for (body, detail) in [
@@ -225,8 +215,7 @@ async fn a_decision_without_a_reason_or_with_something_unknown_is_refused() {
 /// Of those who looked at the same attempt in the same state, one decides.
 #[tokio::test]
 async fn of_two_people_at_once_one_decides() {
-    let receiver = forgetful().await;
-    let onceward = Onceward::in_front_of(&receiver).expects_log(HELD).start().await;
+    let (_receiver, onceward) = before_forgetful().await;
     for round in 0..5 {
         let id = held(&onceward, &format!("e{round}")).await;
         let people = (0..8).map(|n| {
@@ -248,6 +237,23 @@ async fn of_two_people_at_once_one_decides() {
     }
 }
 
+/// A proxy whose attempts are superseded.
+async fn with_short_lease(receiver: &Receiver) -> Onceward {
+    Onceward::in_front_of(receiver)
+        .defaults("lease = \"300ms\"")
+        .expects_log("superseded: the outcome of the attempt changed nothing")
+        .expects_log(HELD)
+        .start()
+        .await
+}
+
+/// The body of a call, and what else it says.
+fn with(mut body: Value, more: Value) -> Value {
+    let Value::Object(more) = more else { panic!("{more}") };
+    body.as_object_mut().unwrap().extend(more);
+    body
+}
+
 /// Its lease ran out, a person decided, and then its answer came.
 #[tokio::test]
 async fn a_superseded_holder_changes_nothing_and_its_sender_gets_what_was_decided() {
@@ -257,12 +263,7 @@ async fn a_superseded_holder_changes_nothing_and_its_sender_gets_what_was_decide
         Act::When(waits.clone(), Box::new(Answer::new(200, "of the attempt").into()))
     })
     .await;
-    let onceward = Onceward::in_front_of(&receiver)
-        .defaults("lease = \"300ms\"")
-        .expects_log("superseded: the outcome of the attempt changed nothing")
-        .expects_log(HELD)
-        .start()
-        .await;
+    let onceward = with_short_lease(&receiver).await;
     let meanwhile = async {
         receiver.has_counted(1).await;
         onceward.stands_still(Duration::from_millis(900), || {}).await;
@@ -289,12 +290,7 @@ async fn the_sender_of_a_superseded_attempt_is_told_that_its_operation_is_free()
     for forgotten in [false, true] {
         let gate = Gate::default();
         let receiver = Receiver::behind(&gate, 200, "of the attempt").await;
-        let onceward = Onceward::in_front_of(&receiver)
-            .defaults("lease = \"300ms\"")
-            .expects_log("superseded: the outcome of the attempt changed nothing")
-            .expects_log(HELD)
-            .start()
-            .await;
+        let onceward = with_short_lease(&receiver).await;
         let meanwhile = async {
             receiver.has_counted(1).await;
             onceward.stands_still(Duration::from_millis(900), || {}).await;
@@ -335,8 +331,7 @@ async fn a_decision_is_remembered_for_the_retention_of_its_route() {
 /// What was decided is on disk before the person is told.
 #[tokio::test]
 async fn a_decision_outlives_the_process() {
-    let receiver = forgetful().await;
-    let mut onceward = Onceward::in_front_of(&receiver).expects_log(HELD).start().await;
+    let (receiver, mut onceward) = before_forgetful().await;
     let (done, again) = (held(&onceward, "done").await, held(&onceward, "again").await);
     let body = json!({ "outcome": "succeeded", "reason": "seen", "body": "decided" });
     told(&resolves(&onceward, &done, body).await);

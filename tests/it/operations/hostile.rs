@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{HELD, calls_with, forgetful, forgets, is_problem, resolves, told, types};
+use super::{before_forgetful, calls_with, forgets, is_problem, resolves, told, types};
 use crate::support::{Event, Onceward, Receiver};
 
 const HOSTILE: &str =
@@ -19,8 +19,7 @@ fn is_harmless(text: &str) {
 
 #[tokio::test]
 async fn no_key_path_or_reason_is_printed_raw() {
-    let receiver = forgetful().await;
-    let onceward = Onceward::in_front_of(&receiver).expects_log(HELD).start().await;
+    let (_receiver, onceward) = before_forgetful().await;
     let event =
         || Event::json(&json!({ "id": HOSTILE, "type": HOSTILE })).to("/hooks/%1b%5b31m;'\"`$(x)");
     let id = onceward.sends(event()).await.is_executed_as("upstream-broken", 502).operation();

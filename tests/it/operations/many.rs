@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{HELD, calls, decisions, forgetful, held, is_problem, masked, resolves, told, types};
+use super::{
+    HELD, before_forgetful, calls, decisions, forgetful, held, is_problem, masked, resolves, told,
+    types,
+};
 use crate::support::{Onceward, event};
 
 fn asked(more: &Value) -> Value {
@@ -83,8 +86,7 @@ async fn a_dry_run_changes_nothing_and_the_real_one_resolves_those_only() {
 
 #[tokio::test]
 async fn no_more_than_the_limit_are_resolved_and_what_is_left_is_said() {
-    let receiver = forgetful().await;
-    let onceward = Onceward::in_front_of(&receiver).expects_log(HELD).start().await;
+    let (_receiver, onceward) = before_forgetful().await;
     let ids = many_held(&onceward, 5).await;
     let first = resolves_many(&onceward, json!({ "limit": 2 })).await;
     let done = |range: std::ops::Range<usize>| -> Vec<_> {
@@ -108,8 +110,7 @@ async fn no_more_than_the_limit_are_resolved_and_what_is_left_is_said() {
 
 #[tokio::test]
 async fn what_is_not_said_of_many_is_not_guessed() {
-    let receiver = forgetful().await;
-    let onceward = Onceward::in_front_of(&receiver).expects_log(HELD).start().await;
+    let (_receiver, onceward) = before_forgetful().await;
     let id = held(&onceward, "e").await;
     for name in ["route", "state", "before", "outcome", "reason", "dry_run"] {
         let mut body = asked(&json!({}));
@@ -139,8 +140,7 @@ async fn what_is_not_said_of_many_is_not_guessed() {
 
 #[tokio::test]
 async fn the_command_shows_which_before_it_resolves_them() {
-    let receiver = forgetful().await;
-    let onceward = Onceward::in_front_of(&receiver).expects_log(HELD).start().await;
+    let (_receiver, onceward) = before_forgetful().await;
     many_held(&onceward, 2).await;
     let all = ["resolve", "--all-of-route", "hooks", "--state", "uncertain", "--before", "0s"];
     let why = ["--outcome", "failed", "--reason", "the receiver was down"];

@@ -28,6 +28,13 @@ async fn forgetful() -> Receiver {
     .await
 }
 
+/// A proxy in front of one.
+async fn before_forgetful() -> (Receiver, Onceward) {
+    let receiver = forgetful().await;
+    let onceward = Onceward::in_front_of(&receiver).expects_log(HELD).start().await;
+    (receiver, onceward)
+}
+
 /// An event that has become uncertain: its operation, which is older than what is sent after it.
 async fn held(onceward: &Onceward, id: &str) -> String {
     let held = onceward.sends(event(id)).await.is_executed_as("upstream-broken", 502).operation();

@@ -1,6 +1,6 @@
 //! The server came back without what it was told.
 
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 use tokio::join;
 use tokio::process::Command;
@@ -33,13 +33,17 @@ fn on<S: Server>(server: &S, receiver: &Receiver, when: &str) -> Builder {
         .expects_log("no claim, so nothing is forwarded")
 }
 
-/// What is typed, and what comes of it.
-async fn acknowledged(onceward: &Onceward) -> String {
+/// What comes of a command.
+async fn types(onceward: &Onceward, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_onceward"));
-    command.args(["store", "acknowledge", "--yes", "--by", "ops", "--admin"]);
-    command.arg(format!("http://{}", onceward.admin)).stdin(Stdio::null());
-    let output = command.output().await.unwrap();
+    command.args(args).args(["--admin", &format!("http://{}", onceward.admin)]);
+    let output = command.stdin(Stdio::null()).output().await.unwrap();
     assert!(output.status.success(), "{output:?}");
+    output
+}
+
+async fn acknowledged(onceward: &Onceward) -> String {
+    let output = types(onceward, &["store", "acknowledge", "--yes", "--by", "ops"]).await;
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -107,58 +111,77 @@ async fn an_emptied_store_takes_nothing_new_until_that_is_acknowledged_where_it_
     assert_eq!(acknowledged(&a).await, NOTHING);
 }
 
+/// An attempt that ends when the gate opens. The store loses its record.
+struct Lost<S> {
+    server: S,
+    gate: Gate,
+    receiver: Receiver,
+    onceward: Onceward,
+}
+
+impl<S: Server> Lost<S> {
+    /// A process that has more settings, or expects more.
+    async fn start(more: impl FnOnce(Builder) -> Builder) -> Self {
+        let (server, gate) = (S::start().await, Gate::default());
+        let receiver = Receiver::behind(&gate, 200, "done\n").await;
+        let builder =
+            on(&server, &receiver, "continue").expects_log("the store had lost the record");
+        let onceward = more(builder.expects_log("lease could not be renewed")).start().await;
+        onceward.becomes_ready().await;
+        Self { server, gate, receiver, onceward }
+    }
+
+    /// Sends the event, and does what comes while its attempt is in flight without a record.
+    async fn meanwhile<T>(&self, work: impl Future<Output = T>) -> T {
+        let work = async {
+            self.receiver.has_counted(1).await;
+            self.server.is_emptied().await;
+            work.await
+        };
+        let (first, done) = join!(self.onceward.sends(event("evt_1")), work);
+        first.is_executed(200);
+        done
+    }
+}
+
 /// The store knows nothing of the attempt any more, but the process that is making it does.
 async fn a_process_makes_no_second_attempt_beside_its_own_after_the_store_was_emptied<S: Server>() {
-    let (server, gate) = (S::start().await, Gate::default());
-    let receiver = Receiver::behind(&gate, 200, "done\n").await;
-    let onceward = on_lost_record(&server, &receiver).start().await;
-    onceward.becomes_ready().await;
-    let meanwhile = async {
-        receiver.has_counted(1).await;
-        server.is_emptied().await;
-        is_answered(&onceward, "evt_1").await.is_in_flight(409);
+    let lost = Lost::<S>::start(|builder| builder).await;
+    let Lost { gate, receiver, onceward, .. } = &lost;
+    lost.meanwhile(async {
+        is_answered(onceward, "evt_1").await.is_in_flight(409);
         gate.opens();
-    };
-    let (first, ()) = join!(onceward.sends(event("evt_1")), meanwhile);
-    first.is_executed(200);
+    })
+    .await;
     onceward.sends(event("evt_1")).await.is_replayed(200);
     receiver.was_called(1);
 }
 
 async fn a_copy_waits_for_the_attempt_of_its_process_after_the_store_was_emptied<S: Server>() {
-    let (server, gate) = (S::start().await, Gate::default());
-    let receiver = Receiver::behind(&gate, 200, "done\n").await;
-    let builder = on_lost_record(&server, &receiver).defaults("when_in_flight = \"wait\"");
-    let onceward = builder.start().await;
-    onceward.becomes_ready().await;
-    let meanwhile = async {
-        receiver.has_counted(1).await;
-        server.is_emptied().await;
+    let lost = Lost::<S>::start(|it| it.defaults("when_in_flight = \"wait\"")).await;
+    let Lost { gate, receiver, onceward, .. } = &lost;
+    let copy = lost.meanwhile(async {
         let claims = onceward.metric(CLAIMS).await;
-        join!(is_answered(&onceward, "evt_1"), async {
+        let waits = async {
             // it looks once to claim, and again once it listens
             onceward.comes_to_count(CLAIMS, claims + 2.0).await;
             gate.opens();
-        })
-    };
-    let (first, (copy, ())) = join!(onceward.sends(event("evt_1")), meanwhile);
-    first.is_executed(200);
-    copy.is_replayed(200);
+        };
+        join!(is_answered(onceward, "evt_1"), waits).0
+    });
+    copy.await.is_replayed(200);
     receiver.was_called(1);
 }
 
 /// Without a store the route forwards, but not what the process is attempting. Neither the server
 /// nor the process has a record of that attempt.
 async fn nothing_is_forwarded_beside_an_own_attempt_when_the_emptied_store_is_down<S: Server>() {
-    let (mut server, gate) = (S::start().await, Gate::default());
-    let receiver = Receiver::behind(&gate, 200, "done\n").await;
-    let builder = on_lost_record(&server, &receiver).expects_log("outcome is not recorded yet");
-    let onceward = builder.start().await;
-    onceward.becomes_ready().await;
+    let mut lost = Lost::<S>::start(|it| it.expects_log("outcome is not recorded yet")).await;
+    let Lost { server, gate, receiver, onceward } = &mut lost;
     let meanwhile = async {
         receiver.has_counted(1).await;
         server.is_emptied().await;
-        is_answered(&onceward, "evt_1").await.is_in_flight(409);
+        is_answered(onceward, "evt_1").await.is_in_flight(409);
         server.is_killed().await;
         let copy = onceward.sends(event("evt_1")).await;
         copy.is_refused(503, "store-unavailable").comes_back();
@@ -167,13 +190,8 @@ async fn nothing_is_forwarded_beside_an_own_attempt_when_the_emptied_store_is_do
     };
     let (first, ()) = join!(onceward.sends(event("evt_1")), meanwhile);
     first.is_executed(200);
-    is_answered(&onceward, "evt_1").await.is_replayed(200);
+    is_answered(onceward, "evt_1").await.is_replayed(200);
     receiver.was_called(1);
-}
-
-fn on_lost_record<S: Server>(server: &S, receiver: &Receiver) -> Builder {
-    let builder = on(server, receiver, "continue");
-    builder.expects_log("the store had lost the record").expects_log("lease could not be renewed")
 }
 
 /// `TRUNCATE` leaves the tables and takes the row that says which ones they are.
