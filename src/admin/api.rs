@@ -5,6 +5,7 @@
 //! does not know. The words of an answer, such as a state, are text, so that a command that is
 //! older than the process it calls still shows a word that it does not know.
 
+use http::HeaderName;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::Key;
@@ -307,6 +308,13 @@ pub struct Acknowledge {
     /// The name of the operator. Nobody checks it.
     pub by: Option<String>,
 }
+
+/// The header of an answer that says that the store came back empty, as far as the process knows,
+/// and that nobody has acknowledged that. Its value is [`EMPTIED`].
+pub const STORE: HeaderName = HeaderName::from_static("onceward-store");
+
+/// See [`STORE`].
+pub const EMPTIED: &str = "emptied";
 
 /// The answer to [`Acknowledge`].
 #[derive(Debug, Serialize, Deserialize)]

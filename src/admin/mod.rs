@@ -34,7 +34,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_response_with_state};
 use axum::routing::{get, post};
 
 use crate::secret::Secret;
@@ -67,6 +67,7 @@ impl Admin {
             .route("/api/operations/{id}", get(operations::show).delete(decide::forget))
             .route("/api/operations/{id}/resolve", post(decide::resolve))
             .route("/api/store/acknowledge", post(store::acknowledge))
+            .layer(map_response_with_state(self.clone(), operations::tell_loss))
             .method_not_allowed_fallback(|| async { Problem::MethodNotAllowed })
             .fallback(|| async { Problem::NotFound })
             .layer(from_fn_with_state(self.clone(), guard::check));

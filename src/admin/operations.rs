@@ -3,12 +3,15 @@
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use http::HeaderValue;
 
 use super::api;
 use super::control::Admin;
 use super::listing::{cursor, listing, page};
 use super::problem::Problem;
 use crate::operation::{Operation, OperationId};
+use crate::store::EPOCH_CHANGED;
 
 /// The part of a call's path that should be an operation id.
 pub(super) type IdInPath = Result<Path<String>, PathRejection>;
@@ -32,6 +35,16 @@ pub(super) async fn list(
     let route = listing.route.filter(|_| operations.is_empty());
     let routes = route.and_then(|route| admin.0.retentions.routes_if_unknown(&route));
     Ok(Json(api::Page { operations, next: next.map(cursor), routes }))
+}
+
+/// Says with an answer that the store came back empty, so that nobody takes a list for all that
+/// there was.
+pub(super) async fn tell_loss(State(admin): State<Admin>, mut response: Response) -> Response {
+    if admin.0.health.concerns().contains(&EPOCH_CHANGED) {
+        let emptied = HeaderValue::from_static(api::EMPTIED);
+        response.headers_mut().insert(api::STORE, emptied);
+    }
+    response
 }
 
 /// The operation id in the path of a call.

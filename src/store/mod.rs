@@ -70,7 +70,7 @@ pub use list::{ListPage, ListPosition, ListQuery};
 pub use measured::Measured;
 pub(crate) use random::random;
 pub use settings::Settings;
-pub use shared::{Certificates, SetupError, WhenEmptied};
+pub use shared::{Certificates, EPOCH_CHANGED, SetupError, WhenEmptied};
 pub use sweep::SweepReport;
 pub use watch::Watch;
 

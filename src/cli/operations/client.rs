@@ -1,6 +1,7 @@
 //! Calls to the admin API.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -15,7 +16,8 @@ use super::error::{Cause, Error, Refusal};
 use super::text::plain;
 use crate::admin::ADDRESS;
 use crate::admin::api::{
-    Acknowledge, Acknowledged, Decided, Forget, Operation, Page, Resolve, ResolveMany, ResolvedMany,
+    Acknowledge, Acknowledged, Decided, EMPTIED, Forget, Operation, Page, Resolve, ResolveMany,
+    ResolvedMany, STORE,
 };
 use crate::operation::OperationId;
 use crate::problem::Document;
@@ -59,6 +61,8 @@ pub(in crate::cli) struct Client {
     http: reqwest::Client,
     base: Url,
     authorization: Option<HeaderValue>,
+    /// Whether an answer has said that the store came back empty.
+    store_is_emptied: AtomicBool,
 }
 
 impl Client {
@@ -84,7 +88,17 @@ impl Client {
             .connect_timeout(CONNECT_TIMEOUT)
             .build()
             .map_err(|error| Error::Connect { url: base.to_string(), source: Cause::of(&error) })?;
-        Ok(Self { http, base, authorization })
+        Ok(Self { http, base, authorization, store_is_emptied: AtomicBool::new(false) })
+    }
+
+    /// What the operator should know of the answers.
+    pub(super) fn warning(&self) -> &'static str {
+        if self.store_is_emptied.load(Ordering::Relaxed) {
+            "warning: the store came back empty, and what it had before is not shown: see \
+             `onceward store acknowledge`\n"
+        } else {
+            ""
+        }
     }
 
     /// Shows one operation as JSON, which is printed as it is.
@@ -158,6 +172,9 @@ impl Client {
             }
         };
         let mut response = request.send().await.map_err(|error| failed(&error))?;
+        if response.headers().get(STORE).is_some_and(|value| value == EMPTIED) {
+            self.store_is_emptied.store(true, Ordering::Relaxed);
+        }
         // Whatever listens at the address may send an endless body.
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error))? {

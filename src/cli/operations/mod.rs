@@ -67,17 +67,21 @@ fn try_run(args: &Args) -> Result<Exit, Error> {
     let client = Client::open(&args.connection)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Error::Runtime)?;
-    runtime.block_on(async {
-        let text = match &args.command {
-            Command::List(list) => list::run(list, &client, args.json).await,
-            Command::Show(show) => show::run(show, &client, args.json).await,
-            Command::Resolve(resolve) => match resolve.operation {
-                Some(id) => resolve::run(resolve, id, &client, args.json).await,
-                None => return resolve_many::run(resolve, &client, args.json).await,
-            },
-            Command::Forget(forget) => forget::run(forget, &client, args.json).await,
-            Command::Audit(audit) => audit::run(audit, &client, args.json).await,
-        };
-        text.map(Exit::done)
-    })
+    let mut ended = runtime.block_on(run_with(args, &client)).unwrap_or_else(Exit::from);
+    ended.stderr.push_str(client.warning());
+    Ok(ended)
+}
+
+async fn run_with(args: &Args, client: &Client) -> Result<Exit, Error> {
+    let text = match &args.command {
+        Command::List(list) => list::run(list, client, args.json).await,
+        Command::Show(show) => show::run(show, client, args.json).await,
+        Command::Resolve(resolve) => match resolve.operation {
+            Some(id) => resolve::run(resolve, id, client, args.json).await,
+            None => return resolve_many::run(resolve, client, args.json).await,
+        },
+        Command::Forget(forget) => forget::run(forget, client, args.json).await,
+        Command::Audit(audit) => audit::run(audit, client, args.json).await,
+    };
+    text.map(Exit::done)
 }

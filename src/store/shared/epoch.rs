@@ -170,7 +170,7 @@ impl EpochTracker {
 }
 
 /// The code of the concern that the server lost its records.
-pub(in crate::store) const EPOCH_CHANGED: &str = "epoch-changed";
+pub const EPOCH_CHANGED: &str = "epoch-changed";
 
 #[cfg(test)]
 mod tests {

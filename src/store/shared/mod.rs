@@ -34,8 +34,8 @@ mod tests;
 mod window;
 
 pub use certificates::{Certificates, SetupError};
-pub use epoch::WhenEmptied;
-pub(super) use epoch::{EPOCH_CHANGED, EpochMarker, EpochStatus};
+pub use epoch::{EPOCH_CHANGED, WhenEmptied};
+pub(super) use epoch::{EpochMarker, EpochStatus};
 pub(super) use server::{
     EncodedRecord, ExpiryPass, Found, RecordChange, RecordPage, RecordServer, Revision,
     StoredRecord, Swap, SwapResult,

@@ -20,6 +20,8 @@ on_every_server! {
 const CLAIMS: &str = "onceward_store_duration_seconds_count{call=\"claim\"}";
 const LOST: &str = "the store came back without what it was told";
 const NOTHING: &str = "the store has lost nothing: there is nothing to acknowledge\n";
+const LIST_IS_SHORT: &str = "warning: the store came back empty, and what it had before is not \
+    shown: see `onceward store acknowledge`\n";
 const EMPTY: &str = "not ready: the store came back empty: see `onceward store acknowledge`\n";
 
 fn on<S: Server>(server: &S, receiver: &Receiver, when: &str) -> Builder {
@@ -268,6 +270,14 @@ async fn an_emptied_store_is_an_error_in_the_log_where_it_shall_go_on<S: Server>
     let warns =
         async || onceward.get_admin("/readyz").await.text().contains("warning: epoch-changed");
     until("it warns", warns).await;
+    // What is listed and shown is not all that there was, and says so.
+    let id = onceward.sends(event("evt_1")).await.operation();
+    for path in ["/api/operations", &format!("/api/operations/{id}"), "/api/operations/op_0"] {
+        let listed = onceward.get_admin(path).await;
+        assert_eq!(listed.header("onceward-store"), Some("emptied"), "{path}");
+    }
+    let typed = types(&onceward, &["operations", "list"]).await;
+    assert_eq!(String::from_utf8(typed.stderr).unwrap(), LIST_IS_SHORT);
     assert_eq!(acknowledged(&onceward).await, "acknowledged: claims are granted again\n");
     receiver.was_called(2);
 }
