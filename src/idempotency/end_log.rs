@@ -74,19 +74,6 @@ impl Executor {
         }
     }
 
-    /// Logs that an attempt has succeeded after its sender was told to come back, or after its
-    /// operation was held.
-    pub(super) fn log_late_success(subject: &Subject, attempt: u32, took: Duration) {
-        tracing::info!(
-            operation.id = %subject.id,
-            operation.key = subject.key.logged(),
-            route.name = &*subject.route,
-            attempt.number = attempt,
-            duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            "a slow attempt has succeeded: copies get its answer from now on"
-        );
-    }
-
     /// Logs that an outcome is given up, because its record cannot be read.
     pub(super) fn log_unrecorded(&self, subject: &Subject, attempt: u32, error: &store::Error) {
         self.metrics.unrecorded.inc();
@@ -130,6 +117,19 @@ impl Context<'_> {
             );
         }
     }
+}
+
+/// Logs that an attempt has succeeded after its sender was told to come back, or after its
+/// operation was held.
+pub(super) fn log_late_success(subject: &Subject, attempt: u32, took: Duration) {
+    tracing::info!(
+        operation.id = %subject.id,
+        operation.key = subject.key.logged(),
+        route.name = &*subject.route,
+        attempt.number = attempt,
+        duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        "a slow attempt has succeeded: copies get its answer from now on"
+    );
 }
 
 /// Logs that a sender got its answer although the store could not record the outcome yet.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::claim::Claim;
 use super::disposition::{Disposition, Forwarded};
-use super::end_log::{EndLog, log_early_answer};
-use super::executor::{Context, Executor};
+use super::end_log::{EndLog, log_early_answer, log_late_success};
+use super::executor::Context;
 use crate::operation::Outcome;
 use crate::operation::state::{Ending, Settled};
 use crate::store;
@@ -70,7 +70,7 @@ impl Recording<'_> {
                     context.log_refused_then_failed(subject.id, attempt, *copy_refused);
                 }
                 Outcome::Succeeded if lease_had_ended || sender.told_to_come_back() => {
-                    Executor::log_late_success(&subject, attempt, took);
+                    log_late_success(&subject, attempt, took);
                 }
                 Outcome::Succeeded | Outcome::Uncertain => {}
             },

@@ -3,7 +3,7 @@
 use super::StepsAttempt;
 use super::run::{StepResult, of_stored};
 use crate::idempotency::disposition::Disposition;
-use crate::idempotency::executor::Executor;
+use crate::idempotency::end_log::log_late_success;
 use crate::operation::Outcome;
 use crate::operation::state::{Advanced, EventEnd};
 
@@ -19,7 +19,7 @@ impl StepsAttempt<'_> {
             Some(Advanced::Ended { end: EventEnd::Succeeded(stored), .. }) => {
                 if context.sender.told_to_come_back() {
                     let took = self.claim.sent_at.until(context.executor.clock.moment());
-                    Executor::log_late_success(&self.keyed.subject, attempt, took);
+                    log_late_success(&self.keyed.subject, attempt, took);
                 }
                 // An earlier attempt may have done the step whose answer the sender gets.
                 let from = &self.steps.plan.answer_from;

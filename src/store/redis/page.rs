@@ -28,24 +28,10 @@ struct Positions {
     more: bool,
 }
 
-/// The operations of a page.
-struct FoundIds {
-    ids: Vec<OperationId>,
-    /// The position after which the next page begins, if there is one.
-    next: Option<ListPosition>,
-}
-
 impl Redis {
-    /// Returns one page of records.
+    /// Returns one page of records: the newest operations that the query asks for.
     pub(super) async fn page_of(&self, query: &ListQuery) -> Result<RecordPage, Error> {
         let at = self.time(Shard::first()).await?;
-        let found = self.find(query, at).await?;
-        let records = self.records_of(&found.ids).await?;
-        Ok(RecordPage { at, records, next: found.next })
-    }
-
-    /// Finds the newest operations that the query asks for.
-    async fn find(&self, query: &ListQuery, at: Timestamp) -> Result<FoundIds, Error> {
         let mut ids = Vec::new();
         let mut after = query.after;
         let mut scanned = 0;
@@ -80,7 +66,7 @@ impl Redis {
             }
             batch *= 2;
         };
-        Ok(FoundIds { ids, next })
+        Ok(RecordPage { at, records: self.records_of(&ids).await?, next })
     }
 
     /// Returns the positions of the operations with this key after another position. Each shard is
