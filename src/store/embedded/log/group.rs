@@ -137,32 +137,34 @@ impl GroupBytes {
         (self.end + 1).next_multiple_of(SECTOR)
     }
 
-    /// Completes the group.
-    pub(super) fn finish(&mut self, salt: u64, stamp: Stamp) -> Result<&[u8], AppendError> {
-        if self.is_too_long {
-            return Err(AppendError::Unfit("it is too long"));
-        }
+    /// Adds the end of the group. Returns an error if no segment can hold the group.
+    pub(super) fn complete(&mut self) -> Result<(), AppendError> {
         let taken = self.taken();
         self.bytes.truncate(self.end);
         self.bytes.push(END);
-        let payload = self.bytes.get(HEAD..).unwrap_or_default();
-        let Ok(length) = u32::try_from(payload.len()) else {
+        self.bytes.resize(taken, 0);
+        if self.is_too_long {
             return Err(AppendError::Unfit("it is too long"));
-        };
+        }
+        // Such a sector would look like one that was never written. The first one has the head.
+        if self.bytes.chunks(SECTOR).skip(1).any(is_zeros) {
+            return Err(AppendError::Unfit("it has too many zeros in a row"));
+        }
+        Ok(())
+    }
+
+    /// Writes the head of a completed group. Returns the bytes of the group.
+    pub(super) fn stamped(&mut self, salt: u64, stamp: Stamp) -> &[u8] {
+        let payload = self.bytes.get(HEAD..=self.end).unwrap_or_default();
         let Stamp { number, time, is_synced } = stamp;
         let payload_crc = crc32fast::hash(payload);
+        let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         let rows = self.rows;
-        let is_gap = false;
-        let head = GroupHead { number, time, is_synced, is_gap, rows, length, payload_crc };
+        let head = GroupHead { number, time, is_synced, is_gap: false, rows, length, payload_crc };
         if let Some(start) = self.bytes.first_chunk_mut() {
             *start = head.to_bytes(salt);
         }
-        self.bytes.resize(taken, 0);
-        // Such a sector would look like one that was never written.
-        if self.bytes.chunks(SECTOR).any(is_zeros) {
-            return Err(AppendError::Unfit("it has too many zeros in a row"));
-        }
-        Ok(&self.bytes)
+        &self.bytes
     }
 }
 
@@ -218,6 +220,16 @@ impl GroupHead {
         let number = reader.u64()?;
         let time = reader.u64()?;
         Some(Self { number, time, is_synced, is_gap, rows, length, payload_crc })
+    }
+
+    /// Returns the place at which a group ends, by its length alone. Without a salt, nobody can say
+    /// whether its head is whole.
+    pub(super) fn end_unchecked(bytes: &[u8], at: usize) -> Option<usize> {
+        let mut reader = Reader { bytes: bytes.get(at..)? };
+        let is_group = reader.array() == Some(GROUP);
+        reader.take(UNCHECKED)?;
+        let length = reader.u32()? as usize;
+        is_group.then(|| at + (HEAD + length).next_multiple_of(SECTOR))
     }
 
     /// Returns the place at which a group that begins at `at` ends.
@@ -336,12 +348,12 @@ fn head_crc(salt: u64, checked: &[u8]) -> u32 {
 
 /// Whether all bytes are zeros.
 pub(super) fn is_zeros(bytes: &[u8]) -> bool {
-    bytes.iter().all(|byte| *byte == 0)
+    bytes.chunks(64).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
 /// Reads numbers one after the other.
-struct Reader<'a> {
-    bytes: &'a [u8],
+pub(super) struct Reader<'a> {
+    pub(super) bytes: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
@@ -351,7 +363,7 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.take(N)?.try_into().ok()
     }
 
@@ -359,11 +371,11 @@ impl<'a> Reader<'a> {
         self.array().map(u16::from_le_bytes)
     }
 
-    fn u32(&mut self) -> Option<u32> {
+    pub(super) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    fn u64(&mut self) -> Option<u64> {
+    pub(super) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
 }

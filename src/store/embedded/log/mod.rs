@@ -35,20 +35,31 @@
 //! | --- | --- |
 //! | `disk` | the part of the file system that is used; tests replace it |
 //! | `segment`, `group`, `note` | the formats |
-//! | `append`, `ahead` | writing |
+//! | `append`, `ahead`, `kept` | writing |
 //! | `scan`, `tail`, `mend` | a start: what counts, what is damage, and what its acceptance changes |
 //! | `read` | reading values and rows of segments |
 
+mod ahead;
 mod append;
 mod disk;
 mod group;
+mod kept;
+mod mend;
+mod note;
 mod read;
+mod scan;
 mod segment;
+mod tail;
+#[cfg(test)]
+mod tests;
 
-pub(super) use append::{Log, LostPart, OpenSettings};
+pub(super) use append::Log;
 pub(super) use disk::{Disk, DiskFile, RealDisk};
 pub(super) use group::{ChangeRef, GroupBytes, GroupHead, RowRef, Rows};
+pub(super) use kept::Kept;
 pub(super) use read::Segments;
+pub(super) use scan::{LostPart, OpenSettings};
+pub(super) use segment::SEGMENT_BYTES;
 
 use std::io;
 
