@@ -109,8 +109,12 @@ impl<D: Disk> Ahead<D> {
         };
         if new.bytes < bytes {
             if let Err(error) = segment::fill(&new.file, new.bytes, bytes) {
-                *spare = Spare::Made(new);
-                return Err(error);
+                // What a failed sync left undone, a later one does not do. So the file is made anew.
+                let again = io::Error::new(error.kind(), error.to_string());
+                *spare = Spare::Failed { number: new.number, error };
+                drop(spare);
+                self.order(Job::Make(new.number));
+                return Err(again);
             }
             new.bytes = bytes;
         }

@@ -80,6 +80,7 @@ impl<D: Disk> Scan<'_, D> {
         let header = self.write_gap(broken).map_err(|error| self.io(error))?;
         self.files.leftovers.retain(|leftover| *leftover != path);
         self.files.main.insert(number, header);
+        self.files.highest = self.files.highest.max(number);
         Ok(())
     }
 

@@ -91,7 +91,7 @@ impl<D: Disk> Segments<D> {
         while let Some(rest) = bytes.get(at..).filter(|rest| !is_zeros(rest)) {
             let Some(Group { head, end, rows }) = Group::at(&bytes, at, salt, number) else {
                 damaged = damaged.or(Some(at as u64));
-                let next = tail::next_whole(&bytes, at + SECTOR, salt);
+                let next = tail::next_whole(&bytes, at + SECTOR, salt, 0);
                 at = next.unwrap_or(at + rest.len());
                 continue;
             };

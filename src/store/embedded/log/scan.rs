@@ -85,7 +85,7 @@ pub(super) struct Files {
     /// Segments without a whole header, which may have held something acknowledged.
     broken: Vec<u64>,
     pub(super) leftovers: Vec<PathBuf>,
-    highest: u64,
+    pub(super) highest: u64,
 }
 
 /// The place up to which the log was read, and who gets the rows.
@@ -195,6 +195,7 @@ impl<'a, D: Disk> Scan<'a, D> {
         let mut at = from.map_or(SECTOR, |from| usize::try_from(from.offset).unwrap_or(usize::MAX));
         // The header is synced together with the first group.
         let mut again_from = if at > SECTOR { at } else { 0 };
+        let mut is_end_lost = false;
         while at < bytes.len() {
             let next = reading.next_group;
             let group = Group::at(&bytes, at, salt, number);
@@ -219,12 +220,15 @@ impl<'a, D: Disk> Scan<'a, D> {
                 self.log_dropped(number, at, fate);
                 break;
             }
-            let following = tail::next_whole(&bytes, at + SECTOR, salt);
+            let following = tail::next_whole(&bytes, at + SECTOR, salt, next + 1);
             let end = following.unwrap_or(bytes.len());
             self.lose(&Loss { segment: number, salt, bytes: &bytes, range: at..end })?;
             let behind = following.and_then(|start| GroupHead::at(&bytes, start, salt));
             let behind = behind.map(|head| head.number).or(successor.map(|next| next.first_group));
-            let Some(behind) = behind else { break };
+            let Some(behind) = behind else {
+                is_end_lost = true;
+                break;
+            };
             let gap = GroupHead::gap(behind.saturating_sub(1), end - at).to_bytes(salt);
             if let Some(start) = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
                 *start = gap;
@@ -240,8 +244,10 @@ impl<'a, D: Disk> Scan<'a, D> {
             }
             None if self.synced < reading.next_group => {}
             Some(_) | None => {
-                let range = at..at;
-                self.lose(&Loss { segment: number, salt, bytes: &bytes, range })?;
+                if !is_end_lost {
+                    let range = at..at;
+                    self.lose(&Loss { segment: number, salt, bytes: &bytes, range })?;
+                }
                 let behind = successor.map_or(self.synced + 1, |next| next.first_group);
                 reading.next_group = reading.next_group.max(behind);
             }
@@ -335,6 +341,10 @@ impl Files {
             if Some(number) == first || header.previous == NONE && first.is_none() {
                 links.reverse();
                 return Ok(links);
+            }
+            // Numbers grow, so this is no way back.
+            if header.previous >= number {
+                return Err(Break { number: NONE, successor: None });
             }
             number = header.previous;
         }

@@ -1,6 +1,9 @@
 //! Tests of the log.
 
 mod crash;
+mod damage;
+mod formats;
 mod history;
+mod long;
 mod real;
 mod sim;
