@@ -58,7 +58,7 @@ struct Opened {
 fn opened(disk: &SimDisk, if_damaged: IfDamaged) -> Result<Opened, OpenError> {
     let mut lost = Vec::new();
     let mut parts = 0;
-    let mut lose = |part: &LostPart<'_>| {
+    let mut note = |part: &LostPart<'_>| {
         lost.extend(part.records.iter().map(|row| row.key.to_vec()));
         parts += 1;
         Ok(())
@@ -69,7 +69,7 @@ fn opened(disk: &SimDisk, if_damaged: IfDamaged) -> Result<Opened, OpenError> {
         if_damaged,
         segment_bytes: SEGMENT,
         numbers_from: 0,
-        lose: &mut lose,
+        lose: &mut note,
     };
     let mut groups = Groups::new();
     let opened = Log::open(disk.clone(), &folder(), None, settings, &mut |head, row| {
@@ -189,7 +189,7 @@ fn the_loss_of_a_damaged_group_can_be_accepted() {
         for (round, byte) in changed.into_iter().enumerate() {
             let disk = fixture.with(&path, |bytes| bytes[byte] ^= 16);
             let (journal, offset) = refused(&disk);
-            assert_eq!((&journal, offset), (&path, records[0].place.offset as u64 / 512 * 512));
+            assert_eq!((&journal, offset), (&path, u64::from(records[0].place.offset) / 512 * 512));
             let accepted = goes_on_without(&fixture, &disk, &[*number]);
             assert_eq!(accepted.parts, 1);
             let keys: Vec<_> = records.iter().map(|record| record.key.clone()).collect();
@@ -268,7 +268,7 @@ fn a_missing_segment_is_noticed_whichever_it_is() {
         goes_on_without(&fixture, &disk, &lost);
     }
     let disk = fixture.disk.after_power_loss(|_| 0);
-    for name in names(&disk).iter().filter(|name| name.ends_with(".log")) {
+    for name in names(&disk).iter().filter(|name| *name != "synced") {
         disk.remove(&folder().join(name)).unwrap();
     }
     let refused = opened(&disk, IfDamaged::Refuse).map(|opened| opened.groups);
@@ -308,9 +308,9 @@ fn a_segment_before_the_mark_is_not_needed_and_the_one_of_the_mark_is() {
 fn the_note_shows_a_log_that_lost_its_last_groups() {
     let fixture = Fixture::new();
     let path = fixture.segments().pop().unwrap();
-    let last = fixture.groups.values().last().unwrap()[0].place.offset as usize / 512 * 512;
-    let disk = fixture.with(&path, |bytes| bytes[last..].fill(0));
-    assert_eq!(refused(&disk), (path, last as u64));
+    let begins = fixture.groups.values().last().unwrap()[0].place.offset as usize / 512 * 512;
+    let disk = fixture.with(&path, |bytes| bytes[begins..].fill(0));
+    assert_eq!(refused(&disk), (path, begins as u64));
     let lost = [*fixture.groups.keys().last().unwrap()];
     goes_on_without(&fixture, &disk, &lost);
     // The note itself is needed too.

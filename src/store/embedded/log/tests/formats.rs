@@ -6,9 +6,10 @@ use super::super::*;
 use super::history::folder;
 use super::sim::SimDisk;
 
+/// Returns the bytes without the zeros at their end.
 fn hex(bytes: &[u8]) -> String {
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    bytes[..end].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&bytes[..end])
 }
 
 #[test]

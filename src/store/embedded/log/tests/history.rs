@@ -181,66 +181,60 @@ impl Play {
         match step {
             Step::Append(bytes) => self.append(bytes),
             Step::Seal => log.seal(),
-            Step::Sync => {
-                self.sync();
-            }
-            Step::Mark => {
-                if self.sync()
-                    && let Some(log) = &self.log
-                {
-                    self.expected.mark = Some(log.position());
-                }
-            }
-            Step::RemoveOld => {
-                let Some(mark) = self.expected.mark else { return };
-                let segments = log.segments();
-                for number in segments.numbers().unwrap_or_default() {
-                    let is_kept = self.expected.kept.iter().any(|r| r.place.segment == number);
-                    if number < mark.segment && !is_kept {
-                        self.expected.removed_below = mark.segment;
-                        let _may_fail = segments.remove(number);
-                    }
-                }
-            }
-            Step::Keep => {
-                self.group.begin();
-                let value = value(0, 1, 700);
-                self.group.put(RECORDS, b"kept", &value);
-                let Ok(mut kept) = Kept::begin(log.segments(), 7) else { return };
-                let Ok(at) = kept.append(&mut self.group, 7) else { return };
-                if kept.sync().is_ok() {
-                    self.expected.kept.extend(records(self.group.rows(at)));
-                }
-            }
+            Step::Sync => drop(self.sync()),
+            Step::Mark => self.expected.mark = self.sync().or(self.expected.mark),
+            Step::RemoveOld => self.remove_old(),
+            Step::Keep => self.keep(),
             Step::Kill => {
-                self.log = None;
                 self.disk = self.disk.after_kill_with_faults();
                 self.open();
             }
-            Step::LosePower => {
-                self.log = None;
-                let random = &mut self.random;
-                let share = random.below(101);
-                self.disk = self.disk.after_power_loss(|ways| {
-                    if random.below(100) < share { random.below(ways) } else { 0 }
-                });
-                self.is_power_lost = true;
-                self.open();
-            }
+            Step::LosePower => self.lose_power(),
             Step::Forget => {
                 let random = &mut self.random;
                 self.disk.forget(|ways| random.below(ways));
                 self.is_power_lost = true;
             }
             Step::Close => {
-                if let Some(log) = self.log.take() {
-                    let end = log.position().group;
-                    if log.close().is_ok() {
-                        self.expected.durable_until = end;
-                    }
+                let end = log.position().group;
+                if self.log.take().is_some_and(|log| log.close().is_ok()) {
+                    self.expected.durable_until = end;
                 }
                 self.open();
             }
+        }
+    }
+
+    fn lose_power(&mut self) {
+        let random = &mut self.random;
+        let share = random.below(101);
+        self.disk = self.disk.after_power_loss(|ways| {
+            if random.below(100) < share { random.below(ways) } else { 0 }
+        });
+        self.is_power_lost = true;
+        self.open();
+    }
+
+    fn remove_old(&mut self) {
+        let (Some(mark), Some(log)) = (self.expected.mark, &self.log) else { return };
+        let segments = log.segments();
+        for number in segments.numbers().unwrap_or_default() {
+            let is_kept = self.expected.kept.iter().any(|kept| kept.place.segment == number);
+            if number < mark.segment && !is_kept {
+                self.expected.removed_below = mark.segment;
+                let _may_fail = segments.remove(number);
+            }
+        }
+    }
+
+    fn keep(&mut self) {
+        let Some(log) = &self.log else { return };
+        self.group.begin();
+        self.group.put(RECORDS, b"kept", &value(0, 1, 700));
+        let Ok(mut kept) = Kept::begin(log.segments(), 7) else { return };
+        let Ok(at) = kept.append(&mut self.group, 7) else { return };
+        if kept.sync().is_ok() {
+            self.expected.kept.extend(records(self.group.rows(at)));
         }
     }
 
@@ -265,14 +259,12 @@ impl Play {
         }
     }
 
-    /// Syncs what is appended. Returns whether that succeeded.
-    fn sync(&mut self) -> bool {
-        let Some(log) = &self.log else { return false };
-        let synced = log.segments().sync_until(log.position()).is_ok();
-        if synced {
-            self.expected.durable_until = log.position().group;
-        }
-        synced
+    /// Syncs what is appended. Returns the place up to which it is synced, unless that failed.
+    fn sync(&mut self) -> Option<Position> {
+        let log = self.log.as_ref()?;
+        log.segments().sync_until(log.position()).ok()?;
+        self.expected.durable_until = log.position().group;
+        Some(log.position())
     }
 
     /// Opens the log after the process was killed. The disk may fail.
@@ -305,8 +297,7 @@ impl Expected {
         for number in first..until {
             assert!(found.contains_key(&number), "group {number} is lost of {until}");
         }
-        let mut number = first;
-        for (found, records) in found {
+        for (number, (found, records)) in (first..).zip(found) {
             assert_eq!(*found, number, "the groups follow one another");
             match (self.appended.get(found), &self.maybe) {
                 (Some(appended), _) => assert_eq!(appended, records),
@@ -318,7 +309,6 @@ impl Expected {
                 }
                 (None, _) => panic!("group {found} was given up"),
             }
-            number += 1;
         }
     }
 
@@ -341,10 +331,6 @@ impl Expected {
                 assert_eq!(log.segments().read(key, *place).unwrap(), *value);
             }
         }
-    }
-
-    pub(super) const fn mark(&self) -> Option<Position> {
-        self.mark
     }
 }
 

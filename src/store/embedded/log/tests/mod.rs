@@ -1,5 +1,6 @@
 //! Tests of the log.
 
+mod calls;
 mod crash;
 mod damage;
 mod formats;
