@@ -207,6 +207,28 @@ fn names_in_store(disk: &SimDisk) -> Vec<String> {
     disk.names(&PathBuf::from("/store")).unwrap()
 }
 
+/// A sector of zeros is one that was never written, but only in the last group.
+#[test]
+fn a_sector_of_zeros_before_another_group_is_damage() {
+    let mut play = Play::new(Durability::Sync, 0);
+    play.run(&[Append(900), Append(1100), Append(20)]);
+    let groups = play.expected.appended.clone();
+    let end = play.log.as_ref().unwrap().position();
+    let disk = play.disk.after_power_loss(|ways| ways - 1);
+    let fixture = Fixture { disk, groups, end };
+    let path = fixture.segments().pop().unwrap();
+    for (number, records) in fixture.groups.range(..3) {
+        let start = records[0].place.offset as usize / 512 * 512;
+        let end = records.last().unwrap().place;
+        let end = (end.offset + end.length) as usize;
+        for sector in (start..end).step_by(512) {
+            let disk = fixture.with(&path, |bytes| bytes[sector..sector + 512].fill(0));
+            assert_eq!(refused(&disk), (path.clone(), start as u64));
+            goes_on_without(&fixture, &disk, &[*number]);
+        }
+    }
+}
+
 #[test]
 fn the_loss_of_a_header_can_be_accepted() {
     let fixture = Fixture::new();
