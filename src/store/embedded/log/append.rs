@@ -14,23 +14,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::{Mutex, MutexGuard};
-
 use super::ahead::{Ahead, Job, NewFile};
-use super::disk::{Disk, DiskFile};
+use super::disk::{Disk, DiskFile as _};
 use super::group::{Group, GroupBytes, GroupHead, RowRef, Stamp};
 use super::note::Note;
 use super::read::Segments;
 use super::scan::{OpenSettings, Scan, Scanned};
-use super::segment::{self, FIRST, Header, Kind, NONE, STARTING_BYTES, Segment};
+use super::segment::{
+    self, FIRST, FIRST_GROUP, FIRST_NUMBER, Header, Kind, NONE, STARTING_BYTES, Segment,
+};
+use super::sync::SyncState;
 use super::{AppendError, AppendedAt, Position};
 use crate::store::embedded::open_error::OpenError;
 use crate::store::embedded::settings::Durability;
-
-/// The number of the first segment of a log.
-pub(super) const FIRST_NUMBER: u64 = 1;
-/// The number of the first group of a log.
-pub(super) const FIRST_GROUP: u64 = 1;
 
 /// The log, open for appending.
 #[derive(Debug)]
@@ -54,45 +50,6 @@ pub(in crate::store::embedded) struct Log<D: Disk> {
 struct Growth {
     durability: Durability,
     segment_bytes: u64,
-}
-
-/// How far the newest segment is synced.
-#[derive(Debug)]
-pub(super) struct SyncState<F> {
-    file: Arc<F>,
-    note: Arc<Note<F>>,
-    /// All before this is synced.
-    until: Position,
-    /// Whether a write or a sync has failed.
-    is_suspended: bool,
-}
-
-impl<F: DiskFile> SyncState<F> {
-    /// Returns the file to sync, so that all before a place is synced; none if it is.
-    pub(super) fn unsynced(&self, position: Position) -> io::Result<Option<Arc<F>>> {
-        if position.group <= self.until.group {
-            return Ok(None);
-        }
-        if self.is_suspended {
-            return Err(io::Error::other(AppendError::Suspended));
-        }
-        Ok(Some(Arc::clone(&self.file)))
-    }
-
-    /// Notes that the file was synced, or was not.
-    pub(super) fn synced(&mut self, position: Position, synced: io::Result<()>) -> io::Result<()> {
-        self.is_suspended |= synced.is_err();
-        synced?;
-        self.until = position;
-        self.note.write(position.group.saturating_sub(1))
-    }
-
-    fn sync_until(&mut self, position: Position) -> io::Result<()> {
-        match self.unsynced(position)? {
-            Some(file) => self.synced(position, file.sync()),
-            None => Ok(()),
-        }
-    }
 }
 
 impl<D: Disk> Log<D> {
@@ -198,7 +155,7 @@ impl<D: Disk> Log<D> {
         &mut self,
         group: &mut GroupBytes,
         new: Option<NewFile<D::File>>,
-        state: &mut MutexGuard<'_, SyncState<D::File>>,
+        state: &mut SyncState<D::File>,
     ) -> io::Result<AppendedAt> {
         let number = self.next_group;
         let is_new = new.is_some();

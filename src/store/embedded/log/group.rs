@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use super::segment::SECTOR;
-use super::{AppendError, AppendedAt, Place, RECORDS};
+use super::{AppendError, AppendedAt, Place, RECORDS, SECTOR};
 use crate::store::embedded::bytes::joined;
 
 /// The bytes of a group's head.

@@ -6,10 +6,9 @@
 use std::io;
 use std::sync::Arc;
 
-use super::append::FIRST_GROUP;
 use super::disk::{Disk, DiskFile};
 use super::group::{GroupBytes, Stamp};
-use super::segment::{self, FIRST, Header, Kind, NONE, Segment};
+use super::segment::{self, FIRST, FIRST_GROUP, Header, Kind, NONE, Segment};
 use super::{AppendError, AppendedAt, Segments};
 
 /// A kept segment that is being written.

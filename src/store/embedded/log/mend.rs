@@ -9,20 +9,11 @@ use std::path::{Path, PathBuf};
 
 use super::disk::{Disk, DiskFile};
 use super::group::{ChangeRef, GroupHead, RowRef, rows_of_damaged};
-use super::scan::{Break, LostPart, Scan};
-use super::segment::{self, FIRST, Header, Kind, NONE, SECTOR};
-use super::{RECORDS, tail};
+use super::scan::{Break, Loss, LostPart, Scan};
+use super::segment::{self, FIRST, Header, Kind, NONE};
+use super::{RECORDS, SECTOR, tail};
 use crate::store::embedded::open_error::OpenError;
 use crate::store::embedded::settings::IfDamaged;
-
-/// A part that is no whole group, and that may have been acknowledged.
-pub(super) struct Loss<'a> {
-    pub(super) segment: u64,
-    pub(super) salt: u64,
-    /// The bytes of the segment.
-    pub(super) bytes: &'a [u8],
-    pub(super) range: Range<usize>,
-}
 
 impl<D: Disk> Scan<'_, D> {
     /// Accepts a loss, or refuses it.

@@ -35,7 +35,7 @@
 //! | --- | --- |
 //! | `disk` | the part of the file system that is used; tests replace it |
 //! | `segment`, `group`, `note` | the formats |
-//! | `append`, `ahead`, `kept` | writing |
+//! | `append`, `sync`, `ahead`, `kept` | writing |
 //! | `scan`, `tail`, `mend` | a start: what counts, what is damage, and what its acceptance changes |
 //! | `read` | reading values and rows of segments |
 
@@ -49,6 +49,7 @@ mod note;
 mod read;
 mod scan;
 mod segment;
+mod sync;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -62,6 +63,9 @@ pub(super) use scan::{LostPart, OpenSettings};
 pub(super) use segment::SEGMENT_BYTES;
 
 use std::io;
+
+/// The bytes that a disk writes wholly or not at all.
+const SECTOR: usize = 512;
 
 /// The table of records, whose values are read by their places.
 pub(super) const RECORDS: u8 = 0;

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::append::SyncState;
 use super::disk::{Disk, DiskFile};
 use super::group::{Group, GroupHead, RECORD_CRC, RowRef, is_zeros, record_crc};
-use super::segment::{self, Header, SECTOR};
-use super::{Place, Position, tail};
+use super::segment::{self, Header};
+use super::sync::SyncState;
+use super::{Place, Position, SECTOR, tail};
 
 /// The most files that are kept open for reading.
 const OPEN_MAX: usize = 64;

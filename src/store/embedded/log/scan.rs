@@ -10,16 +10,15 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::append::{FIRST_GROUP, FIRST_NUMBER};
 use super::disk::{Disk, DiskFile};
 use super::group::{Group, GroupHead, RowRef, Rows};
-use super::mend::Loss;
-use super::segment::{self, FIRST, Header, Kind, NONE, SECTOR, Segment};
+use super::segment::{self, FIRST, FIRST_GROUP, FIRST_NUMBER, Header, Kind, NONE, Segment};
 use super::tail::{self, Fate};
-use super::{Position, note};
+use super::{Position, SECTOR, note};
 use crate::store::embedded::open_error::OpenError;
 use crate::store::embedded::settings::{Durability, IfDamaged};
 
@@ -122,6 +121,15 @@ struct Part<F> {
     is_cut: bool,
     /// Whether the loss of all that is behind the groups was accepted.
     is_end_lost: bool,
+}
+
+/// A part that is no whole group, and that may have been acknowledged.
+pub(super) struct Loss<'a> {
+    pub(super) segment: u64,
+    pub(super) salt: u64,
+    /// The bytes of the segment.
+    pub(super) bytes: &'a [u8],
+    pub(super) range: Range<usize>,
 }
 
 /// What stops the way from the newest segment to the first one.

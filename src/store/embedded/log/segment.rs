@@ -4,12 +4,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::SECTOR;
 use super::disk::{Disk, DiskFile};
 use super::group::Reader;
 use crate::store::embedded::bytes::joined;
 
-/// The bytes that a disk writes wholly or not at all.
-pub(super) const SECTOR: usize = 512;
+/// The number of the first segment of a log.
+pub(super) const FIRST_NUMBER: u64 = 1;
+/// The number of the first group of a log, and of a kept segment.
+pub(super) const FIRST_GROUP: u64 = 1;
 
 /// The place of a segment's first group.
 pub(super) const FIRST: u64 = SECTOR as u64;

@@ -11,8 +11,8 @@
 //! group is in one sector and has a checksum of its own. Anything else had been written and has
 //! changed since: that is damage.
 
+use super::SECTOR;
 use super::group::{Group, GroupHead, is_zeros};
-use super::segment::SECTOR;
 
 /// What a part is that is no whole group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
