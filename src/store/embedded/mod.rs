@@ -36,6 +36,7 @@ mod stuffing;
 mod sweep;
 mod synced;
 mod tables;
+mod tree;
 mod unsettled;
 mod writer;
 
