@@ -86,6 +86,15 @@ impl Batch {
         Ok(())
     }
 
+    /// Writes the bytes of a record that cannot be read, and what `unsettled` says of it.
+    pub(super) fn keep(&mut self, id: OperationId, kept: &[u8], unsettled: Option<Unsettled>) {
+        self.insert(Table::Records, id.as_bytes(), &stuff(kept.to_vec()));
+        self.known.push(Known { is_on_disk: false, life: Life::Moved });
+        if unsettled.is_some() {
+            self.set_unsettled(id, unsettled);
+        }
+    }
+
     /// Writes the rows of a record in the other tables. `before` are those that it has on disk.
     pub(super) fn index(
         &mut self,

@@ -10,8 +10,10 @@
 //! | `writer`, `queue`, `group`, `reply`, `seen`, `cache` | the rules and the replies |
 //! | `page`, `sweep` | lists and expiry |
 //! | `recovery`, `loss`, `reindex` | what an earlier process left, and what damage left |
-//! | `batch`, `tables`, `unsettled`, `ids`, `bytes`, `database`, `stuffing` | the rows on disk |
-//! | `directory`, `contents`, `journal/`, `synced` | opening a store, and checks for damage |
+//! | `batch`, `tables/`, `unsettled`, `ids`, `bytes`, `stuffing` | the rows |
+//! | `log/` | the changes and the records on disk |
+//! | `directory`, `prepare` | the files of a store |
+//! | `tree/` | stores of the format before |
 
 mod batch;
 mod bytes;
@@ -24,6 +26,7 @@ mod log;
 mod loss;
 mod open_error;
 mod page;
+mod prepare;
 mod queue;
 mod recovery;
 mod reindex;
@@ -99,11 +102,13 @@ struct SharedState {
 pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     let Settings { path, durability, if_damaged } = settings;
     let io = |source| OpenError::Io { path: path.clone(), source };
-    let directory = Directory::take(path, *if_damaged)?;
+    let directory = Arc::new(Directory::take(path)?);
     let options = Options::new(*durability, *if_damaged);
+    prepare::prepare(&directory, options, &clock)?;
+    let folders = directory.folders();
     // The database panics on some bytes that it did not write. Such a panic is turned into an
     // error.
-    let opened = catch_unwind(AssertUnwindSafe(|| Tables::open(directory, options)));
+    let opened = catch_unwind(AssertUnwindSafe(|| Tables::open(directory, folders, options)));
     let mut tables = opened.map_err(|_| OpenError::database(path, Unreadable))??;
     let shared = Arc::new(SharedState {
         clock: AnchoredClock::start(clock, tables.kept_time()),

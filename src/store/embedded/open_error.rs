@@ -27,6 +27,14 @@ pub enum OpenError {
         /// The beginning of its file `format`.
         found: String,
     },
+    /// Files of several formats are in the directory, as no crash leaves them.
+    #[error("the store in `{}` is a mixture of formats: `{}` does not belong beside the other files; nothing was changed; move away what is not part of the store that you want to keep", path.display(), foreign.display())]
+    Mixed {
+        /// The store's directory.
+        path: PathBuf,
+        /// The file or folder that does not belong there.
+        foreign: PathBuf,
+    },
     /// The directory belongs to a store, but the store's records are gone.
     #[error("the records of the store in `{}` are gone; restore them (what was recorded after the copy may run again), or, to begin with an empty store (all may), remove the directory or start once with `--accept-damaged-store`", path.display())]
     RecordsGone {

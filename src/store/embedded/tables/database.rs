@@ -3,6 +3,7 @@
 //! Rows come in sorted runs only, which fjall writes and syncs as files of its own. So its journal
 //! stays empty, and it keeps nothing in memory but a cache.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use fjall::config::FilterPolicy;
@@ -72,6 +73,25 @@ impl Database {
     /// Makes an empty database, durably.
     pub(super) fn create(path: &Path) -> Result<(), fjall::Error> {
         OpenDatabase::open(path)?.database.persist(PersistMode::SyncAll)
+    }
+
+    /// Returns a missing file or folder without which fjall would make an empty database or an
+    /// empty table.
+    pub(super) fn missing(path: &Path) -> io::Result<Option<PathBuf>> {
+        let folder = path.join("keyspaces");
+        let mut needed = vec![path.join("version"), folder.clone()];
+        // The table with number 0 has the names of the others.
+        for number in 0..=Table::ALL.len() {
+            let table = folder.join(number.to_string());
+            let current = table.join("current");
+            needed.extend([table, current]);
+        }
+        for path in needed {
+            if !path.try_exists()? {
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
     }
 
     pub(super) fn open(path: &Path) -> Result<Self, fjall::Error> {
@@ -150,5 +170,5 @@ impl Database {
 
 /// The database could not be opened again.
 fn closed() -> fjall::Error {
-    fjall::Error::Io(std::io::Error::other("the database could not be opened again"))
+    fjall::Error::Io(io::Error::other("the database could not be opened again"))
 }

@@ -114,10 +114,9 @@ impl Ingester {
         self.ends.try_recv().ok()
     }
 
-    /// Waits for the end of the run.
-    #[cfg(test)]
-    pub(super) fn wait(&self) -> Ingested {
-        self.ends.recv().unwrap()
+    /// Waits for the end of the run. Returns none if the thread has panicked.
+    pub(super) fn wait(&self) -> Option<Ingested> {
+        self.ends.recv().ok()
     }
 
     fn send(&self, job: Job) {

@@ -31,7 +31,7 @@ mod rows;
 mod tests;
 
 pub(super) use accounts::Life;
-pub(super) use open::{Folders, Options};
+pub(super) use open::{Options, create, create_rows, missing_rows, remove_mark};
 pub(super) use rows::{DueRow, IndexEntries, Table, TimeKey};
 
 use std::error::Error as StdError;
@@ -95,7 +95,7 @@ pub(super) struct Tables {
     database: Arc<Database>,
     segments: Arc<Segments<RealDisk>>,
     log: Log<RealDisk>,
-    _directory: Directory,
+    _directory: Arc<Directory>,
 }
 
 impl Tables {
@@ -294,6 +294,26 @@ impl Tables {
             let key = key.as_ref().try_into().ok()?;
             Some(self.read_at(key, Place::from_bytes(&value)?))
         })
+    }
+
+    /// Returns the highest id of a record.
+    pub(super) fn last_id(&self) -> Result<Option<OperationId>, fjall::Error> {
+        let span = Span { order: Order::Backward, ..Span::all(Table::Records) };
+        let rows = self.range(span);
+        let parse = |MergedRow { key, .. }: MergedRow| key.as_ref().try_into().ok();
+        let last = parsed(rows, parse).next().transpose()?;
+        Ok(last.map(OperationId::from_bytes))
+    }
+
+    /// Waits for the thread if there are many rows in memory that it has not got yet.
+    pub(super) fn catch_up(&mut self, now: Timestamp) {
+        if self.active.rows() < self.run_rows || self.frozen.is_none() {
+            return;
+        }
+        if let Some(ingested) = self.ingester.wait() {
+            self.end_run(&ingested);
+        }
+        self.freeze(now);
     }
 
     /// Returns the rows of `unsettled`.

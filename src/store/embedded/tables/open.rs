@@ -14,7 +14,7 @@ use super::rows::Table;
 use super::{Life, RUN_ROWS, Tables, stored_record};
 use crate::operation::{OperationId, Timestamp};
 use crate::store::codec;
-use crate::store::embedded::directory::Directory;
+use crate::store::embedded::directory::{Directory, Folders};
 use crate::store::embedded::filesystem::sync_directory;
 use crate::store::embedded::log::{
     ChangeRef, GroupBytes, GroupHead, Log, LostPart, OpenSettings, Place, RealDisk, RowRef,
@@ -42,30 +42,42 @@ impl Options {
     ) -> Self {
         Self { durability, if_damaged, segment_bytes: SEGMENT_BYTES, run_rows: RUN_ROWS }
     }
-}
 
-/// The folders of a store.
-#[derive(Debug, Clone)]
-pub(in crate::store::embedded) struct Folders {
-    /// The segments of the log, the note about them, and the mark.
-    pub(in crate::store::embedded) log: PathBuf,
-    /// The database.
-    pub(in crate::store::embedded) rows: PathBuf,
-}
-
-impl Folders {
-    pub(in crate::store::embedded) fn of(store: &Path) -> Self {
-        Self { log: store.join("log"), rows: store.join("rows") }
+    /// The same for other settings.
+    pub(in crate::store::embedded) const fn with(
+        self,
+        durability: Durability,
+        if_damaged: IfDamaged,
+    ) -> Self {
+        Self { durability, if_damaged, ..self }
     }
+}
 
-    /// Makes empty tables, durably.
-    pub(in crate::store::embedded) fn create(&self) -> Result<(), OpenError> {
-        let Self { log, rows } = self;
-        let io = |source| OpenError::Io { path: log.clone(), source };
-        fs::create_dir(log).map_err(io)?;
-        Log::create(&RealDisk, log).map_err(io)?;
-        Database::create(rows).map_err(|source| OpenError::database(rows, source))?;
-        Mark::new().write(log).map_err(io)
+/// Makes empty tables, durably.
+pub(in crate::store::embedded) fn create(folders: &Folders) -> Result<(), OpenError> {
+    let Folders { log, rows } = folders;
+    let io = |source| OpenError::Io { path: log.clone(), source };
+    fs::create_dir(log).map_err(io)?;
+    Log::create(&RealDisk, log).map_err(io)?;
+    create_rows(rows)?;
+    Mark::new().write(log).map_err(io)
+}
+
+/// Makes an empty database, durably.
+pub(in crate::store::embedded) fn create_rows(rows: &Path) -> Result<(), OpenError> {
+    Database::create(rows).map_err(|source| OpenError::database(rows, source))
+}
+
+/// Returns a file or folder without which the database would lose a table or begin anew.
+pub(in crate::store::embedded) fn missing_rows(rows: &Path) -> io::Result<Option<PathBuf>> {
+    Database::missing(rows)
+}
+
+/// Removes the mark, durably. Without it, a start reads the whole log, if that is accepted.
+pub(in crate::store::embedded) fn remove_mark(log: &Path) -> io::Result<()> {
+    match fs::remove_file(mark::path(log)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.and_then(|()| sync_directory(log)),
     }
 }
 
@@ -84,13 +96,13 @@ struct Replay<'a> {
 impl Tables {
     /// Opens the tables, as every acknowledged group has left them.
     pub(in crate::store::embedded) fn open(
-        directory: Directory,
+        directory: Arc<Directory>,
+        folders: Folders,
         options: Options,
     ) -> Result<Self, OpenError> {
         let store = directory.path();
         let io = |source| OpenError::Io { path: store.to_owned(), source };
         let failed = |source| OpenError::database(store, source);
-        let folders = Folders::of(store);
         let noted = read_mark(store, &folders.log, options.if_damaged)?;
         let mark = noted.clone().unwrap_or_else(Mark::new);
         let database = Database::open(&folders.rows).map_err(failed)?;

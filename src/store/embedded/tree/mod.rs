@@ -13,6 +13,7 @@
 //!
 //! There are more tables, but their rows follow from the records.
 
+mod carry;
 mod contents;
 mod journal;
 #[cfg(test)]
@@ -20,6 +21,8 @@ pub(super) mod older;
 mod synced;
 #[cfg(test)]
 mod tests;
+
+pub(super) use carry::carry_over;
 
 use std::fs;
 use std::io;
@@ -32,7 +35,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, Slice};
 use self::contents::Contents;
 use self::journal::Check;
 use self::journal::group::{LABEL_KEY, Label};
-use super::filesystem::{keep_aside, sync_directory};
+use super::filesystem::sync_directory;
 use super::open_error::OpenError;
 use super::settings::{Durability, IfDamaged};
 use super::stuffing::unstuff;
@@ -102,9 +105,6 @@ pub(super) fn open(
         if if_damaged == IfDamaged::Refuse {
             return Err(OpenError::Missing { store: store.to_owned(), missing });
         }
-        let aside = keep_aside(&records).map_err(io)?;
-        fs::rename(&records, &aside).and_then(|()| sync_directory(store)).map_err(io)?;
-        tracing::warn!(records = %aside.display(), "the damaged records are kept as they were");
         log_all_lost(store, &missing);
         return Ok(None);
     }

@@ -1,45 +1,16 @@
 //! Opens stores of format 1 that are whole, cut off, damaged, or lack a part.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::journal::files::content;
-use super::older::{CLAIMED, OlderStore, answered, id, in_flight, list};
-use super::*;
+use super::super::journal::files::content;
+use super::super::older::{CLAIMED, OlderStore, answered, id, in_flight, list};
+use super::super::*;
+use super::{copy_of, files, remove};
 
 const JOURNAL: &str = "records/0.jnl";
-
-/// What is in a folder. A folder has no bytes.
-pub(in super::super) fn files(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(files(&path));
-            found.insert(path, None);
-        } else {
-            let bytes = fs::read(&path).unwrap();
-            found.insert(path, Some(bytes));
-        }
-    }
-    found
-}
-
-pub(in super::super) fn copy_of(folder: &Path) -> TempDir {
-    let copy = tempfile::tempdir().unwrap();
-    for (path, bytes) in files(folder) {
-        let to = copy.path().join(path.strip_prefix(folder).unwrap());
-        match bytes {
-            Some(bytes) => fs::write(to, bytes),
-            None => fs::create_dir_all(to),
-        }
-        .unwrap();
-    }
-    copy
-}
 
 /// A store in which ten operations were answered, one with each group, and the places at which the
 /// groups end.
@@ -73,10 +44,6 @@ impl Written {
     fn without(&self, part: &str) -> TempDir {
         self.changed(|copy| remove(&copy.join(part)))
     }
-}
-
-fn remove(path: &Path) {
-    if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
 }
 
 fn opened(store: &Path, if_damaged: IfDamaged) -> Result<Option<OldRecords>, OpenError> {
