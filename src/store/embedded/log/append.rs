@@ -42,6 +42,9 @@ pub(in crate::store::embedded) struct Log<D: Disk> {
     durability: Durability,
     /// Whether the next group begins a new segment.
     is_sealed: bool,
+    /// The segments whose first write failed. The note may name a group in one of them, until the
+    /// log is restored.
+    given_up: Vec<u64>,
     segments: Arc<Segments<D>>,
     ahead: Ahead<D>,
 }
@@ -143,7 +146,9 @@ impl<D: Disk> Log<D> {
         let segments = Arc::new(Segments::new(disk, folder, numbers, state));
         // What stays is removed by the next start.
         leftovers.iter().for_each(|path| drop(segments.disk.remove(path)));
-        Ok(Self { newest, next_group, time, durability, is_sealed: false, segments, ahead })
+        let is_sealed = false;
+        let given_up = Vec::new();
+        Ok(Self { newest, next_group, time, durability, is_sealed, given_up, segments, ahead })
     }
 
     /// Writes a group, and syncs it with [`Durability::Sync`]. Afterwards, [`GroupBytes::rows`]
@@ -169,7 +174,7 @@ impl<D: Disk> Log<D> {
         let appended = self.write(group, new, &mut state);
         if appended.is_err() {
             state.is_suspended = true;
-            self.segments.discard(new_number);
+            self.given_up.extend(new_number);
         }
         appended.map_err(AppendError::Failed)
     }
@@ -231,13 +236,17 @@ impl<D: Disk> Log<D> {
         let number = new.number;
         let begun = begin_segment(&segments.disk, new, last, self.time);
         let begun = begun.and_then(|new| new.file.sync().map(|()| new));
-        let new = begun.inspect_err(|_| segments.discard(Some(number)))?;
+        let new = begun.inspect_err(|_| self.given_up.push(number))?;
         let full = std::mem::replace(&mut self.newest, new);
         self.is_sealed = false;
         self.ahead.order(Job::Finish { full, note: Arc::clone(&state.note) });
         state.file = Arc::clone(&self.newest.file);
         state.until = self.position();
         state.is_suspended = false;
+        for number in self.given_up.drain(..) {
+            // If it stays, the next start removes it.
+            let _best_effort = segments.remove(number);
+        }
         Ok(())
     }
 

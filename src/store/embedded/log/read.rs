@@ -127,11 +127,6 @@ impl<D: Disk> Segments<D> {
         self.disk.remove(&segment::path(&self.folder, number))
     }
 
-    /// Removes a segment that was given up. If it stays, the next start removes it.
-    pub(super) fn discard(&self, number: Option<u64>) {
-        let _best_effort = number.map(|number| self.remove(number));
-    }
-
     fn file(&self, number: u64) -> io::Result<Arc<D::File>> {
         let mut open = self.open.lock();
         let found = open.iter().rposition(|open| open.number == number);

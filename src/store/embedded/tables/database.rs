@@ -44,14 +44,21 @@ impl std::fmt::Debug for OpenDatabase {
 }
 
 impl OpenDatabase {
-    fn open(path: &Path) -> Result<Self, fjall::Error> {
+    fn open(path: &Path, is_new: bool) -> Result<Self, fjall::Error> {
         let database = fjall::Database::builder(path)
             .cache_size(BLOCK_CACHE_BYTES)
             .manual_journal_persist(true)
             .worker_threads(WORKERS)
             .max_cached_files(Some(FILES_MAX))
             .open()?;
-        let open = |table: Table| database.keyspace(table.name(), || options(table));
+        let open = |table: Table| {
+            // fjall makes what is missing. That would be an empty store.
+            if !is_new && !database.keyspace_exists(table.name()) {
+                let says = format!("the table `{}` is missing", table.name());
+                return Err(io::Error::new(io::ErrorKind::NotFound, says).into());
+            }
+            database.keyspace(table.name(), || options(table))
+        };
         let tables = Table::ALL.into_iter().map(open).collect::<Result<_, _>>()?;
         Ok(Self { database, tables })
     }
@@ -72,7 +79,7 @@ fn options(table: Table) -> KeyspaceCreateOptions {
 impl Database {
     /// Makes an empty database, durably.
     pub(super) fn create(path: &Path) -> Result<(), fjall::Error> {
-        OpenDatabase::open(path)?.database.persist(PersistMode::SyncAll)
+        OpenDatabase::open(path, true)?.database.persist(PersistMode::SyncAll)
     }
 
     /// Returns a missing file or folder without which fjall would make an empty database or an
@@ -95,7 +102,7 @@ impl Database {
     }
 
     pub(super) fn open(path: &Path) -> Result<Self, fjall::Error> {
-        let open = RwLock::new(Some(OpenDatabase::open(path)?));
+        let open = RwLock::new(Some(OpenDatabase::open(path, false)?));
         Ok(Self { path: path.to_owned(), open })
     }
 
@@ -104,7 +111,7 @@ impl Database {
         let mut open = self.open.write();
         // Two of them cannot be open at once.
         *open = None;
-        *open = Some(OpenDatabase::open(&self.path)?);
+        *open = Some(OpenDatabase::open(&self.path, false)?);
         Ok(())
     }
 

@@ -95,7 +95,8 @@ pub(super) struct Tables {
     database: Arc<Database>,
     segments: Arc<Segments<RealDisk>>,
     log: Log<RealDisk>,
-    _directory: Arc<Directory>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "it is locked as long as it lives"))]
+    directory: Arc<Directory>,
 }
 
 impl Tables {

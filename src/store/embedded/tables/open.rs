@@ -168,7 +168,7 @@ impl Tables {
             database,
             segments,
             log,
-            _directory: directory,
+            directory,
         })
     }
 }

@@ -1,3 +1,6 @@
 //! Tests of the log.
 
+mod crash;
+mod history;
 mod real;
+mod sim;
