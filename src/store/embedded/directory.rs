@@ -2,39 +2,28 @@
 //! format.
 //!
 //! ```text
-//! lock              locked by the process that has the store open
-//! format            names this program, and the format of the files beside it
-//! records/          the database, with a list of what it must contain, see `contents`
-//! reindex           made while rows may be missing, see `loss`
-//! records.damaged/  a database that was incomplete, kept when the loss was accepted
-//! N.jnl.damaged     a journal as it was before its damage was accepted
+//! lock     locked by the process that has the store open
+//! format   names this program, and the format of the files beside it
+//! log/     the log, see `log` and `tables::mark`
+//! rows/    the database, see `tables::database`
+//! reindex  made while rows may be missing, see `loss`
 //! ```
-//!
-//! If something is kept a second time, its name ends in `.damaged.2`, and so on. Nothing is
-//! overwritten.
-//!
-//! `records/` is made under another name, and renamed when it is complete. So a crash in between
-//! leaves nothing that could be taken for a store.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::contents::Contents;
-use super::database;
-use super::filesystem::{keep_aside, replace_file, sync_directory};
-use super::loss;
+use super::filesystem::{replace_file, sync_directory};
 use super::open_error::OpenError;
 use super::settings::IfDamaged;
-use super::synced::SyncedNote;
+use super::tables::Folders;
 
 /// The whole content of `format`.
-const FORMAT: &str = "onceward embedded store, format 1\n";
+const FORMAT: &str = "onceward embedded store, format 2\n";
 
 /// The files that a crash may leave in a directory before its first store is complete.
-const UNFINISHED: [&str; 3] = ["lock", "format.new", "records.new"];
+const UNFINISHED: [&str; 4] = ["lock", "format.new", "log", "rows"];
 
 /// The directory of a store. No other process uses it while this value lives.
 #[derive(Debug)]
@@ -75,107 +64,21 @@ impl Directory {
         }
         let taken = Self { path: path.to_owned(), lock };
         taken.check_format()?;
-        if taken.damaged().try_exists().map_err(io)? {
-            match if_damaged {
-                IfDamaged::Refuse => return Err(OpenError::Damaged { path: path.to_owned() }),
-                IfDamaged::Accept => {
-                    loss::note(path).map_err(io)?;
-                    fs::remove_file(taken.damaged()).map_err(io)?;
-                }
-            }
-            tracing::error!(
-                store = %path.display(),
-                "operations were lost with a damaged journal; they may run again"
-            );
-        }
-        if !taken.records().try_exists().map_err(io)? {
-            if !path.join("format").try_exists().map_err(io)? {
-                taken.make_records()?;
-            } else if Contents::exists(&taken.unfinished()).map_err(io)? {
-                // A crash came after the records were complete and before they got their name.
-                taken.publish_records().map_err(io)?;
-            } else if if_damaged == IfDamaged::Accept {
-                taken.begin_anew(&taken.records())?;
-            } else {
+        let Folders { log, rows } = Folders::of(path);
+        if !path.join("format").try_exists().map_err(io)? {
+            taken.make()?;
+        } else if !log.try_exists().map_err(io)? || !rows.try_exists().map_err(io)? {
+            if if_damaged == IfDamaged::Refuse {
                 return Err(OpenError::RecordsGone { path: path.to_owned() });
             }
-        } else if taken.unfinished().try_exists().map_err(io)? {
-            // These records were made to replace damaged ones, but were not needed. If they stayed
-            // and the store lost its records later, they would be taken for the store.
-            fs::remove_dir_all(taken.unfinished()).map_err(io)?;
+            taken.make()?;
         }
         Ok(taken)
     }
 
-    /// Returns the list of what the database must contain, if there is one. A database that lacks a
-    /// part is an error, or is kept aside and replaced. If it were opened, it would delete the
-    /// files that it can no longer assign to a table.
-    pub(super) fn contents(&self, if_damaged: IfDamaged) -> Result<Option<Contents>, OpenError> {
-        let io = |source| OpenError::Io { path: self.path.clone(), source };
-        let records = self.records();
-        let contents = match Contents::read(&records) {
-            Err(error)
-                if error.kind() == io::ErrorKind::InvalidData
-                    && if_damaged == IfDamaged::Accept =>
-            {
-                tracing::error!(%error, "the list of the store's contents is damaged and ignored");
-                None
-            }
-            read => read.map_err(io)?,
-        };
-        let Some(missing) = Contents::missing(contents.as_ref(), &records).map_err(io)? else {
-            return Ok(contents);
-        };
-        if if_damaged == IfDamaged::Refuse {
-            return Err(OpenError::Missing { store: self.path.clone(), missing });
-        }
-        self.begin_anew(&missing)?;
-        Contents::read(&self.records()).map_err(io)
-    }
-
-    /// Replaces the database by an empty one. An existing database is kept aside.
-    fn begin_anew(&self, missing: &Path) -> Result<(), OpenError> {
-        let io = |source| OpenError::Io { path: self.path.clone(), source };
-        self.make_unfinished()?;
-        if self.records().try_exists().map_err(io)? {
-            let aside = keep_aside(&self.records()).map_err(io)?;
-            fs::rename(self.records(), &aside).map_err(io)?;
-            tracing::warn!(records = %aside.display(), "the damaged records are kept as they were");
-        }
-        self.publish_records().map_err(io)?;
-        tracing::error!(
-            store = %self.path.display(),
-            missing = %missing.display(),
-            "all records are lost with what is missing; all their operations may run again"
-        );
-        Ok(())
-    }
-
-    /// Returns the folder of the database.
-    pub(super) fn records(&self) -> PathBuf {
-        self.path.join("records")
-    }
-
-    /// Returns the folder of a database that is not complete yet.
-    fn unfinished(&self) -> PathBuf {
-        self.path.join("records.new")
-    }
-
-    /// Returns the path of the file that says that records were lost. The store does not open while
-    /// this file exists.
-    fn damaged(&self) -> PathBuf {
-        self.path.join("damaged")
-    }
-
-    /// Notes durably that a journal has lost complete writes. The database has cut them off, so
-    /// without this note the next start would find nothing wrong.
-    pub(super) fn mark_damaged(&self, journal: &Path) -> OpenError {
-        let path = self.path.clone();
-        let says = format!("`{}` was damaged and has lost complete writes\n", journal.display());
-        match fs::write(self.damaged(), says).and_then(|()| sync_directory(&self.path)) {
-            Ok(()) => OpenError::Damaged { path },
-            Err(source) => OpenError::Io { path, source },
-        }
+    /// Returns the store's directory.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     fn check_format(&self) -> Result<(), OpenError> {
@@ -191,35 +94,21 @@ impl Directory {
         }
     }
 
-    /// Makes an empty database. A crash leaves either the whole database or none.
-    fn make_records(&self) -> Result<(), OpenError> {
+    /// Makes an empty store.
+    fn make(&self) -> Result<(), OpenError> {
         let io = |source| OpenError::Io { path: self.path.clone(), source };
-        self.make_unfinished()?;
-        // Without the file `format`, the records would be taken for the files of another program.
+        let folders = Folders::of(&self.path);
+        for unfinished in [&folders.log, &folders.rows] {
+            if unfinished.try_exists().map_err(io)? {
+                fs::remove_dir_all(unfinished).map_err(io)?;
+            }
+        }
+        folders.create()?;
         replace_file(&self.path.join("format"), [FORMAT.as_bytes()]).map_err(io)?;
-        self.publish_records().map_err(io)?;
         // The directory itself may be new, so its name must be synced. If this process may not read
         // the parent, the directory was there before, and its name is durable already.
         let _best_effort = self.path.parent().map(sync_directory);
         Ok(())
-    }
-
-    /// Makes an empty database under its temporary name.
-    fn make_unfinished(&self) -> Result<(), OpenError> {
-        let io = |source| OpenError::Io { path: self.path.clone(), source };
-        let unfinished = self.unfinished();
-        if unfinished.try_exists().map_err(io)? {
-            fs::remove_dir_all(&unfinished).map_err(io)?;
-        }
-        database::create(&unfinished).map_err(|source| OpenError::database(&self.path, source))?;
-        SyncedNote::begin(&unfinished, 0).map_err(io)?;
-        let contents = Contents::of(&unfinished, &BTreeMap::new());
-        contents.and_then(|contents| contents.write(&unfinished)).map_err(io)
-    }
-
-    fn publish_records(&self) -> io::Result<()> {
-        fs::rename(self.unfinished(), self.records())?;
-        sync_directory(&self.path)
     }
 }
 

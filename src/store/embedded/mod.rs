@@ -16,14 +16,10 @@
 mod batch;
 mod bytes;
 mod cache;
-mod contents;
-mod database;
 mod directory;
 mod filesystem;
 mod group;
 mod ids;
-mod journal;
-#[expect(dead_code, unused_imports, reason = "the tables do not use it yet")]
 mod log;
 mod loss;
 mod open_error;
@@ -36,7 +32,6 @@ mod seen;
 mod settings;
 mod stuffing;
 mod sweep;
-mod synced;
 mod tables;
 mod unsettled;
 mod writer;
@@ -53,11 +48,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::cache::SuccessCache;
 use self::directory::Directory;
-use self::journal::Journals;
 use self::queue::Command;
 use self::reply::Reply;
 use self::seen::SeenAttempts;
-use self::tables::Tables;
+use self::tables::{Options, Tables};
 use self::writer::Writer;
 use super::list::SCANNED_MAX;
 use super::sweep::HoldsEnded;
@@ -104,25 +98,14 @@ struct SharedState {
 pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     let Settings { path, durability, if_damaged } = settings;
     let io = |source| OpenError::Io { path: path.clone(), source };
-    let failed = |source| OpenError::database(path, source);
     let directory = Directory::take(path, *if_damaged)?;
-    let contents = directory.contents(*if_damaged)?;
-    let contents = contents.as_ref();
-    let records = directory.records();
-    // The journals are checked before the database opens them, because the database would cut off
-    // what it cannot read.
-    let journals = Journals::check(path, &records, contents, *durability, *if_damaged)?;
+    let options = Options::new(*durability, *if_damaged);
     // The database panics on some bytes that it did not write. Such a panic is turned into an
     // error.
-    let opened = catch_unwind(AssertUnwindSafe(|| Tables::open(directory, *durability, &journals)));
-    let tables = opened.map_err(|_| OpenError::database(path, Unreadable))?.map_err(failed)?;
-    // The check above found every group whole, so a journal that is shorter now has lost groups.
-    if let Some(journal) = journals.cut_off().map_err(io)? {
-        return Err(tables.directory().mark_damaged(journal));
-    }
-    let kept = tables.kept_time().map_err(failed)?;
+    let opened = catch_unwind(AssertUnwindSafe(|| Tables::open(directory, options)));
+    let mut tables = opened.map_err(|_| OpenError::database(path, Unreadable))??;
     let shared = Arc::new(SharedState {
-        clock: AnchoredClock::start(clock, kept),
+        clock: AnchoredClock::start(clock, tables.kept_time()),
         successes: SuccessCache::new(),
         watchers: Watchers::default(),
         holds_ended: HoldsEnded::default(),
@@ -131,10 +114,10 @@ pub fn open(settings: &Settings, clock: Clock) -> Result<Embedded, OpenError> {
     let now = shared.clock.now();
     let refused = |source| OpenError::database(path, source);
     if loss::is_noted(path).map_err(io)? {
-        reindex::reindex(&tables, now).map_err(refused)?;
+        reindex::reindex(&mut tables, now).map_err(refused)?;
         loss::clear(path).map_err(io)?;
     }
-    let uncertain = recovery::abandon_all(&tables, now).map_err(refused)?;
+    let uncertain = recovery::abandon_all(&mut tables, now).map_err(refused)?;
     let (commands, queue) = mpsc::channel(QUEUE_MAX);
     let writer = Writer::new(tables, queue, Arc::clone(&shared), uncertain);
     // The writer has a thread of its own, because a sync blocks for milliseconds and would hold up

@@ -17,7 +17,7 @@ const BATCH_MAX: usize = 1024;
 
 /// Abandons all operations in flight, durably. Returns how many operations are uncertain
 /// afterwards.
-pub(super) fn abandon_all(tables: &Tables, now: Timestamp) -> Result<u64, Error> {
+pub(super) fn abandon_all(tables: &mut Tables, now: Timestamp) -> Result<u64, Error> {
     let mut uncertain = 0;
     let mut in_flight = BTreeSet::new();
     let mut shared = Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn abandon_all(tables: &Tables, now: Timestamp) -> Result<u64, Error>
         for number in shared {
             batch.remove_claims(number);
         }
-        batch.commit(now).map_err(failed)?;
+        batch.commit(tables, now).map_err(failed)?;
     }
     if abandoned > 0 {
         let next = "onceward operations list --state uncertain";
@@ -53,7 +53,7 @@ pub(super) fn abandon_all(tables: &Tables, now: Timestamp) -> Result<u64, Error>
 }
 
 /// Abandons these operations. Returns how many of them are uncertain afterwards.
-fn abandon(tables: &Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, Error> {
+fn abandon(tables: &mut Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, Error> {
     let mut uncertain = 0;
     let mut batch = Batch::new(tables);
     for &id in ids {
@@ -79,6 +79,6 @@ fn abandon(tables: &Tables, ids: &[OperationId], now: Timestamp) -> Result<u64, 
             batch.set_unsettled(id, found.as_ref().and_then(Unsettled::of));
         }
     }
-    batch.commit(now).map_err(failed)?;
+    batch.commit(tables, now).map_err(failed)?;
     Ok(uncertain)
 }

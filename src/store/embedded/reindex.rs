@@ -16,19 +16,28 @@ const BATCH_MAX: usize = 1024;
 
 /// Writes the index rows of all records. Returns once they are durable, since the note of the loss
 /// is removed next.
-pub(super) fn reindex(tables: &Tables, now: Timestamp) -> Result<(), Error> {
-    let mut batch = Batch::new(tables);
+pub(super) fn reindex(tables: &mut Tables, now: Timestamp) -> Result<(), Error> {
     let mut count = 0;
-    for record in tables.records() {
-        let Some(operation) = unless_unreadable(record)? else { continue };
-        batch.index(operation.subject.id, None, Some(IndexEntries::of(&operation)));
-        count += 1;
-        if count % BATCH_MAX == 0 {
-            batch.commit(now).map_err(failed)?;
-            batch = Batch::new(tables);
+    let mut last = None;
+    loop {
+        let mut batch = Batch::new(tables);
+        let mut read = 0;
+        for record in tables.records_after(last).take(BATCH_MAX) {
+            read += 1;
+            if let Err(Error::Unreadable(id, _)) = record {
+                last = Some(id);
+            }
+            let Some(operation) = unless_unreadable(record)? else { continue };
+            let id = operation.subject.id;
+            batch.index(id, None, Some(IndexEntries::of(&operation)));
+            last = Some(id);
+            count += 1;
+        }
+        batch.commit(tables, now).map_err(failed)?;
+        if read < BATCH_MAX {
+            break;
         }
     }
-    batch.commit(now).map_err(failed)?;
     tables.sync().map_err(failed)?;
     tracing::info!(records = count, "the rows by which records are listed are written anew");
     Ok(())

@@ -15,12 +15,13 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
-use super::journal::group::END_MARK;
 use crate::store::codec::Corrupt;
 
 /// The most zeros in a row that a kept record has.
 pub(super) const ZEROS_MAX: usize = 64;
 const STUFFED: u8 = 0xff;
+/// The mark of the journal.
+const END_MARK: &[u8] = b"FJL\x03";
 /// The beginning of every mark.
 const MARK: &[u8] = b"FJL";
 

@@ -20,10 +20,9 @@ impl Writer {
     /// Expires at most `limit` records that are due, in a group of its own.
     pub(super) fn sweep(&mut self, limit: usize, reply: Reply<SweepReport>) {
         let mut group = Group::default();
-        let done = if self.broken {
-            Err(Error::Unavailable(BROKEN))
-        } else {
-            self.expire_due(limit, &mut group)
+        let done = match self.keep_tables() {
+            Ok(()) => self.expire_due(limit, &mut group),
+            Err(error) => Err(error),
         };
         match done {
             Ok(Expired { removed, more }) => {
@@ -35,6 +34,23 @@ impl Writer {
             }
             Err(error) => reply.send(Err(error)),
         }
+    }
+
+    /// Goes on after a failed write, and does what is due in the tables.
+    fn keep_tables(&mut self) -> Result<(), Error> {
+        if self.tables.is_suspended() {
+            self.tables.restore().map_err(|error| {
+                tracing::debug!(%error, "the disk still fails");
+                Error::Unavailable(BROKEN)
+            })?;
+            tracing::info!("the store writes again");
+        }
+        self.broken = false;
+        let kept = self.tables.tick(self.shared.clock.now());
+        kept.map_err(|error| {
+            self.note_failure(&error);
+            failed(error)
+        })
     }
 
     /// Adds the changes of the records that are due to a group.

@@ -68,20 +68,30 @@ pub(super) struct ClaimRows {
 impl ClaimRows {
     /// Notes that a row names these operations.
     pub(super) fn add(&mut self, number: u64, ids: &[OperationId]) {
-        self.rows.extend(ids.iter().map(|id| (*id, number)));
-        self.in_flight.insert(number, ids.len());
+        if !ids.is_empty() {
+            self.rows.extend(ids.iter().map(|id| (*id, number)));
+            self.in_flight.insert(number, ids.len());
+        }
     }
 
-    /// Notes that an operation is no longer in flight. Returns the number of its row if the row is
-    /// needed no more.
-    pub(super) fn end(&mut self, id: OperationId) -> Option<u64> {
-        let number = self.rows.remove(&id)?;
-        let Entry::Occupied(mut in_flight) = self.in_flight.entry(number) else { return None };
+    /// Returns the numbers of the rows that are needed no more once these operations have ended.
+    pub(super) fn emptied_by(&self, ids: &[OperationId]) -> Vec<u64> {
+        let mut numbers: Vec<_> = ids.iter().filter_map(|id| self.rows.get(id).copied()).collect();
+        numbers.sort_unstable();
+        let of_one = numbers.chunk_by(|one, next| one == next);
+        let emptied = of_one.filter(|ended| {
+            ended.first().and_then(|number| self.in_flight.get(number)) == Some(&ended.len())
+        });
+        emptied.flat_map(|ended| ended.first().copied()).collect()
+    }
+
+    /// Notes that an operation is no longer in flight.
+    pub(super) fn end(&mut self, id: OperationId) {
+        let Some(number) = self.rows.remove(&id) else { return };
+        let Entry::Occupied(mut in_flight) = self.in_flight.entry(number) else { return };
         *in_flight.get_mut() -= 1;
-        if *in_flight.get() > 0 {
-            return None;
+        if *in_flight.get() == 0 {
+            in_flight.remove();
         }
-        in_flight.remove();
-        Some(number)
     }
 }

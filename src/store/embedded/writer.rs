@@ -6,10 +6,9 @@
 //! once. A group of changes that may be lost waits for the next group, or for the next pass of
 //! expiry, which comes every second.
 //!
-//! When a write or a sync fails, nothing is known about the disk any more. The kernel may have
-//! dropped the pages, and may then report the next sync as a success (`fsync(2)` in the Linux
-//! manual, under EIO). So the writer never tries again. The calls of the group fail. From then on
-//! the store only turns copies away, or replays answers that were durable before.
+//! When a write or a sync fails, the calls of its group fail, and nothing of the group counts. Until
+//! the log can be written again, the store only turns copies away, or replays answers that were
+//! durable before. Every pass of expiry tries whether it can.
 
 use std::collections::HashMap;
 use std::error::Error as StdError;
@@ -26,7 +25,7 @@ use super::queue::Command;
 use super::reply::{self, Reply};
 use super::tables::{IndexEntries, Tables};
 use super::unsettled::Unsettled;
-use crate::operation::state::{self, Change, Transition};
+use crate::operation::state::{self, Change, RuleName, Transition};
 use crate::operation::{Operation, OperationId, State, Timestamp};
 use crate::store::{Error, IfUnwritten, RuleCall};
 use crate::telemetry::chain;
@@ -35,7 +34,8 @@ use crate::telemetry::chain;
 const GROUP_MAX: usize = 256;
 
 /// The reason that a refused call gets from a store that can no longer write.
-pub(super) const BROKEN: &str = "a write to its disk failed; it only replays until it is restarted";
+pub(super) const BROKEN: &str =
+    "a write to its disk failed; it only replays until its disk works again";
 
 /// The thread's state. It owns the database, and applies the rules.
 pub(super) struct Writer {
@@ -49,7 +49,7 @@ pub(super) struct Writer {
     uncertain: u64,
     /// The earliest time at which `due` may have a row.
     pub(super) due_from: Timestamp,
-    /// Whether a write has failed.
+    /// Whether a write has failed, and none has succeeded since.
     pub(super) broken: bool,
 }
 
@@ -85,15 +85,11 @@ impl Writer {
             }
         }
         self.commit(group);
-        // After a failed write nothing is known about the disk, so nothing is noted as synced.
-        if !self.broken
-            && let Err(error) = self.tables.close()
-        {
-            tracing::error!(error = %chain(&error), "the store was closed unsynced");
-        }
         // The database is closed and its directory unlocked before `close` returns, so that another
         // process can then open the store.
-        drop(self);
+        if let Err(error) = self.tables.close() {
+            tracing::error!(error = %chain(&error), "the store was closed unsynced");
+        }
         for closed in closing {
             let _gone = closed.send(());
         }
@@ -148,6 +144,12 @@ impl Writer {
         }
         if self.broken {
             return self.reply_unwritten(id, done, reply);
+        }
+        if call.name() == RuleName::Claim
+            && done.change > Change::Volatile
+            && let Some(reason) = self.tables.refuses_claims()
+        {
+            return reply.send(Err(Error::Unavailable(reason)));
         }
         if done.hold_ended {
             group.holds_ended.push(id);
@@ -248,7 +250,7 @@ impl Writer {
     }
 
     fn write(&mut self, group: &Group) -> Result<(), WriteError> {
-        let mut batch = Batch::new(&self.tables);
+        let mut batch = Batch::new(&mut self.tables);
         for (id, changed) in &group.changed {
             if changed.change != Change::Volatile {
                 batch.write(*id, changed.before, changed.operation.as_ref())?;
@@ -261,7 +263,7 @@ impl Writer {
             return Ok(());
         }
         let earliest = batch.earliest_due();
-        batch.commit(self.shared.clock.now())?;
+        batch.commit(&mut self.tables, self.shared.clock.now())?;
         let swept_until = group.swept.last().map_or(self.due_from, |row| row.at);
         self.due_from = earliest.map_or(swept_until, |earliest| earliest.min(swept_until));
         Ok(())
@@ -299,10 +301,19 @@ impl Writer {
         }
     }
 
-    /// Fails the calls of a group whose write failed. Nobody knows whether the group is on disk.
+    /// Notes that a write failed.
+    pub(super) fn note_failure(&mut self, error: &(dyn StdError + 'static)) {
+        self.broken = self.tables.is_suspended();
+        if self.broken {
+            tracing::error!(error = %chain(error), "{BROKEN}");
+        } else {
+            tracing::error!(error = %chain(error), "changes cannot be written");
+        }
+    }
+
+    /// Fails the calls of a group whose write failed.
     fn fail(&mut self, mut group: Group, error: WriteError) {
-        self.broken = true;
-        tracing::error!(error = %chain(&*error), "{BROKEN}");
+        self.note_failure(&*error);
         // The failure does not affect a change that is not written.
         self.apply_volatile(&mut group);
         reply::send_all(group.replies, &Err(error.into()));
