@@ -267,3 +267,22 @@ fn is_unfinished(path: &Path) -> io::Result<bool> {
     }
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A child process that was just forked has a copy of the open file, as this test has.
+    #[test]
+    fn a_directory_is_free_though_a_copy_of_its_lock_is_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
+        let taken = Directory::take(&path).unwrap();
+        let copy = taken.lock.try_clone().unwrap();
+        let refused = Directory::take(&path);
+        assert!(matches!(refused, Err(OpenError::InUse { .. })), "{refused:?}");
+        drop(taken);
+        Directory::take(&path).unwrap();
+        drop(copy);
+    }
+}

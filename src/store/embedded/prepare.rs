@@ -22,7 +22,8 @@ pub(super) fn prepare(
 ) -> Result<(), OpenError> {
     match directory.stage()? {
         Stage::Empty => make(directory),
-        Stage::Older => match tree::open(directory.path(), options.durability, options.if_damaged)? {
+        Stage::Older => match tree::open(directory.path(), options.durability, options.if_damaged)?
+        {
             Some(older) => tree::carry_over(&older, directory, options, clock),
             None => make_anew(directory),
         },

@@ -60,7 +60,7 @@ pub(super) struct Carrying<'a> {
 }
 
 /// How far the carrying has come.
-struct Progress<'a> {
+pub(super) struct Progress<'a> {
     clock: &'a Clock,
     /// About how many records there are.
     total: usize,
@@ -146,7 +146,11 @@ impl<'a> Carrying<'a> {
         let path = directory.path();
         tables.close().map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
         let Progress { carried, unreadable, .. } = progress;
-        tracing::info!(carried, unreadable, "all records of the store are carried over to format 2");
+        tracing::info!(
+            carried,
+            unreadable,
+            "all records of the store are carried over to format 2"
+        );
         Ok(())
     }
 }
@@ -184,18 +188,23 @@ fn note_label(directory: &Directory, label: &[u8]) -> Result<(), OpenError> {
 }
 
 impl<'a> Progress<'a> {
-    fn begin(clock: &'a Clock, total: usize) -> Self {
+    pub(super) fn begin(clock: &'a Clock, total: usize) -> Self {
         Self { clock, total, carried: 0, unreadable: 0, told: 0, told_at: clock.moment() }
     }
 
-    /// Notes that records were carried over, and tells of it from time to time.
-    fn note(&mut self, records: usize) {
-        self.carried += records;
-        let is_part = (self.carried - self.told).saturating_mul(TELL_PARTS) >= self.total;
-        if records > 0 && (is_part || self.told_at.until(self.clock.moment()) >= TELL_EVERY) {
-            tracing::info!(carried = self.carried, of_about = self.total, "records are carried over");
-            self.told = self.carried;
-            self.told_at = self.clock.moment();
+    /// Notes that records were carried over, and tells of it from time to time. Returns whether it
+    /// was told now.
+    pub(super) fn note(&mut self, records: usize) -> bool {
+        let Self { clock, total: of_about, carried, told, told_at, .. } = self;
+        *carried += records;
+        let now = clock.moment();
+        let is_part = (*carried - *told).saturating_mul(TELL_PARTS) >= *of_about;
+        let is_due = records > 0 && (is_part || told_at.until(now) >= TELL_EVERY);
+        if is_due {
+            tracing::info!(carried, of_about, "records are carried over");
+            *told = *carried;
+            *told_at = now;
         }
+        is_due
     }
 }

@@ -41,4 +41,3 @@ fn copy_of(folder: &Path) -> TempDir {
 fn remove(path: &Path) {
     if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
 }
-
