@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::support::segments::{SECTOR, content, groups, newest, replace};
 use crate::support::{Act, Answer, Event, Onceward, Receiver, Reply, event};
 
 const ABANDONED: &str = "operations of an earlier process are uncertain now";
@@ -250,7 +251,7 @@ async fn without_the_records_that_it_had_it_does_not_start() {
     let mut onceward = Onceward::in_front_of(&receiver).start().await;
     onceward.sends(planned("answers", 0, 1).remove(0)).await.is_executed(201);
     onceward.is_killed().await;
-    std::fs::remove_dir_all(onceward.directory().join("store/records")).unwrap();
+    std::fs::remove_dir_all(onceward.store().join("log")).unwrap();
     let says = does_not_start(&onceward).await;
     assert!(says.contains("are gone"), "{says}");
 }
@@ -258,16 +259,22 @@ async fn without_the_records_that_it_had_it_does_not_start() {
 /// An empty store in place of one that remembered would forward everything again.
 #[tokio::test]
 async fn without_a_part_of_its_store_it_does_not_start_until_that_is_accepted() {
-    let journal = "a journal is missing";
-    let all = "all records are lost with what is missing";
+    let segment = "a segment of the log is missing";
+    let rows = "the rows of the store are made anew from its log";
     let receiver = receiver().await;
-    let builder = Onceward::in_front_of(&receiver).expects_log(journal).expects_log(all);
-    let mut onceward = builder.expects_log("the damaged records are kept").start().await;
+    let builder = Onceward::in_front_of(&receiver).expects_log(segment).expects_log(rows);
+    let builder =
+        builder.expects_log("the damaged rows are kept").expects_log("the mark of the log");
+    let mut onceward = builder.start().await;
     let event = planned("answers", 0, 1).remove(0);
     onceward.sends(event.clone()).await.is_executed(201);
-    for (part, says_then) in [("records/0.jnl", journal), ("records/keyspaces/1", all)] {
+    let of_the_event = newest(&onceward.store());
+    onceward.is_killed().await;
+    onceward.starts_again().await;
+    for (part, says_then) in
+        [(of_the_event, segment), (onceward.store().join("rows/keyspaces/1"), rows)]
+    {
         onceward.is_killed().await;
-        let part = onceward.directory().join("store").join(part);
         if part.is_dir() { std::fs::remove_dir_all(&part) } else { std::fs::remove_file(&part) }
             .unwrap();
         let says = does_not_start(&onceward).await;
@@ -276,112 +283,131 @@ async fn without_a_part_of_its_store_it_does_not_start_until_that_is_accepted() 
         }
         onceward.starts_again_with(&["--accept-damaged-store"]).await;
         onceward.logs(says_then).await;
-        onceward.sends(event.clone()).await.is_executed(201);
+        let again = onceward.sends(event.clone()).await;
+        // The rows have nothing that the log has not.
+        if says_then == segment {
+            again.is_executed(201)
+        } else {
+            again.is_replayed(201)
+        };
         onceward.is_killed().await;
         onceward.starts_again().await;
         onceward.sends(event.clone()).await.is_replayed(201);
     }
-    receiver.was_called(3);
+    receiver.was_called(2);
 }
 
 /// What the log says of a group whose sync never came.
-const UNSYNCED: &str = "changes that had not been synced when the machine stopped are dropped";
+const UNSYNCED: &str = "an unfinished group of changes is dropped";
 
 /// Power is lost before the last group was synced: of its sectors only some are there.
 #[tokio::test]
 async fn after_a_loss_of_power_it_starts_without_what_was_not_synced_and_says_so() {
     let receiver = receiver().await;
-    let builder = Onceward::in_front_of(&receiver).expects_log(ABANDONED).expects_log(UNSYNCED);
+    let builder = Onceward::in_front_of(&receiver).expects_log(ABANDONED);
     let mut onceward = builder.start().await;
     let first = planned("answers", 0, 1).remove(0);
     onceward.sends(first.clone()).await.is_executed(201);
-    let before = onceward.journal_bytes().len();
-    let synced = onceward.directory().join("store/records/synced");
+    let segment = newest(&onceward.store());
+    let before = content(&segment).len();
+    let synced = onceward.store().join("log/synced");
     let noted = std::fs::read(&synced).unwrap();
     let big = planned("answers", 1, 1).remove(0).header("x-note", "n");
     onceward.sends(big.clone()).await.is_executed(201);
     onceward.is_killed().await;
-    let mut bytes = onceward.journal_bytes();
+    let mut bytes = content(&segment);
     // the claim and the end of the second event; of the end nothing in its first sector is there
-    let end = (before..bytes.len()).rfind(|at| bytes[*at..].starts_with(b"FJL\x03")).unwrap();
-    let claim = (before..end).rfind(|at| bytes[*at..].starts_with(b"FJL\x03")).unwrap() + 4;
-    let sector = claim / 512 * 512 + 512;
-    assert!(sector < end, "the group is longer than its first sector");
-    bytes[claim..sector].fill(0);
-    std::fs::write(onceward.journal(), &bytes).unwrap();
+    let groups = groups(&bytes);
+    let [.., claim, end] = &*groups else { panic!("{groups:?}") };
+    assert_eq!(claim.start, before);
+    assert!(end.len() > SECTOR, "the group is longer than its first sector");
+    bytes[end.start..end.start + SECTOR].fill(0);
+    replace(&segment, &bytes);
     // nobody was told of the second event yet
     std::fs::write(synced, noted).unwrap();
 
     onceward.starts_again().await;
     onceward.logs(UNSYNCED).await;
-    onceward.logs(r#""changes":""#).await;
+    let log = onceward.log();
+    let dropped = log.iter().find(|line| line.to_string().contains(UNSYNCED)).unwrap();
+    assert_eq!(dropped["segment"], segment.to_str().unwrap());
+    assert_eq!(dropped["offset"], end.start);
     onceward.sends(first).await.is_replayed(201);
     onceward.sends(big).await.is_uncertain();
     receiver.was_called(2);
 }
 
-/// What is left of the journal is whole: only its end is gone, with what was acknowledged.
+/// What is left of the log is whole: only its end is gone, with what was acknowledged.
 #[tokio::test]
-async fn with_its_journal_cut_off_it_does_not_start_until_that_is_accepted() {
-    let left_out = "a damaged part of a journal is left out";
+async fn with_its_log_cut_off_it_does_not_start_until_that_is_accepted() {
+    let left_out = "a damaged part of the log is left out";
     let receiver = receiver().await;
     let builder = Onceward::in_front_of(&receiver).expects_log(left_out);
-    let mut onceward = builder.expects_log("the damaged journal is kept").start().await;
+    let mut onceward = builder.expects_log("the damaged segment is kept").start().await;
     let events = planned("answers", 0, 3);
     onceward.sends(events[0].clone()).await.is_executed(201);
-    let whole = onceward.journal_bytes().len();
-    for event in &events[1..] {
-        onceward.sends(event.clone()).await.is_executed(201);
-    }
-    for (round, length) in [whole, whole + 100].into_iter().enumerate() {
+    let first = newest(&onceward.store());
+    let whole = content(&first).len();
+    for (round, behind) in [0, 100].into_iter().enumerate() {
+        let segment = newest(&onceward.store());
+        // After the first round, the segment has only what comes now.
+        let left = if segment == first { whole } else { SECTOR };
+        for event in &events[1..] {
+            onceward.sends(event.clone()).await.is_executed(201);
+        }
         onceward.is_killed().await;
-        let journal = std::fs::File::options().write(true).open(onceward.journal()).unwrap();
-        journal.set_len(length as u64).unwrap();
+        let file = std::fs::File::options().write(true).open(&segment).unwrap();
+        file.set_len((left + behind) as u64).unwrap();
         let says = does_not_start(&onceward).await;
-        let journal = onceward.journal().display().to_string();
-        for part in [&*journal, &format!("damaged at byte {whole}:"), "`--accept-damaged-store`"] {
+        let segment = segment.display().to_string();
+        for part in [&*segment, &format!("damaged at byte {left}:"), "`--accept-damaged-store`"] {
             assert!(says.contains(part), "{says}");
         }
         onceward.starts_again_with(&["--accept-damaged-store"]).await;
         onceward.sends(events[0].clone()).await.is_replayed(201);
-        for event in &events[1..] {
-            onceward.sends(event.clone()).await.is_executed(201);
-        }
-        receiver.was_called(1 + 2 * (2 + round));
+        receiver.was_called(1 + 2 * (1 + round));
     }
-    onceward.is_killed().await;
-    onceward.starts_again().await;
-    onceward.sends(events[2].clone()).await.is_replayed(201);
-}
-
-#[tokio::test]
-async fn a_damaged_store_does_not_start_until_that_is_accepted() {
-    let left_out = "a damaged part of a journal is left out";
-    let receiver = receiver().await;
-    let builder = Onceward::in_front_of(&receiver).expects_log(ABANDONED).expects_log(left_out);
-    let mut onceward = builder.expects_log("the damaged journal is kept").start().await;
-    let events = planned("answers", 0, 3);
-    let operation = onceward.sends(events[0].clone()).await.is_executed(201).operation();
-    let damaged = onceward.journal_bytes().len() - 20;
     for event in &events[1..] {
         onceward.sends(event.clone()).await.is_executed(201);
     }
     onceward.is_killed().await;
-    let mut bytes = onceward.journal_bytes();
-    bytes[damaged] ^= 4;
-    std::fs::write(onceward.journal(), &bytes).unwrap();
+    onceward.starts_again().await;
+    onceward.sends(events[2].clone()).await.is_replayed(201);
+    receiver.was_called(1 + 2 * 3);
+}
+
+#[tokio::test]
+async fn a_damaged_store_does_not_start_until_that_is_accepted() {
+    let left_out = "a damaged part of the log is left out";
+    let receiver = receiver().await;
+    let builder = Onceward::in_front_of(&receiver).expects_log(ABANDONED).expects_log(left_out);
+    let mut onceward = builder.expects_log("the damaged segment is kept").start().await;
+    let events = planned("answers", 0, 3);
+    let operation = onceward.sends(events[0].clone()).await.is_executed(201).operation();
+    let segment = newest(&onceward.store());
+    let damaged = groups(&content(&segment)).pop().unwrap();
+    for event in &events[1..] {
+        onceward.sends(event.clone()).await.is_executed(201);
+    }
+    onceward.is_killed().await;
+    let mut bytes = content(&segment);
+    bytes[damaged.start + 60] ^= 4;
+    replace(&segment, &bytes);
 
     let says = does_not_start(&onceward).await;
-    let journal = onceward.journal().display().to_string();
-    for part in [&*journal, "damaged at byte ", "`--accept-damaged-store`"] {
+    let named = segment.display().to_string();
+    let at = format!("damaged at byte {}:", damaged.start);
+    for part in [&*named, &at, "`--accept-damaged-store`"] {
         assert!(says.contains(part), "{says}");
     }
 
     onceward.starts_again_with(&["--accept-damaged-store"]).await;
     onceward.logs(left_out).await;
     let log = onceward.log();
-    let lost = log.iter().find(|line| line.to_string().contains(left_out)).unwrap();
+    let lost = log.iter().find(|line| line["operations"].is_string()).unwrap();
+    assert!(lost.to_string().contains(left_out), "{lost}");
     assert_eq!((&lost["changes"], &lost["operations"]), (&"1".into(), &operation.into()));
+    assert_eq!((&lost["offset"], &lost["bytes"]), (&damaged.start.into(), &damaged.len().into()));
     for event in &events[1..] {
         onceward.sends(event.clone()).await.is_replayed(201);
     }

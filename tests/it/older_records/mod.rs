@@ -5,6 +5,8 @@
 mod making;
 mod places;
 
+pub use places::restore_embedded;
+
 use std::collections::BTreeMap;
 
 use reqwest::header::CONTENT_TYPE;

@@ -8,11 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fjall::KeyspaceCreateOptions;
 use futures_util::future::join_all;
 use onceward::clock::Clock;
 use onceward::operation::state::{ClaimReply, Forgetting, ReportedState, Settled, Verdict};
 use onceward::operation::{OperationId, Outcome, Reason, State, Subject, Timestamp};
+use onceward::store::codec::encode;
 use onceward::store::embedded::{self, Durability, Embedded, IfDamaged, OpenError, Settings};
 use onceward::store::{Error, Store, StoreExt as _};
 use tempfile::TempDir;
@@ -23,6 +23,7 @@ use super::support::{
     ATTEMPT_TIMEOUT, LEASE, MILLISECOND, RETENTION, answer, attempted, claim_on, copy_of, end_of,
     forgets, granted, granted_as, look_at, order, renews, resolves, sweep_all, withdraws,
 };
+use crate::support::segments::{append_record, newest, newest_content, replace};
 
 pub(super) const START: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -83,15 +84,11 @@ impl OnDisk {
 
     /// Closes the store, changes the bytes of a record, and opens it again.
     async fn damage(&mut self, id: OperationId, damage: impl FnOnce(&mut Vec<u8>)) {
+        let found = self.store.get(id).await;
         self.store.close().await;
-        let database = fjall::Database::builder(self.directory.path().join("records"));
-        let database = database.open().unwrap();
-        let records = database.keyspace("operations", KeyspaceCreateOptions::default).unwrap();
-        let mut bytes = records.get(id.as_bytes()).unwrap().unwrap().to_vec();
+        let mut bytes = found.map_or(vec![99; 60], |found| encode(&found.unwrap()).unwrap());
         damage(&mut bytes);
-        records.insert(id.as_bytes().as_slice(), bytes).unwrap();
-        database.persist(fjall::PersistMode::SyncAll).unwrap();
-        drop((records, database));
+        append_record(self.directory.path(), id.as_bytes(), &bytes);
         self.store = open(self.directory.path(), &self.clock).unwrap();
     }
 }
@@ -360,11 +357,11 @@ async fn a_directory_of_another_format_is_refused() {
     let one = OnDisk::start().await;
     one.store.close().await;
     let format = one.directory.path().join("format");
-    assert_eq!(fs::read_to_string(&format).unwrap(), "onceward embedded store, format 1\n");
-    fs::write(&format, "onceward embedded store, format 2\n").unwrap();
+    assert_eq!(fs::read_to_string(&format).unwrap(), "onceward embedded store, format 2\n");
+    fs::write(&format, "onceward embedded store, format 3\n").unwrap();
     let refused = open(one.directory.path(), &one.clock).unwrap_err();
     assert!(matches!(refused, OpenError::OtherFormat { .. }), "{refused:?}");
-    assert!(refused.to_string().contains("format 2"), "{refused}");
+    assert!(refused.to_string().contains("format 3"), "{refused}");
 }
 
 #[tokio::test]
@@ -372,8 +369,12 @@ async fn a_start_that_was_interrupted_is_begun_again() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("lock"), "").unwrap();
     fs::write(directory.path().join("format.new"), "once").unwrap();
-    fs::create_dir(directory.path().join("records.new")).unwrap();
-    fs::write(directory.path().join("records.new/0.jnl"), "").unwrap();
+    // The last one is of an older version.
+    for (folder, file) in [("log.new", "1.log"), ("rows.new", "version"), ("records.new", "0.jnl")]
+    {
+        fs::create_dir(directory.path().join(folder)).unwrap();
+        fs::write(directory.path().join(folder).join(file), "").unwrap();
+    }
     let store = open(directory.path(), &Clock::system()).unwrap();
     granted(&*store, &order("1")).await;
 }
@@ -556,23 +557,22 @@ async fn a_process_whose_disk_is_full() {
     store.close().await;
 }
 
-/// Wherever a bit of the journal is wrong, nothing that was done is free to be done again: it is
+/// Wherever a bit of the log is wrong, nothing that was done is free to be done again: it is
 /// remembered, or held, or the store does not open.
 #[tokio::test]
-async fn a_damaged_journal_is_never_cut_off_in_silence() {
+async fn a_damaged_log_is_never_cut_off_in_silence() {
     let one = OnDisk::start().await;
     for number in 0..10 {
         attempted(&*one.store(), &order(&number.to_string()), Outcome::Succeeded).await;
     }
     one.store.close().await;
-    let journal = Path::new("records/0.jnl");
-    let whole = fs::read(one.directory.path().join(journal)).unwrap();
+    let whole = newest_content(one.directory.path());
     let (mut refused, mut kept) = (0, 0);
     for at in (0..whole.len()).step_by(31) {
         let damaged = after_a_crash_of(one.directory.path(), |copy| {
             let mut bytes = whole.clone();
             bytes[at] ^= 1;
-            fs::write(copy.join(journal), bytes).unwrap();
+            replace(&newest(copy), &bytes);
         });
         for _ in 0..2 {
             match open(damaged.path(), &one.clock) {

@@ -1,5 +1,5 @@
-//! The journal of the store on disk after a loss of power, and with damage: what was answered is
-//! there, or the store does not open and says why. (Every byte and bit is tried beside the rules.)
+//! The log of the store on disk after a loss of power, and with damage: what was answered is there,
+//! or the store does not open and says why. (Every byte and bit is tried beside the log.)
 
 use std::fs;
 use std::path::Path;
@@ -17,21 +17,12 @@ use super::listing::{ALL, ids, keyed};
 use super::support::{
     HOLD_FOR, LEASE, RETENTION, answer, attempted, copy_of, end_of, granted, order, sweep_all,
 };
+use crate::support::segments::{SECTOR, all, content, newest, newest_content, replace};
 
-pub(super) const JOURNAL: &str = "records/0.jnl";
-pub(super) const CONTENTS: &str = "records/contents";
-pub(super) const SYNCED: &str = "records/synced";
-const SECTOR: usize = 512;
+pub(super) const SYNCED: &str = "log/synced";
 
 pub(super) fn open(path: &Path, if_damaged: IfDamaged) -> Result<Arc<Embedded>, OpenError> {
     open_with(&Settings { if_damaged, ..settings(path) }, &Clock::manual(START))
-}
-
-/// The journal without the zeros that it is made with.
-pub(super) fn journal(store: &Path) -> Vec<u8> {
-    let mut bytes = fs::read(store.join(JOURNAL)).unwrap();
-    bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
-    bytes
 }
 
 /// The end of an attempt whose answer has this body.
@@ -44,8 +35,8 @@ pub(super) fn end_with(request: &ClaimRequest, body: &[u8]) -> Settlement {
 }
 
 /// A store in which `kept` was done and `last` was claimed; its last group is the end of `last`,
-/// with a body that holds a whole journal. Nobody was told of that group: it is not noted as
-/// synced. And the journal before and behind that group.
+/// with a body that holds the groups before it. Nobody was told of that group: it is not noted as
+/// synced. And the newest segment of the log before and behind that group.
 struct Written {
     store: TempDir,
     before: Vec<u8>,
@@ -59,33 +50,29 @@ impl Written {
         let store = open(path, IfDamaged::Refuse).unwrap();
         attempted(&*store, &order("kept"), Outcome::Succeeded).await;
         let (request, _) = granted(&*store, &order("last")).await;
-        let before = journal(path);
+        let before = newest_content(path);
         let synced = fs::read(path.join(SYNCED)).unwrap();
-        let body = [&before[..], &vec![0; 2 * SECTOR], b"FJL\x03", &before, b"FJL"].concat();
+        let body = [&before[..], &vec![0; 2 * SECTOR], b"GRP\n", &before, b"GRP"].concat();
         store.apply(end_with(&request, &body)).await.unwrap();
-        let after = journal(path);
+        let after = newest_content(path);
         let store = after_a_crash_of(path, |copy| fs::write(copy.join(SYNCED), synced).unwrap());
         Self { store, before, after }
     }
 
-    /// The store with another journal.
-    fn with(&self, journal: &[u8]) -> TempDir {
-        after_a_crash_of(self.store.path(), |copy| fs::write(copy.join(JOURNAL), journal).unwrap())
+    /// The store with another content of its newest segment.
+    fn with(&self, content: &[u8]) -> TempDir {
+        after_a_crash_of(self.store.path(), |copy| replace(&newest(copy), content))
     }
 
     /// Sectors in which the last group has a part.
     fn sectors(&self) -> Vec<usize> {
-        (self.before.len() / SECTOR * SECTOR..self.after.len()).step_by(SECTOR).collect()
+        (self.before.len()..self.after.len()).step_by(SECTOR).collect()
     }
 
-    /// The journal with these sectors as they were before the last group.
+    /// The content with these sectors as they were before the last group.
     fn torn(&self, sectors: &[usize]) -> Vec<u8> {
         let mut bytes = self.after.clone();
-        for at in sectors.iter().flat_map(|start| *start..*start + SECTOR) {
-            if let Some(byte) = bytes.get_mut(at) {
-                *byte = self.before.get(at).copied().unwrap_or(0);
-            }
-        }
+        sectors.iter().for_each(|start| bytes[*start..*start + SECTOR].fill(0));
         bytes
     }
 }
@@ -101,7 +88,7 @@ async fn keeps_what_was_done(store: &dyn Store) -> ClaimReply {
 }
 
 #[tokio::test]
-async fn bodies_that_hold_the_marks_of_a_journal_are_kept_byte_for_byte() {
+async fn bodies_that_look_like_a_log_are_kept_byte_for_byte() {
     let written = Written::new().await;
     let store = open(written.store.path(), IfDamaged::Refuse).unwrap();
     let told = keeps_what_was_done(&*store).await;
@@ -109,7 +96,7 @@ async fn bodies_that_hold_the_marks_of_a_journal_are_kept_byte_for_byte() {
         panic!("{told:?}")
     };
     let AnswerBody::Kept(body) = &answer.body else { panic!("it was kept") };
-    assert!(body.starts_with(&written.before) && body.ends_with(b"FJL"));
+    assert!(body.starts_with(&written.before) && body.ends_with(b"GRP"));
     store.close().await;
     let again = open(written.store.path(), IfDamaged::Refuse).unwrap();
     assert!(matches!(
@@ -118,25 +105,46 @@ async fn bodies_that_hold_the_marks_of_a_journal_are_kept_byte_for_byte() {
     ));
 }
 
+/// Behind the byte at which the process was killed there are zeros, as the segment was made.
 #[tokio::test]
-async fn a_journal_that_ends_inside_its_last_group_opens_with_all_before() {
+async fn a_log_that_ends_inside_its_last_group_opens_with_all_before() {
     let written = Written::new().await;
     let (before, after) = (written.before.len(), written.after.len());
-    let ends = (before..after).step_by(41).chain([before + 1, after - 1]);
+    let last_sector = after - SECTOR;
+    let ends = (before..last_sector).step_by(41).chain([before + 1, last_sector]);
     for length in ends {
-        for bytes in [written.after[..length].to_vec(), {
-            // as it is made: with room for more
-            let mut bytes = written.after[..length].to_vec();
-            bytes.resize(length + 100_000, 0);
-            bytes
-        }] {
-            let store = open(written.with(&bytes).path(), IfDamaged::Refuse).unwrap();
-            let told = keeps_what_was_done(&*store).await;
+        let store = open(written.with(&written.after[..length]).path(), IfDamaged::Refuse).unwrap();
+        let told = keeps_what_was_done(&*store).await;
+        assert!(
+            matches!(told, ClaimReply::NotGranted(ReportedState::Uncertain { .. })),
+            "cut at {length}: {told:?}"
+        );
+    }
+}
+
+/// A segment gets all its bytes when it is made, so no crash leaves fewer.
+#[tokio::test]
+async fn a_segment_that_was_cut_off_is_damaged() {
+    let written = Written::new().await;
+    let (before, after) = (written.before.len(), written.after.len());
+    for length in (before..after).step_by(203).chain([before + 1, after - SECTOR]) {
+        let cut = after_a_crash_of(written.store.path(), |copy| {
+            fs::write(newest(copy), &written.after[..length]).unwrap();
+        });
+        for _ in 0..2 {
+            let refused = open(cut.path(), IfDamaged::Refuse).unwrap_err();
+            let begins = before as u64;
             assert!(
-                matches!(told, ClaimReply::NotGranted(ReportedState::Uncertain { .. })),
-                "cut at {length}: {told:?}"
+                matches!(refused, OpenError::DamagedJournal { offset, .. } if offset == begins),
+                "cut at {length}: {refused:?}"
             );
         }
+        let store = open(cut.path(), IfDamaged::Accept).unwrap();
+        let told = keeps_what_was_done(&*store).await;
+        assert!(
+            matches!(told, ClaimReply::NotGranted(ReportedState::Uncertain { .. })),
+            "{told:?}"
+        );
     }
 }
 
@@ -167,36 +175,41 @@ async fn a_last_group_of_which_sectors_are_missing_is_dropped() {
 #[tokio::test]
 async fn a_flipped_bit_refuses_names_its_place_and_is_left_out_when_that_is_accepted() {
     let written = Written::new().await;
-    for at in [40, written.before.len() / 2, written.before.len() + 300, written.after.len() - 2] {
+    let last = written.after.iter().rposition(|byte| *byte == 0xa5).unwrap();
+    let [first, middle, big] = [SECTOR + 40, written.before.len() / 2, written.before.len() + 300];
+    for at in [9, first, middle, big, last] {
         let mut bytes = written.after.clone();
         bytes[at] ^= 1;
         let damaged = written.with(&bytes);
+        let segment = newest(written.store.path());
+        let segment = segment.strip_prefix(written.store.path()).unwrap();
         for _ in 0..2 {
             let refused = open(damaged.path(), IfDamaged::Refuse).unwrap_err();
             let OpenError::DamagedJournal { journal, offset, .. } = &refused else {
                 panic!("{at}: {refused:?}")
             };
-            assert_eq!(*journal, damaged.path().join(JOURNAL));
+            assert_eq!(*journal, damaged.path().join(segment));
             assert!(*offset <= at as u64, "{offset} is behind {at}");
             let says = refused.to_string();
             assert!(says.contains(&format!("at byte {offset}:")), "{says}");
             assert!(says.contains("`--accept-damaged-store`"), "{says}");
-            assert_eq!(fs::read(damaged.path().join(JOURNAL)).unwrap(), bytes, "it is untouched");
+            assert_eq!(content(&damaged.path().join(segment)), bytes, "it is untouched");
         }
         let store = open(damaged.path(), IfDamaged::Accept).unwrap();
         let told = copy_of(&*store, &order("last")).await;
-        let is_last = at > written.before.len();
+        let is_whole = (SECTOR..written.before.len()).contains(&at);
         assert_eq!(
             matches!(told, ClaimReply::NotGranted(ReportedState::Succeeded { .. })),
-            !is_last,
+            is_whole,
             "{at}: {told:?}"
         );
-        if is_last {
+        if at > written.before.len() {
             keeps_what_was_done(&*store).await;
         }
         store.close().await;
-        let aside = damaged.path().join("0.jnl.damaged");
-        assert_eq!(fs::read(aside).unwrap(), bytes, "it is kept for whoever can read it");
+        let aside = segment.file_name().unwrap().to_str().unwrap();
+        let aside = damaged.path().join(format!("{aside}.damaged"));
+        assert_eq!(content(&aside), bytes, "it is kept for whoever can read it");
         open(damaged.path(), IfDamaged::Refuse).unwrap();
     }
 }
@@ -206,11 +219,15 @@ async fn a_whole_group_behind_one_without_a_sector_refuses() {
     let written = Written::new().await;
     let store = open(written.store.path(), IfDamaged::Refuse).unwrap();
     granted(&*store, &order("behind")).await;
-    let mut bytes = journal(written.store.path());
-    assert!(bytes.starts_with(&written.after));
+    // The start has begun another segment, which says how far this one reaches.
+    let segment = all(written.store.path()).into_iter().rev().nth(1).unwrap();
+    let mut bytes = content(&segment);
+    assert_eq!(bytes, written.after);
     let missing = written.sectors()[2];
     bytes[missing..missing + SECTOR].fill(0);
-    let damaged = written.with(&bytes);
+    let damaged = after_a_crash_of(written.store.path(), |copy| {
+        replace(&copy.join(segment.strip_prefix(written.store.path()).unwrap()), &bytes);
+    });
     let refused = open(damaged.path(), IfDamaged::Refuse).unwrap_err();
     let begins = written.before.len() as u64;
     assert!(
@@ -238,7 +255,7 @@ async fn that_a_copy_was_refused_is_written_with_the_next_group() {
     attempted(&*store, &held, Outcome::Uncertain).await;
     for round in 0..3 {
         clock.advance(LEASE);
-        let before = journal(path);
+        let before = newest_content(path);
         for _ in 0..50 {
             assert!(matches!(
                 copy_of(&*store, &held).await,
@@ -246,7 +263,7 @@ async fn that_a_copy_was_refused_is_written_with_the_next_group() {
             ));
         }
         assert!(matches!(store.get(held.id).await, Ok(Some(_))));
-        assert_eq!(journal(path), before, "nothing was written");
+        assert_eq!(newest_content(path), before, "nothing was written");
         match round {
             0 => drop(granted(&*store, &order("other")).await),
             1 => drop(store.sweep(1).await.unwrap()),
@@ -267,28 +284,22 @@ async fn an_operation_whose_claim_was_damaged_is_listed_and_expires() {
     let written = tempfile::tempdir().unwrap();
     let store = open(written.path(), IfDamaged::Refuse).unwrap();
     attempted(&*store, &order("before"), Outcome::Succeeded).await;
-    let claimed_at = journal(written.path()).len();
+    let claimed_at = newest_content(written.path()).len();
     attempted(&*store, &order("done"), Outcome::Succeeded).await;
-    let mut bytes = journal(written.path());
+    let mut bytes = newest_content(written.path());
     bytes[claimed_at + 100] ^= 1;
-    let damaged = after_a_crash_of(written.path(), |copy| {
-        fs::write(copy.join(JOURNAL), &bytes).unwrap();
-    });
+    let damaged = after_a_crash_of(written.path(), |copy| replace(&newest(copy), &bytes));
+    let noted = fs::read(damaged.path().join(SYNCED)).unwrap();
     let accepted = open(damaged.path(), IfDamaged::Accept).unwrap();
     are_listed(&*accepted, &["before", "done"]).await;
     accepted.close().await;
     assert!(!damaged.path().join(REINDEX).exists());
-    // A start that was interrupted has not written all rows.
-    for table in ["created", "keys", "due"] {
-        let database = fjall::Database::builder(damaged.path().join("records")).open().unwrap();
-        let table = database.keyspace(table, fjall::KeyspaceCreateOptions::default).unwrap();
-        let rows: Vec<_> = table.iter().map(|row| row.key().unwrap()).collect();
-        assert!(!rows.is_empty());
-        for row in rows {
-            table.remove(row).unwrap();
-        }
-        database.persist(fjall::PersistMode::SyncAll).unwrap();
-    }
+    // A start that was interrupted may not have written the rows.
+    let segment = newest(damaged.path());
+    let rewritten = content(&segment);
+    assert!(rewritten.len() > SECTOR);
+    replace(&segment, &rewritten[..SECTOR]);
+    fs::write(damaged.path().join(SYNCED), noted).unwrap();
     fs::write(damaged.path().join(REINDEX), "").unwrap();
     let clock = Clock::manual(START);
     let again = open_with(&settings(damaged.path()), &clock).unwrap();

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -17,10 +18,12 @@ use onceward::store::{Store, StoreExt as _};
 use tempfile::TempDir;
 
 use super::embedded::{DIRECTORY, after_a_crash_of};
-use super::journal::{JOURNAL, end_with, journal, open};
+use super::journal::{SYNCED, end_with, open};
+use super::listing::ALL;
 use super::missing::{remembers, remove};
-use super::reach::ends;
 use super::support::{attempted, claim_on, copy_of, end_of, granted, order};
+use crate::older_records::restore_embedded;
+use crate::support::segments::{all, content, groups, newest, newest_content, replace};
 
 /// Calls that change files, or make sure that they were changed. What a process has written before
 /// it is killed at one of them is there.
@@ -156,15 +159,15 @@ async fn killed_at_any_call_of_its_first_start_it_starts_the_next_time() {
 #[tokio::test]
 async fn killed_at_any_call_while_it_leaves_out_damage_it_can_be_told_so_once_more() {
     let used = used().await;
-    let mut bytes = journal(used.path());
-    let place = bytes.len() - 30;
-    bytes[place] ^= 1;
-    fs::write(used.path().join(JOURNAL), &bytes).unwrap();
+    let mut bytes = newest_content(used.path());
+    let last = groups(&bytes).pop().unwrap();
+    bytes[last.start + 60] ^= 1;
+    replace(&newest(used.path()), &bytes);
     for killed in killed_at_each_call(used.path(), true) {
         let path = killed.store.path();
         match open(path, IfDamaged::Refuse) {
             Ok(store) => store.close().await,
-            // the damage, or what the journal lacks without it
+            // the damage, or what the log lacks without it
             Err(OpenError::DamagedJournal { .. }) => {}
             Err(error) => panic!("{error:?}"),
         }
@@ -176,22 +179,46 @@ async fn killed_at_any_call_while_it_leaves_out_damage_it_can_be_told_so_once_mo
             remembers(&*store, "next").await;
         }
         let names: BTreeSet<_> = fs::read_dir(path).unwrap().map(|e| e.unwrap().path()).collect();
-        let aside = names.iter().filter(|name| name.to_string_lossy().contains(".jnl.damaged"));
-        let is_whole = aside.map(|name| fs::read(name).unwrap()).any(|kept| kept == bytes);
+        let aside = names.iter().filter(|name| name.to_string_lossy().contains(".log.damaged"));
+        let is_whole = aside.map(|name| content(name)).any(|kept| kept == bytes);
         assert!(is_whole, "{names:?}");
+    }
+}
+
+#[tokio::test]
+async fn killed_at_any_call_while_it_makes_rows_anew_it_can_be_told_so_once_more() {
+    let used = used().await;
+    let segment = newest(used.path()).strip_prefix(used.path()).unwrap().to_owned();
+    let written = newest_content(used.path());
+    remove(&used.path().join("rows/keyspaces/2"));
+    for killed in killed_at_each_call(used.path(), true) {
+        let path = killed.store.path();
+        match open(path, IfDamaged::Refuse) {
+            Ok(store) => store.close().await,
+            Err(OpenError::Missing { .. }) => {
+                assert_eq!(content(&path.join(&segment)), written, "it is untouched");
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+        let store = open(path, IfDamaged::Accept).unwrap();
+        remembers_all(&*store, &killed).await;
+        let aside = path.join("rows.damaged/keyspaces");
+        assert!(aside.join("1/current").exists() && !aside.join("2").exists(), "it is kept");
     }
 }
 
 #[tokio::test]
 async fn killed_at_any_call_while_it_begins_anew_it_can_be_told_so_once_more() {
     let used = used().await;
-    remove(&used.path().join("records/keyspaces/2"));
+    remove(&used.path().join("log"));
+    let version = fs::read(used.path().join("rows/version")).unwrap();
     for killed in killed_at_each_call(used.path(), true) {
         let path = killed.store.path();
         match open(path, IfDamaged::Refuse) {
             Ok(store) => store.close().await,
-            Err(OpenError::Missing { .. }) => {
-                assert_eq!(journal(path), journal(used.path()), "it is untouched");
+            Err(OpenError::RecordsGone { .. }) => {
+                let kept = fs::read(path.join("rows/version")).unwrap();
+                assert_eq!(kept, version, "it is untouched");
             }
             Err(error) => panic!("{error:?}"),
         }
@@ -199,11 +226,36 @@ async fn killed_at_any_call_while_it_begins_anew_it_can_be_told_so_once_more() {
         if killed.recorded {
             remembers(&*store, "next").await;
         }
-        assert_eq!(
-            fs::read(path.join("records.damaged/0.jnl")).unwrap(),
-            fs::read(used.path().join(JOURNAL)).unwrap(),
-            "it is kept as it was"
-        );
+        let kept = fs::read(path.join("rows.damaged/version")).unwrap();
+        assert_eq!(kept, version, "it is kept as it was");
+    }
+}
+
+/// What an older version has recorded is carried over at the first start.
+#[tokio::test]
+async fn killed_at_any_call_while_it_carries_an_older_store_over_it_loses_nothing() {
+    let older = tempfile::tempdir().unwrap();
+    restore_embedded(older.path());
+    let older = older.path().join("store");
+    let found = async |store: &Path| {
+        let store = open(store, IfDamaged::Refuse).unwrap();
+        let mut found: Vec<_> = store.list(&ALL).await.unwrap().operations;
+        found.retain(|operation| operation.subject.id != order("next").id);
+        store.close().await;
+        found
+    };
+    let whole = after_a_crash_of(&older, |_| ());
+    let wanted = found(whole.path()).await;
+    assert_eq!(wanted.len(), 16);
+    for killed in killed_at_each_call(&older, false) {
+        let path = killed.store.path();
+        assert_eq!(found(path).await, wanted);
+        if killed.recorded {
+            remembers(&*open(path, IfDamaged::Refuse).unwrap(), "next").await;
+        }
+        let names = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name());
+        let names: BTreeSet<_> = names.map(|name| name.into_string().unwrap()).collect();
+        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["format", "lock", "log", "rows"]);
     }
 }
 
@@ -226,29 +278,37 @@ async fn what_was_acknowledged_is_there_after_an_error_at_any_call() {
 #[tokio::test]
 async fn the_last_group_is_written_once_more_at_a_start() {
     let used = used().await;
-    let bytes = journal(used.path());
-    let ends = ends(&bytes);
-    let last = ends[ends.len() - 2];
-    let length = bytes.len() - last;
-    let log = used.path().join("log");
+    let segment = newest(used.path());
+    let last = groups(&content(&segment)).pop().unwrap();
+    let name = segment.file_name().unwrap().to_str().unwrap();
+    let calls = used.path().join("calls");
     let mut process = Command::new("strace");
     process
-        .args(["-f", "-qq", "-y", "-e", "trace=pwrite64,fsync", "-o"])
-        .arg(&log)
+        .args(["-f", "-qq", "-y", "-e", "trace=pwrite64,fdatasync", "-o"])
+        .arg(&calls)
         .arg(std::env::current_exe().unwrap())
         .args(["store_contract::killed::a_process_that_opens_a_store", "--exact"])
         .env(DIRECTORY, used.path());
+    // The groups up to the noted one were synced, so the note is that of the group before.
+    let noted = used.path().join(SYNCED);
+    let bytes = fs::read(&noted).unwrap();
+    let before = u64::from_be_bytes(bytes[..8].try_into().unwrap()) - 1;
+    let sum = xxhash_rust::xxh3::xxh3_64(&before.to_be_bytes());
+    fs::write(noted, [before.to_be_bytes(), sum.to_be_bytes()].concat()).unwrap();
     assert!(process.output().expect("`strace` is installed").status.success());
-    let log = fs::read_to_string(log).unwrap();
-    let calls = log.lines().filter(|line| line.contains("0.jnl>")).collect::<Vec<_>>();
-    assert!(calls[0].ends_with(&format!(", {length}, {last}) = {length}")), "{calls:?}");
-    assert!(calls[1].contains("fsync("), "{calls:?}");
+    let calls = fs::read_to_string(calls).unwrap();
+    let calls =
+        calls.lines().filter(|line| line.contains(&format!("/{name}>"))).collect::<Vec<_>>();
+    let Range { start, end } = last;
+    let length = end - start;
+    assert!(calls[0].ends_with(&format!(", {length}, {start}) = {length}")), "{calls:?}");
+    assert!(calls[1].contains("fdatasync("), "{calls:?}");
 }
 
 /// Not a test by itself: settles operations with large answers and says so, until it is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::print_stdout, reason = "the parent reads it")]
-async fn a_process_that_fills_its_journal() {
+async fn a_process_that_fills_its_log() {
     let Ok(directory) = std::env::var(DIRECTORY) else {
         return;
     };
@@ -265,16 +325,15 @@ async fn a_process_that_fills_its_journal() {
     }
 }
 
-/// The database begins a journal, fills its tables from the full one, and removes that.
+/// The store begins a segment, and the thread behind it finishes the full one.
 #[tokio::test]
-async fn killed_while_its_journal_is_full_it_loses_nothing() {
+async fn killed_while_its_segment_is_full_it_loses_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let records = directory.path().join("records");
     open(directory.path(), IfDamaged::Refuse).unwrap().close().await;
     let mut settled = Vec::new();
-    for (newest, behind) in [0, 1, 30].into_iter().enumerate() {
+    for behind in [0, 1, 30] {
         let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["store_contract::killed::a_process_that_fills_its_journal", "--exact"])
+            .args(["store_contract::killed::a_process_that_fills_its_log", "--exact"])
             .arg("--nocapture")
             .env(DIRECTORY, directory.path())
             .stdout(Stdio::piped())
@@ -285,7 +344,10 @@ async fn killed_while_its_journal_is_full_it_loses_nothing() {
             let settled = lines.find_map(|line| Some(line.strip_prefix("settled ")?.to_owned()));
             settled.expect("it goes on until it is killed")
         };
-        while !records.join(format!("{}.jnl", newest + 1)).exists() {
+        settled.push(next());
+        let begun = all(directory.path()).len();
+        // the first segment of a start is short
+        while all(directory.path()).len() < begun + 2 {
             settled.push(next());
         }
         settled.extend((0..behind).map(|_| next()));

@@ -1,5 +1,5 @@
 //! The store on disk without a part of it: it does not open, and names what is missing. A store
-//! that a crash has left at any point of a first start, or of beginning a journal, opens.
+//! that a crash has left at any point of a first start, or of beginning a segment, opens.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,11 @@ use onceward::store::embedded::{IfDamaged, OpenError};
 use tempfile::TempDir;
 
 use super::embedded::after_a_crash_of;
-use super::journal::{CONTENTS, JOURNAL, open};
+use super::journal::{SYNCED, open};
 use super::support::{answer, attempted, copy_of, order};
+use crate::support::segments::{all, newest, newest_content, replace};
+
+const MARK: &str = "log/mark";
 
 /// A store in which `done` was done, as a crash leaves it.
 async fn used() -> TempDir {
@@ -20,6 +23,18 @@ async fn used() -> TempDir {
     let store = open(directory.path(), IfDamaged::Refuse).unwrap();
     attempted(&*store, &order("done"), Outcome::Succeeded).await;
     after_a_crash_of(directory.path(), |_| ())
+}
+
+/// The same, and another process has done `more`. Each of them began a segment. Returns the name of
+/// the first one.
+pub(super) async fn used_twice() -> (TempDir, String) {
+    let used = used().await;
+    let path = used.path();
+    let first = newest(path).strip_prefix(path).unwrap().to_str().unwrap().to_owned();
+    let store = open(path, IfDamaged::Refuse).unwrap();
+    attempted(&*store, &order("more"), Outcome::Succeeded).await;
+    assert_ne!(newest(path), path.join(&first));
+    (after_a_crash_of(path, |_| ()), first)
 }
 
 pub(super) fn remove(path: &Path) {
@@ -65,61 +80,82 @@ async fn goes_on_without(store: &Path) {
     again.close().await;
 }
 
+/// It opens once with damage accepted, and then without. Both times it remembers what was done.
+async fn goes_on_with_all(store: &Path) {
+    for if_damaged in [IfDamaged::Accept, IfDamaged::Refuse, IfDamaged::Refuse] {
+        let opened = open(store, if_damaged).unwrap();
+        remembers(&*opened, "done").await;
+        opened.close().await;
+    }
+}
+
+/// What the log of a store holds.
+fn log(store: &Path) -> Vec<Vec<u8>> {
+    all(store).iter().map(|segment| fs::read(segment).unwrap()).collect()
+}
+
 #[tokio::test]
-async fn without_a_table_it_refuses_names_it_and_begins_anew_when_that_is_accepted() {
+async fn without_rows_it_refuses_names_them_and_makes_them_anew_when_that_is_accepted() {
     let used = used().await;
-    let mut parts = vec!["records/version".to_owned(), "records/keyspaces".to_owned()];
-    for table in 0..=6 {
-        parts.push(format!("records/keyspaces/{table}"));
-        parts.push(format!("records/keyspaces/{table}/current"));
+    let mut parts = vec!["rows".to_owned(), "rows/version".to_owned(), "rows/keyspaces".to_owned()];
+    for table in 0..=5 {
+        parts.push(format!("rows/keyspaces/{table}"));
+        parts.push(format!("rows/keyspaces/{table}/current"));
     }
     for part in &parts {
         let damaged = after_a_crash_of(used.path(), |copy| remove(&copy.join(part)));
-        let before = fs::read(damaged.path().join(JOURNAL)).unwrap();
-        is_refused_for(damaged.path(), part);
-        assert_eq!(fs::read(damaged.path().join(JOURNAL)).unwrap(), before, "it is untouched");
-        goes_on_without(damaged.path()).await;
-        let aside = damaged.path().join("records.damaged/0.jnl");
-        assert_eq!(fs::read(aside).unwrap(), before, "it is kept for whoever can read it");
+        let before = log(damaged.path());
+        let named = if part == "rows" { "rows/version" } else { part };
+        is_refused_for(damaged.path(), named);
+        assert!(log(damaged.path()) == before, "it is untouched");
+        goes_on_with_all(damaged.path()).await;
+        let aside = damaged.path().join("rows.damaged");
+        assert_eq!(aside.exists(), part != "rows", "what is left of them is kept");
+        assert!(!aside.join(part.strip_prefix("rows/").unwrap_or(".")).exists());
     }
 }
 
 #[tokio::test]
-async fn without_its_records_it_begins_anew_when_that_is_accepted() {
+async fn without_its_log_it_begins_anew_when_that_is_accepted() {
     let used = used().await;
-    fs::remove_dir_all(used.path().join("records")).unwrap();
+    let file = fs::read(used.path().join("rows/version")).unwrap();
+    fs::remove_dir_all(used.path().join("log")).unwrap();
     let refused = open(used.path(), IfDamaged::Refuse).unwrap_err();
     assert!(matches!(refused, OpenError::RecordsGone { .. }), "{refused:?}");
     goes_on_without(used.path()).await;
+    let aside = fs::read(used.path().join("rows.damaged/version")).unwrap();
+    assert_eq!(aside, file, "what is left is kept as it was");
 }
 
 #[tokio::test]
-async fn without_its_journal_it_refuses_names_it_and_goes_on_when_that_is_accepted() {
-    let used = used().await;
-    let damaged = after_a_crash_of(used.path(), |copy| remove(&copy.join(JOURNAL)));
-    is_refused_for(damaged.path(), JOURNAL);
+async fn without_a_segment_it_refuses_names_it_and_goes_on_when_that_is_accepted() {
+    let (used, first) = used_twice().await;
+    let damaged = after_a_crash_of(used.path(), |copy| remove(&copy.join(&first)));
+    is_refused_for(damaged.path(), &first);
+    let accepted = open(damaged.path(), IfDamaged::Accept).unwrap();
+    remembers(&*accepted, "more").await;
+    accepted.close().await;
     goes_on_without(damaged.path()).await;
-    // one of an older version too: the database is never without a journal
-    let older = after_a_crash_of(used.path(), |copy| {
-        remove(&copy.join(JOURNAL));
-        remove(&copy.join(CONTENTS));
-    });
-    is_refused_for(older.path(), JOURNAL);
 }
 
 /// Of groups that were synced not even the first is there: no crash does that.
 #[tokio::test]
-async fn a_journal_that_has_lost_all_its_groups_is_damaged() {
+async fn a_log_that_has_lost_all_groups_of_its_newest_segment_is_damaged() {
     let used = used().await;
-    let whole = fs::read(used.path().join(JOURNAL)).unwrap();
-    let written = whole.iter().rposition(|byte| *byte != 0).unwrap() + 1;
-    for bytes in [vec![0; whole.len()], vec![0; written], Vec::new(), whole[..30].to_vec()] {
-        let damaged = after_a_crash_of(used.path(), |copy| {
-            fs::write(copy.join(JOURNAL), &bytes).unwrap();
-        });
+    let whole = fs::read(newest(used.path())).unwrap();
+    let written = newest_content(used.path()).len();
+    let changed = [vec![0; whole.len()], vec![0; written], Vec::new(), whole[..30].to_vec()];
+    let mut damaged: Vec<_> = changed
+        .iter()
+        .map(|bytes| after_a_crash_of(used.path(), |copy| fs::write(newest(copy), bytes).unwrap()))
+        .collect();
+    damaged.push(after_a_crash_of(used.path(), |copy| remove(&newest(copy))));
+    damaged.push(after_a_crash_of(used.path(), |copy| replace(&newest(copy), &whole[..512])));
+    for damaged in damaged {
         for _ in 0..2 {
             let refused = open(damaged.path(), IfDamaged::Refuse).unwrap_err();
-            assert!(matches!(refused, OpenError::DamagedJournal { offset: 0, .. }), "{refused:?}");
+            let OpenError::DamagedJournal { offset, .. } = refused else { panic!("{refused:?}") };
+            assert!(offset <= 512, "{offset}");
         }
         // accepted and not used, it opens too
         open(damaged.path(), IfDamaged::Accept).unwrap().close().await;
@@ -128,63 +164,54 @@ async fn a_journal_that_has_lost_all_its_groups_is_damaged() {
     }
 }
 
-/// The database begins the next journal by itself, and may be killed before it is written to.
+/// Each start begins a segment, and the process may be killed before the segment is written to.
 #[tokio::test]
-async fn a_journal_that_was_just_begun_may_be_empty_and_is_missed_once_it_was_used() {
+async fn a_segment_that_was_just_begun_may_be_gone_and_is_missed_once_it_was_used() {
     let used = used().await;
-    for length in [0, 100_000] {
-        let begun = after_a_crash_of(used.path(), |copy| {
-            fs::write(copy.join("records/1.jnl"), vec![0; length]).unwrap();
-        });
-        let gap = after_a_crash_of(begun.path(), |copy| {
-            fs::rename(copy.join("records/1.jnl"), copy.join("records/2.jnl")).unwrap();
-        });
-        is_refused_for(gap.path(), "records/1.jnl");
+    let store = open(used.path(), IfDamaged::Refuse).unwrap();
+    let begun = after_a_crash_of(used.path(), |_| ());
+    let without = after_a_crash_of(begun.path(), |copy| remove(&newest(copy)));
+    let zeroed = after_a_crash_of(begun.path(), |copy| replace(&newest(copy), &[]));
+    for begun in [&begun, &without, &zeroed] {
         for _ in 0..2 {
             let store = open(begun.path(), IfDamaged::Refuse).unwrap();
             remembers(&*store, "done").await;
             store.close().await;
         }
-        let without = |part: &str| after_a_crash_of(begun.path(), |copy| remove(&copy.join(part)));
-        is_refused_for(without("records/1.jnl").path(), "records/1.jnl");
-        let store = open(begun.path(), IfDamaged::Refuse).unwrap();
-        attempted(&*store, &order("more"), Outcome::Succeeded).await;
-        store.close().await;
-        is_refused_for(without("records/1.jnl").path(), "records/1.jnl");
-        let zeroed = after_a_crash_of(begun.path(), |copy| {
-            fs::write(copy.join("records/1.jnl"), vec![0; 5000]).unwrap();
-        });
-        let refused = open(zeroed.path(), IfDamaged::Refuse).unwrap_err();
-        assert!(matches!(refused, OpenError::DamagedJournal { .. }), "{refused:?}");
-        let store = open(begun.path(), IfDamaged::Refuse).unwrap();
-        remembers(&*store, "more").await;
-        store.close().await;
     }
-}
-
-#[tokio::test]
-async fn a_store_of_an_older_version_opens_and_says_from_then_on_what_it_contains() {
-    let used = used().await;
-    fs::remove_file(used.path().join(CONTENTS)).unwrap();
-    for part in ["records/keyspaces/0", "records/keyspaces/1/current"] {
-        let damaged = after_a_crash_of(used.path(), |copy| remove(&copy.join(part)));
-        is_refused_for(damaged.path(), part);
+    attempted(&*store, &order("more"), Outcome::Succeeded).await;
+    let name = newest(used.path()).strip_prefix(used.path()).unwrap().to_owned();
+    let used = after_a_crash_of(used.path(), |_| ());
+    let without = after_a_crash_of(used.path(), |copy| remove(&copy.join(&name)));
+    let zeroed = after_a_crash_of(used.path(), |copy| replace(&copy.join(&name), &[]));
+    for damaged in [without, zeroed] {
+        let refused = open(damaged.path(), IfDamaged::Refuse).unwrap_err();
+        assert!(matches!(refused, OpenError::DamagedJournal { .. }), "{refused:?}");
     }
     let store = open(used.path(), IfDamaged::Refuse).unwrap();
-    remembers(&*store, "done").await;
+    remembers(&*store, "more").await;
     store.close().await;
-    assert!(used.path().join(CONTENTS).exists());
+    is_refused_for(
+        after_a_crash_of(used.path(), |copy| remove(&copy.join(&name))).path(),
+        name.to_str().unwrap(),
+    );
 }
 
 #[tokio::test]
-async fn a_damaged_list_of_what_it_contains_refuses_and_can_be_accepted() {
+async fn without_its_mark_it_refuses_and_reads_the_whole_log_when_that_is_accepted() {
     let used = used().await;
-    fs::write(used.path().join(CONTENTS), "{\"tables\":[0").unwrap();
-    assert!(matches!(open(used.path(), IfDamaged::Refuse), Err(OpenError::Io { .. })));
-    let store = open(used.path(), IfDamaged::Accept).unwrap();
-    remembers(&*store, "done").await;
-    store.close().await;
-    open(used.path(), IfDamaged::Refuse).unwrap().close().await;
+    let gone = after_a_crash_of(used.path(), |copy| remove(&copy.join(MARK)));
+    is_refused_for(gone.path(), MARK);
+    goes_on_with_all(gone.path()).await;
+    let whole = fs::read(used.path().join(MARK)).unwrap();
+    let flipped: Vec<_> = whole.iter().map(|byte| byte ^ 4).collect();
+    for bytes in [&flipped[..], &whole[..whole.len() - 1], &[]] {
+        let damaged = after_a_crash_of(used.path(), |copy| {
+            fs::write(copy.join(MARK), bytes).unwrap();
+        });
+        assert!(matches!(open(damaged.path(), IfDamaged::Refuse), Err(OpenError::Io { .. })));
+        goes_on_with_all(damaged.path()).await;
+    }
 }
 
 /// Until the format is written down, nothing was recorded: whatever is there is made anew.
@@ -192,38 +219,48 @@ async fn a_damaged_list_of_what_it_contains_refuses_and_can_be_accepted() {
 async fn a_first_start_that_is_cut_at_any_file_leaves_a_store_that_opens() {
     let fresh = tempfile::tempdir().unwrap();
     open(fresh.path(), IfDamaged::Refuse).unwrap().close().await;
-    let records = fresh.path().join("records");
-    let files = files_in(&records);
+    let unname = |copy: &Path| {
+        for name in ["log", "rows"] {
+            fs::rename(copy.join(name), copy.join(format!("{name}.new"))).unwrap();
+        }
+    };
+    let files: Vec<_> =
+        ["log", "rows"].iter().flat_map(|name| files_in(&fresh.path().join(name))).collect();
     assert!(files.len() > 15, "{files:?}");
     let mut cut: Vec<TempDir> = Vec::new();
     for (count, file) in files.iter().enumerate() {
-        let name = file.strip_prefix(&records).unwrap();
+        let name = file.strip_prefix(fresh.path()).unwrap().to_str().unwrap();
+        let name = name.replacen('/', ".new/", 1);
         cut.push(after_a_crash_of(fresh.path(), |copy| {
-            fs::rename(copy.join("records"), copy.join("records.new")).unwrap();
+            unname(copy);
             fs::remove_file(copy.join("format")).unwrap();
-            let file = copy.join("records.new").join(name);
+            let file = copy.join(name);
             // not there yet, or with nothing in it
             if count % 2 == 0 { fs::remove_file(file) } else { fs::write(file, "") }.unwrap();
         }));
     }
     for (unfinished, content) in [("format.new", ""), ("format.new", "onceward")] {
         cut.push(after_a_crash_of(fresh.path(), |copy| {
-            fs::rename(copy.join("records"), copy.join("records.new")).unwrap();
+            unname(copy);
             fs::remove_file(copy.join("format")).unwrap();
             fs::write(copy.join(unfinished), content).unwrap();
         }));
     }
+    // complete, and then one folder has its name
+    cut.push(after_a_crash_of(fresh.path(), unname));
     cut.push(after_a_crash_of(fresh.path(), |copy| {
-        fs::rename(copy.join("records"), copy.join("records.new")).unwrap();
+        unname(copy);
+        fs::rename(copy.join("rows.new"), copy.join("rows")).unwrap();
     }));
-    // published; the list of what is there is replaced at every start
+    // published; the mark is replaced from time to time
     cut.push(after_a_crash_of(fresh.path(), |copy| {
-        fs::write(copy.join("records/contents.new"), "{").unwrap();
+        fs::write(copy.join(format!("{MARK}.new")), "once").unwrap();
     }));
     for cut in &cut {
         let store = open(cut.path(), IfDamaged::Refuse).unwrap();
         attempted(&*store, &order("done"), Outcome::Succeeded).await;
         remembers(&*store, "done").await;
         store.close().await;
+        assert!(cut.path().join(SYNCED).exists());
     }
 }

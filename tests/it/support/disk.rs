@@ -18,48 +18,34 @@ pub struct Fault {
 }
 
 impl Onceward {
-    /// The newest journal of its store.
-    pub fn journal(&self) -> PathBuf {
-        let journals = std::fs::read_dir(self.directory().join("store/records")).unwrap();
-        let journals = journals.map(|entry| entry.unwrap().path());
-        let number = |path: &PathBuf| -> Option<u64> {
-            let name = path.file_name()?.to_str()?;
-            name.strip_suffix(".jnl")?.parse().ok()
-        };
-        journals.filter(|path| number(path).is_some()).max_by_key(number).unwrap()
+    /// The directory of its store.
+    pub fn store(&self) -> PathBuf {
+        self.directory().join("store")
     }
 
-    /// The same, without the zeros that it is made with.
-    pub fn journal_bytes(&self) -> Vec<u8> {
-        let mut bytes = std::fs::read(self.journal()).unwrap();
-        bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
-        bytes
-    }
-
-    /// Every write to the store's journal fails: there is no room.
+    /// Every write to the store's log fails: there is no room.
     pub async fn has_a_full_disk(&self) -> Fault {
-        self.breaks_journals(&["inject=write,pwrite64,writev:error=ENOSPC"]).await
+        self.breaks_the_log(&["inject=write,pwrite64,writev:error=ENOSPC"]).await
     }
 
-    /// There is room for one more write to the store's journal, and every sync of it takes this
-    /// long.
+    /// There is room for one more write to the store's log, and every sync of it takes this long.
     pub async fn has_a_disk_that_becomes_full(&self, sync_takes: Duration) -> Fault {
         let micros = sync_takes.as_micros();
         let slow = format!("inject=fdatasync,fsync:delay_enter={micros}");
         let full = "inject=write,pwrite64,writev:error=ENOSPC:when=2+";
-        self.breaks_journals(&[&slow, full]).await
+        self.breaks_the_log(&[&slow, full]).await
     }
 
-    async fn breaks_journals(&self, faults: &[&str]) -> Fault {
-        let journals = std::fs::read_dir(self.directory().join("store/records")).unwrap();
-        let journals: Vec<PathBuf> = journals
+    async fn breaks_the_log(&self, faults: &[&str]) -> Fault {
+        let files = std::fs::read_dir(self.store().join("log")).unwrap();
+        let segments: Vec<PathBuf> = files
             .map(|entry| entry.unwrap().path())
-            .filter(|path| path.extension().is_some_and(|extension| extension == "jnl"))
+            .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
             .collect();
-        assert!(!journals.is_empty(), "the store has a journal");
+        assert!(!segments.is_empty(), "the store has a log");
         let mut strace = self.strace(faults);
-        for journal in journals {
-            strace.arg("-P").arg(journal);
+        for segment in segments {
+            strace.arg("-P").arg(segment);
         }
         Fault::begins(strace).await
     }

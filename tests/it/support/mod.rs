@@ -16,6 +16,7 @@ mod redis_groups;
 mod relay;
 mod reply;
 mod scraper;
+pub mod segments;
 mod server_clock;
 pub mod signing;
 mod tls_host;
