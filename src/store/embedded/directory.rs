@@ -187,9 +187,13 @@ impl Directory {
     /// Makes the complete store in the new folders the store of this directory. Records of format 1
     /// are deleted.
     pub(super) fn publish(&self) -> Result<(), OpenError> {
-        let format = self.path.join("format");
-        let published = replace_file(&format, [FORMAT.as_bytes()]);
-        published.and_then(|()| self.name_folders()).map_err(|error| self.io(error))?;
+        let publish = || {
+            // Format 1 left it if it was not needed. With the present format it would be foreign.
+            self.remove(UNFINISHED_RECORDS)?;
+            replace_file(&self.path.join("format"), [FORMAT.as_bytes()])?;
+            self.name_folders()
+        };
+        publish().map_err(|error| self.io(error))?;
         // The directory itself may be new, so its name must be synced. If this process may not read
         // the parent, the directory was there before, and its name is durable already.
         let _best_effort = self.path.parent().map(sync_directory);
