@@ -23,7 +23,13 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(super) struct Ahead<D: Disk> {
     shared: Arc<Shared<D>>,
     /// A disk of a test has none: then the caller does the work.
-    thread: Option<(Sender<Job<D::File>>, JoinHandle<()>)>,
+    thread: Option<Worker<D::File>>,
+}
+
+#[derive(Debug)]
+struct Worker<F> {
+    jobs: Sender<Job<F>>,
+    handle: JoinHandle<()>,
 }
 
 #[derive(Debug)]
@@ -75,10 +81,10 @@ impl<D: Disk> Ahead<D> {
         let mut ahead = Self { shared: Arc::clone(&shared), thread: None };
         if D::HAS_THREADS {
             let (jobs, queue) = mpsc::channel();
-            let thread = thread::Builder::new()
+            let handle = thread::Builder::new()
                 .name("onceward-log".to_owned())
                 .spawn(move || shared.work(&queue))?;
-            ahead.thread = Some((jobs, thread));
+            ahead.thread = Some(Worker { jobs, handle });
         }
         ahead.make_next();
         Ok(ahead)
@@ -109,8 +115,12 @@ impl<D: Disk> Ahead<D> {
         };
         if new.bytes < bytes {
             if let Err(error) = segment::fill(&new.file, new.bytes, bytes) {
-                *spare = Spare::Made(new);
-                return Err(error);
+                // What a failed sync left undone, a later one does not do. So the file is made anew.
+                let again = io::Error::new(error.kind(), error.to_string());
+                *spare = Spare::Failed { number: new.number, error };
+                drop(spare);
+                self.order(Job::Make(new.number));
+                return Err(again);
             }
             new.bytes = bytes;
         }
@@ -122,7 +132,7 @@ impl<D: Disk> Ahead<D> {
     pub(super) fn order(&self, job: Job<D::File>) {
         match &self.thread {
             // The thread ends only with this value, or by a panic.
-            Some((jobs, _)) => drop(jobs.send(job)),
+            Some(worker) => drop(worker.jobs.send(job)),
             None => self.shared.execute(job),
         }
     }
@@ -151,9 +161,9 @@ impl<D: Disk> Ahead<D> {
     }
 
     fn join(&mut self) {
-        if let Some((jobs, thread)) = self.thread.take() {
+        if let Some(Worker { jobs, handle }) = self.thread.take() {
             drop(jobs);
-            if thread.join().is_err() {
+            if handle.join().is_err() {
                 tracing::error!("the thread that makes segments has panicked");
             }
         }

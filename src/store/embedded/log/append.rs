@@ -50,6 +50,7 @@ pub(in crate::store::embedded) struct Log<D: Disk> {
 }
 
 /// How a log grows.
+#[derive(Clone, Copy)]
 struct Growth {
     durability: Durability,
     segment_bytes: u64,
@@ -67,19 +68,30 @@ pub(super) struct SyncState<F> {
 }
 
 impl<F: DiskFile> SyncState<F> {
-    /// Syncs all that is before a place.
-    pub(super) fn sync_until(&mut self, position: Position) -> io::Result<()> {
+    /// Returns the file to sync, so that all before a place is synced; none if it is.
+    pub(super) fn unsynced(&self, position: Position) -> io::Result<Option<Arc<F>>> {
         if position.group <= self.until.group {
-            return Ok(());
+            return Ok(None);
         }
         if self.is_suspended {
             return Err(io::Error::other(AppendError::Suspended));
         }
-        let synced = self.file.sync();
-        self.is_suspended = synced.is_err();
+        Ok(Some(Arc::clone(&self.file)))
+    }
+
+    /// Notes that the file was synced, or was not.
+    pub(super) fn synced(&mut self, position: Position, synced: io::Result<()>) -> io::Result<()> {
+        self.is_suspended |= synced.is_err();
         synced?;
         self.until = position;
         self.note.write(position.group.saturating_sub(1))
+    }
+
+    fn sync_until(&mut self, position: Position) -> io::Result<()> {
+        match self.unsynced(position)? {
+            Some(file) => self.synced(position, file.sync()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -144,8 +156,10 @@ impl<D: Disk> Log<D> {
         let ahead = Ahead::begin(ahead, folder.clone(), segment_bytes, Arc::clone(&numbers))?;
         ahead.order(Job::Finish { full, note });
         let segments = Arc::new(Segments::new(disk, folder, numbers, state));
-        // What stays is removed by the next start.
-        leftovers.iter().for_each(|path| drop(segments.disk.remove(path)));
+        for path in leftovers {
+            // If it stays, the next start removes it.
+            let _best_effort = segments.disk.remove(&path);
+        }
         let is_sealed = false;
         let given_up = Vec::new();
         Ok(Self { newest, next_group, time, durability, is_sealed, given_up, segments, ahead })
@@ -159,14 +173,15 @@ impl<D: Disk> Log<D> {
         group: &mut GroupBytes,
         time: u64,
     ) -> Result<AppendedAt, AppendError> {
+        group.complete()?;
+        let taken = group.taken();
+        let is_full = self.is_sealed || !self.newest.has_room(taken);
         let segments = Arc::clone(&self.segments);
+        let _alone = is_full.then(|| segments.sync_alone());
         let mut state = segments.state();
         if state.is_suspended {
             return Err(AppendError::Suspended);
         }
-        group.complete()?;
-        let taken = group.taken();
-        let is_full = self.is_sealed || !self.newest.has_room(taken);
         let new = is_full.then(|| self.ahead.take(FIRST + taken as u64)).transpose();
         let new = new.map_err(AppendError::NoRoom)?;
         self.time = self.time.max(time);
@@ -223,6 +238,7 @@ impl<D: Disk> Log<D> {
     /// Goes on in a new segment after a failed write.
     pub(in crate::store::embedded) fn restore(&mut self) -> io::Result<()> {
         let segments = Arc::clone(&self.segments);
+        let _alone = segments.sync_alone();
         let mut state = segments.state();
         if !state.is_suspended {
             return Ok(());
@@ -298,8 +314,8 @@ impl<D: Disk> Log<D> {
 
     /// Syncs all groups, and notes that.
     pub(in crate::store::embedded) fn close(self) -> io::Result<()> {
-        let mut state = self.segments.state();
-        state.sync_until(self.position())?;
+        self.segments.sync_until(self.position())?;
+        let state = self.segments.state();
         // After a failed write, the note must not name the failed group.
         if !state.is_suspended {
             state.note.sync()?;

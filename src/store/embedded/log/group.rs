@@ -239,7 +239,7 @@ impl GroupHead {
 }
 
 /// A whole group among the bytes of a segment.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Group<'a> {
     pub(super) head: GroupHead,
     /// The place behind the group.
@@ -275,7 +275,7 @@ pub(super) fn rows_of_damaged(bytes: &[u8], group: Range<usize>, segment: u64) -
 }
 
 /// The rows of a group, in their order.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(in crate::store::embedded) struct Rows<'a> {
     segment: u64,
     /// The byte of the segment at which the payload begins.

@@ -63,13 +63,17 @@ impl<D: Disk> Kept<D> {
         Ok(appended)
     }
 
+    pub(in crate::store::embedded) const fn number(&self) -> u64 {
+        self.segment.number
+    }
+
     /// Makes all groups survive a loss of power.
     pub(in crate::store::embedded) fn sync(&self) -> io::Result<()> {
         self.segment.file.sync()
     }
 
-    /// Returns the bytes of the segment so far.
-    pub(in crate::store::embedded) const fn bytes(&self) -> u64 {
+    /// Returns the place behind the last group.
+    pub(in crate::store::embedded) const fn end(&self) -> u64 {
         self.segment.end
     }
 }

@@ -35,13 +35,13 @@ impl<D: Disk> Scan<'_, D> {
             return Err(OpenError::DamagedJournal { store, journal: path, offset });
         }
         let records = loss.records();
-        let lost = records.len();
+        let count = records.len();
         let bytes = (end - start) as u64;
         let part = LostPart { path: &path, offset, bytes, records };
         (self.settings.lose)(&part).map_err(|error| self.io(error))?;
         self.copy(loss.segment, &path).map_err(|error| self.io(error))?;
         tracing::error!(
-            segment = %path.display(), offset, bytes, records = lost,
+            segment = %path.display(), offset, bytes, records = count,
             "a damaged part of the log is left out; its operations may run again"
         );
         Ok(())
@@ -80,6 +80,7 @@ impl<D: Disk> Scan<'_, D> {
         let header = self.write_gap(broken).map_err(|error| self.io(error))?;
         self.files.leftovers.retain(|leftover| *leftover != path);
         self.files.main.insert(number, header);
+        self.files.highest = self.files.highest.max(number);
         Ok(())
     }
 

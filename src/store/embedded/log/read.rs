@@ -23,6 +23,9 @@ pub(in crate::store::embedded) struct Segments<D: Disk> {
     pub(super) folder: PathBuf,
     numbers: Arc<AtomicU64>,
     state: Mutex<SyncState<D::File>>,
+    /// Held while the newest segment is synced for others, and while another becomes the newest. The
+    /// operating system tells of a failed sync only once. Locked before `state`.
+    sync_alone: Mutex<()>,
     /// The files that are open for reading, the one that was used last at the end.
     open: Mutex<Vec<OpenFile<D::File>>>,
 }
@@ -40,11 +43,22 @@ impl<D: Disk> Segments<D> {
         numbers: Arc<AtomicU64>,
         state: SyncState<D::File>,
     ) -> Self {
-        Self { disk, folder, numbers, state: Mutex::new(state), open: Mutex::default() }
+        Self {
+            disk,
+            folder,
+            numbers,
+            state: Mutex::new(state),
+            sync_alone: Mutex::default(),
+            open: Mutex::default(),
+        }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, SyncState<D::File>> {
         self.state.lock()
+    }
+
+    pub(super) fn sync_alone(&self) -> MutexGuard<'_, ()> {
+        self.sync_alone.lock()
     }
 
     /// Reads the value of a record. The bytes are those that were written for this key. If they are
@@ -59,9 +73,8 @@ impl<D: Disk> Segments<D> {
         let file = self.file(segment)?;
         let start = u64::from(offset).checked_sub(RECORD_CRC as u64).ok_or_else(damaged)?;
         let mut read = vec![0; RECORD_CRC + length as usize];
-        file.read_at(&mut read, start).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => damaged(),
-            _ => error,
+        file.read_at(&mut read, start).map_err(|error| {
+            if error.kind() == io::ErrorKind::UnexpectedEof { damaged() } else { error }
         })?;
         let value = read.split_off(RECORD_CRC);
         if read != record_crc(key, &value).to_le_bytes() {
@@ -72,7 +85,16 @@ impl<D: Disk> Segments<D> {
 
     /// Makes all groups before a place survive a loss of power.
     pub(in crate::store::embedded) fn sync_until(&self, position: Position) -> io::Result<()> {
-        self.state().sync_until(position)
+        let _alone = self.sync_alone();
+        // Groups can be appended meanwhile.
+        let file = self.state().unsynced(position)?;
+        match file {
+            Some(file) => {
+                let synced = file.sync();
+                self.state().synced(position, synced)
+            }
+            None => Ok(()),
+        }
     }
 
     /// Hands over the rows of a segment. Returns the place of the first damaged part, if there is
@@ -91,7 +113,7 @@ impl<D: Disk> Segments<D> {
         while let Some(rest) = bytes.get(at..).filter(|rest| !is_zeros(rest)) {
             let Some(Group { head, end, rows }) = Group::at(&bytes, at, salt, number) else {
                 damaged = damaged.or(Some(at as u64));
-                let next = tail::next_whole(&bytes, at + SECTOR, salt);
+                let next = tail::next_whole(&bytes, at + SECTOR, salt, 0);
                 at = next.unwrap_or(at + rest.len());
                 continue;
             };

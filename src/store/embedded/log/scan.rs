@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use super::append::{FIRST_GROUP, FIRST_NUMBER};
 use super::disk::{Disk, DiskFile};
-use super::group::{Group, GroupHead, RowRef};
+use super::group::{Group, GroupHead, RowRef, Rows};
 use super::mend::Loss;
 use super::segment::{self, FIRST, Header, Kind, NONE, SECTOR, Segment};
 use super::tail::{self, Fate};
@@ -85,7 +85,7 @@ pub(super) struct Files {
     /// Segments without a whole header, which may have held something acknowledged.
     broken: Vec<u64>,
     pub(super) leftovers: Vec<PathBuf>,
-    highest: u64,
+    pub(super) highest: u64,
 }
 
 /// The place up to which the log was read, and who gets the rows.
@@ -93,6 +93,35 @@ struct Reading<'a> {
     next_group: u64,
     time: u64,
     visit: &'a mut dyn FnMut(&GroupHead, RowRef<'_>),
+}
+
+impl Reading<'_> {
+    /// Whether this is the next group. Behind a gap, some numbers may be left out.
+    const fn is_next(&self, head: &GroupHead) -> bool {
+        head.number == self.next_group || head.is_gap && head.number > self.next_group
+    }
+
+    fn visit(&mut self, head: &GroupHead, mut rows: Rows<'_>) -> io::Result<()> {
+        rows.by_ref().for_each(|row| (self.visit)(head, row));
+        if !rows.are_done() {
+            return Err(io::Error::other("the log has rows of another version"));
+        }
+        self.next_group = head.number + 1;
+        self.time = self.time.max(head.time);
+        Ok(())
+    }
+}
+
+/// A segment that is being read.
+struct Part<F> {
+    header: Header,
+    successor: Option<Header>,
+    file: F,
+    bytes: Vec<u8>,
+    /// Whether the file is shorter than it was made.
+    is_cut: bool,
+    /// Whether the loss of all that is behind the groups was accepted.
+    is_end_lost: bool,
 }
 
 /// What stops the way from the newest segment to the first one.
@@ -184,71 +213,89 @@ impl<'a, D: Disk> Scan<'a, D> {
         reading: &mut Reading<'_>,
     ) -> Result<(Segment<D::File>, Vec<u8>), OpenError> {
         let Header { number, salt, .. } = header;
-        let opened = self.disk.open(&segment::path(&self.folder, number));
-        let file = opened.map_err(|error| self.io(error))?;
-        let mut bytes = segment::content(&file).map_err(|error| self.io(error))?;
-        let is_cut = (bytes.len() as u64) < header.bytes && successor.is_none();
-        // What is missing reads as zeros, which are no group.
-        let until = successor.map_or(header.bytes.max(bytes.len() as u64), |s| s.previous_end);
-        bytes.resize(usize::try_from(until).unwrap_or(usize::MAX), 0);
+        let mut part = self.load(header, successor)?;
         let from = self.from.filter(|from| from.segment == number);
         let mut at = from.map_or(SECTOR, |from| usize::try_from(from.offset).unwrap_or(usize::MAX));
         // The header is synced together with the first group.
         let mut again_from = if at > SECTOR { at } else { 0 };
-        while at < bytes.len() {
-            let next = reading.next_group;
-            let group = Group::at(&bytes, at, salt, number);
-            let is_next =
-                |head: GroupHead| head.number == next || head.is_gap && head.number > next;
-            if let Some(Group { head, end, mut rows }) = group.filter(|group| is_next(group.head)) {
-                rows.by_ref().for_each(|row| (reading.visit)(&head, row));
-                if !rows.are_done() {
-                    return Err(self.io(io::Error::other("the log has rows of another version")));
-                }
-                reading.next_group = head.number + 1;
-                reading.time = reading.time.max(head.time);
+        while at < part.bytes.len() {
+            let group = Group::at(&part.bytes, at, salt, number);
+            if let Some(group) = group.filter(|group| reading.is_next(&group.head)) {
+                let Group { head, end, rows } = group;
+                reading.visit(&head, rows).map_err(|error| self.io(error))?;
                 if head.number <= self.synced {
                     again_from = end;
                 }
                 at = end;
                 continue;
             }
-            let may_be_unsynced = successor.is_none() && !is_cut;
-            let fate = may_be_unsynced.then(|| tail::fate(&bytes, at, salt, next));
-            if let Some(fate @ (Fate::End | Fate::Unfinished | Fate::Unsynced)) = fate {
+            let fate = match successor {
+                None if !part.is_cut => tail::fate(&part.bytes, at, salt, reading.next_group),
+                Some(_) | None => Fate::Damaged,
+            };
+            if fate != Fate::Damaged {
                 self.log_dropped(number, at, fate);
                 break;
             }
-            let following = tail::next_whole(&bytes, at + SECTOR, salt);
-            let end = following.unwrap_or(bytes.len());
-            self.lose(&Loss { segment: number, salt, bytes: &bytes, range: at..end })?;
-            let behind = following.and_then(|start| GroupHead::at(&bytes, start, salt));
-            let behind = behind.map(|head| head.number).or(successor.map(|next| next.first_group));
-            let Some(behind) = behind else { break };
-            let gap = GroupHead::gap(behind.saturating_sub(1), end - at).to_bytes(salt);
-            if let Some(start) = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
-                *start = gap;
-            }
-            file.write_at(&gap, at as u64).and_then(|()| file.sync()).map_err(|e| self.io(e))?;
-            reading.next_group = behind;
-            at = end;
+            let next = self.skip(&mut part, at, reading.next_group)?;
+            let Some(Position { offset, group, .. }) = next else { break };
+            at = usize::try_from(offset).unwrap_or(usize::MAX);
+            reading.next_group = group;
         }
-        match successor {
-            Some(successor) if successor.first_group >= reading.next_group && at == bytes.len() => {
-                // Numbers are left out where a damaged end was given up.
-                reading.next_group = successor.first_group;
-            }
-            None if self.synced < reading.next_group => {}
-            Some(_) | None => {
-                let range = at..at;
-                self.lose(&Loss { segment: number, salt, bytes: &bytes, range })?;
-                let behind = successor.map_or(self.synced + 1, |next| next.first_group);
-                reading.next_group = reading.next_group.max(behind);
-            }
+        let is_whole = match successor {
+            Some(next) => at == part.bytes.len() && reading.next_group <= next.first_group,
+            None => self.synced < reading.next_group,
+        };
+        if !is_whole && !part.is_end_lost {
+            self.lose(&Loss { segment: number, salt, bytes: &part.bytes, range: at..at })?;
         }
-        let again = bytes.get(again_from.min(at)..at).unwrap_or_default().to_vec();
-        let bytes = bytes.len() as u64;
-        Ok((Segment { number, salt, file: Arc::new(file), end: at as u64, bytes }, again))
+        // Where a damaged end was given up, its numbers are left out.
+        let behind = successor.map_or(self.synced + 1, |next| next.first_group);
+        reading.next_group = reading.next_group.max(behind);
+        let again = part.bytes.get(again_from.min(at)..at).unwrap_or_default().to_vec();
+        let bytes = part.bytes.len() as u64;
+        let file = Arc::new(part.file);
+        Ok((Segment { number, salt, file, end: at as u64, bytes }, again))
+    }
+
+    /// Reads the bytes of a segment, as far as they belong to the log.
+    fn load(&self, header: Header, successor: Option<Header>) -> Result<Part<D::File>, OpenError> {
+        let opened = self.disk.open(&segment::path(&self.folder, header.number));
+        let file = opened.map_err(|error| self.io(error))?;
+        let mut bytes = segment::content(&file).map_err(|error| self.io(error))?;
+        let found = bytes.len() as u64;
+        // What is missing reads as zeros, which are no group.
+        let until = successor.map_or(header.bytes.max(found), |next| next.previous_end);
+        bytes.resize(usize::try_from(until).unwrap_or(usize::MAX), 0);
+        let is_cut = successor.is_none() && found < header.bytes;
+        Ok(Part { header, successor, file, bytes, is_cut, is_end_lost: false })
+    }
+
+    /// Leaves out a damaged part, if its loss is accepted. Returns where the log goes on, unless
+    /// this is its end.
+    fn skip(
+        &mut self,
+        part: &mut Part<D::File>,
+        at: usize,
+        next: u64,
+    ) -> Result<Option<Position>, OpenError> {
+        let Part { header: Header { number: segment, salt, .. }, successor, .. } = *part;
+        let following = tail::next_whole(&part.bytes, at + SECTOR, salt, next + 1);
+        let end = following.unwrap_or(part.bytes.len());
+        self.lose(&Loss { segment, salt, bytes: &part.bytes, range: at..end })?;
+        let behind = following.and_then(|start| GroupHead::at(&part.bytes, start, salt));
+        let behind = behind.map(|head| head.number).or(successor.map(|next| next.first_group));
+        let Some(group) = behind else {
+            part.is_end_lost = true;
+            return Ok(None);
+        };
+        let gap = GroupHead::gap(group.saturating_sub(1), end - at).to_bytes(salt);
+        if let Some(start) = part.bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+            *start = gap;
+        }
+        let written = part.file.write_at(&gap, at as u64).and_then(|()| part.file.sync());
+        written.map_err(|error| self.io(error))?;
+        Ok(Some(Position { segment, offset: end as u64, group }))
     }
 
     fn log_dropped(&self, number: u64, at: usize, fate: Fate) {
@@ -314,9 +361,8 @@ impl Files {
                     self.main.insert(number, header);
                 }
             }
-            Some(_) => self.broken.push(number),
             None if tail::is_first_write(&segment::content(file)?) => self.leftovers.push(path),
-            None => self.broken.push(number),
+            Some(_) | None => self.broken.push(number),
         }
         Ok(())
     }
@@ -335,6 +381,10 @@ impl Files {
             if Some(number) == first || header.previous == NONE && first.is_none() {
                 links.reverse();
                 return Ok(links);
+            }
+            // Numbers grow, so this is no way back.
+            if header.previous >= number {
+                return Err(Break { number: NONE, successor: None });
             }
             number = header.previous;
         }

@@ -68,10 +68,12 @@ pub(super) fn is_first_write(bytes: &[u8]) -> bool {
     end.is_some_and(|end| is_zeros(bytes.get(end..).unwrap_or_default()))
 }
 
-/// Returns the place of the next group that is whole, from a place on.
-pub(super) fn next_whole(bytes: &[u8], from: usize, salt: u64) -> Option<usize> {
+/// Returns the place of the next group that is whole, from a place on. Its number is not below
+/// `number`, so a copy of an earlier group does not count.
+pub(super) fn next_whole(bytes: &[u8], from: usize, salt: u64, number: u64) -> Option<usize> {
     let mut starts = (from..bytes.len()).step_by(SECTOR);
-    starts.find(|at| Group::at(bytes, *at, salt, 0).is_some())
+    starts
+        .find(|at| Group::at(bytes, *at, salt, 0).is_some_and(|group| group.head.number >= number))
 }
 
 /// Returns the whole heads of groups from a place on.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::history::{Play, Step, survives_power_loss};
+use super::history::{Effort, Play, Step, survives_power_loss};
 use super::sim::Fault;
 use crate::store::embedded::settings::Durability;
 
@@ -24,9 +24,11 @@ const HISTORIES: &[&[Step]] = &[
 
 const DURABILITIES: [Durability; 2] = [Durability::Sync, Durability::Os];
 
+const ALL: Effort = Effort { all: 256, each: true, drawn: 50 };
+
 /// Plays a history. `prepare` plans the faults.
 fn played(steps: &[Step], durability: Durability, prepare: impl Fn(&Play)) -> Play {
-    let mut play = Play::new(durability);
+    let mut play = Play::new(durability, 0);
     prepare(&play);
     play.run(steps);
     play
@@ -34,7 +36,7 @@ fn played(steps: &[Step], durability: Durability, prepare: impl Fn(&Play)) -> Pl
 
 /// Returns the calls of a history that change something.
 fn calls(steps: &[Step], durability: Durability) -> std::ops::Range<usize> {
-    let first = Play::new(durability).disk.calls();
+    let first = Play::new(durability, 0).disk.calls();
     first..played(steps, durability, |_| {}).disk.calls()
 }
 
@@ -45,36 +47,44 @@ fn what_was_acknowledged_survives_a_crash_at_every_call() {
             let mut states = 0;
             for call in calls(steps, durability) {
                 let play = played(steps, durability, |play| play.disk.fault(call, Fault::Stop));
-                states += survives_power_loss(&play, 100, call as u64);
+                states += survives_power_loss(&play, ALL, call as u64);
             }
             assert!(states > 50, "{steps:?} {durability:?}: {states}");
         }
     }
 }
 
-#[test]
-fn what_was_acknowledged_survives_a_failure_and_a_crash_at_every_call() {
+/// Fails one call of each history, and stops at some of the calls behind it: at every `stride`th.
+fn fails_and_stops(stride: usize, effort: Effort) {
     for steps in HISTORIES {
         for durability in DURABILITIES {
             for failing in calls(steps, durability) {
                 for sectors in [0, 1, 9] {
-                    let kind = if sectors == 0 {
-                        io::ErrorKind::StorageFull
-                    } else {
-                        io::ErrorKind::Other
-                    };
-                    let fault = Fault::Fail { kind, sectors };
+                    let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::Other];
+                    let fault = Fault::Fail { kind: kinds[sectors.min(1)], sectors };
                     let whole = played(steps, durability, |play| play.disk.fault(failing, fault));
-                    survives_power_loss(&whole, 20, 1);
-                    for call in (failing + 1..whole.disk.calls()).step_by(2) {
+                    survives_power_loss(&whole, effort, 1);
+                    let first = failing + 1 + (failing + sectors) % stride;
+                    for call in (first..whole.disk.calls()).step_by(stride) {
                         let play = played(steps, durability, |play| {
                             play.disk.fault(failing, fault);
                             play.disk.fault(call, Fault::Stop);
                         });
-                        survives_power_loss(&play, 5, call as u64);
+                        survives_power_loss(&play, effort, call as u64);
                     }
                 }
             }
         }
     }
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_failure_at_every_call_and_a_crash_at_some() {
+    fails_and_stops(20, Effort { all: 4, each: false, drawn: 3 });
+}
+
+#[test]
+#[ignore = "it takes minutes"]
+fn what_was_acknowledged_survives_a_failure_at_every_call_and_a_crash_at_every_call() {
+    fails_and_stops(1, Effort { all: 64, each: true, drawn: 20 });
 }

@@ -27,6 +27,10 @@ pub(super) enum Step {
     Keep,
     /// Kill the process, and start another.
     Kill,
+    /// The machine loses power, and starts again.
+    LosePower,
+    /// Memory of which a sync failed is used for something else.
+    Forget,
     /// Close the log, and open it again.
     Close,
 }
@@ -63,6 +67,10 @@ pub(super) struct Play {
     pub(super) log: Option<Log<SimDisk>>,
     pub(super) expected: Expected,
     group: GroupBytes,
+    /// Decides what a loss of power leaves.
+    random: Random,
+    /// Whether power was lost since the log was open.
+    is_power_lost: bool,
 }
 
 pub(super) fn folder() -> PathBuf {
@@ -124,7 +132,7 @@ pub(super) fn open(
 
 impl Play {
     /// Makes an empty log and opens it.
-    pub(super) fn new(durability: Durability) -> Self {
+    pub(super) fn new(durability: Durability, seed: u64) -> Self {
         let disk = SimDisk::default();
         Log::create(&disk, &folder()).unwrap();
         let mut play = Self {
@@ -133,6 +141,8 @@ impl Play {
             log: None,
             expected: Expected { durable_until: 1, ..Expected::default() },
             group: GroupBytes::default(),
+            random: Random::new(seed),
+            is_power_lost: false,
         };
         play.open();
         play
@@ -150,10 +160,13 @@ impl Play {
     }
 
     fn step(&mut self, step: Step) {
-        // A start may fail. Then the next one must succeed.
-        for _ in 0..200 {
+        // A start may fail. Once the disk is well, it must succeed.
+        for attempt in 0..10 {
             if self.log.is_some() || self.disk.is_stopped() {
                 break;
+            }
+            if attempt == 8 {
+                self.disk.fail_often(0, 0);
             }
             self.open();
         }
@@ -168,51 +181,60 @@ impl Play {
         match step {
             Step::Append(bytes) => self.append(bytes),
             Step::Seal => log.seal(),
-            Step::Sync => {
-                self.sync();
-            }
-            Step::Mark => {
-                if self.sync()
-                    && let Some(log) = &self.log
-                {
-                    self.expected.mark = Some(log.position());
-                }
-            }
-            Step::RemoveOld => {
-                let Some(mark) = self.expected.mark else { return };
-                let segments = log.segments();
-                for number in segments.numbers().unwrap_or_default() {
-                    let is_kept = self.expected.kept.iter().any(|r| r.place.segment == number);
-                    if number < mark.segment && !is_kept {
-                        self.expected.removed_below = mark.segment;
-                        let _may_fail = segments.remove(number);
-                    }
-                }
-            }
-            Step::Keep => {
-                self.group.begin();
-                let value = value(0, 1, 700);
-                self.group.put(RECORDS, b"kept", &value);
-                let Ok(mut kept) = Kept::begin(log.segments(), 7) else { return };
-                let Ok(at) = kept.append(&mut self.group, 7) else { return };
-                if kept.sync().is_ok() {
-                    self.expected.kept.extend(records(self.group.rows(at)));
-                }
-            }
+            Step::Sync => drop(self.sync()),
+            Step::Mark => self.expected.mark = self.sync().or(self.expected.mark),
+            Step::RemoveOld => self.remove_old(),
+            Step::Keep => self.keep(),
             Step::Kill => {
-                self.log = None;
                 self.disk = self.disk.after_kill_with_faults();
                 self.open();
             }
+            Step::LosePower => self.lose_power(),
+            Step::Forget => {
+                let random = &mut self.random;
+                self.disk.forget(|ways| random.below(ways));
+                self.is_power_lost = true;
+            }
             Step::Close => {
-                if let Some(log) = self.log.take() {
-                    let end = log.position().group;
-                    if log.close().is_ok() {
-                        self.expected.durable_until = end;
-                    }
+                let end = log.position().group;
+                if self.log.take().is_some_and(|log| log.close().is_ok()) {
+                    self.expected.durable_until = end;
                 }
                 self.open();
             }
+        }
+    }
+
+    fn lose_power(&mut self) {
+        let random = &mut self.random;
+        let share = random.below(101);
+        self.disk = self.disk.after_power_loss(|ways| {
+            if random.below(100) < share { random.below(ways) } else { 0 }
+        });
+        self.is_power_lost = true;
+        self.open();
+    }
+
+    fn remove_old(&mut self) {
+        let (Some(mark), Some(log)) = (self.expected.mark, &self.log) else { return };
+        let segments = log.segments();
+        for number in segments.numbers().unwrap_or_default() {
+            let is_kept = self.expected.kept.iter().any(|kept| kept.place.segment == number);
+            if number < mark.segment && !is_kept {
+                self.expected.removed_below = mark.segment;
+                let _may_fail = segments.remove(number);
+            }
+        }
+    }
+
+    fn keep(&mut self) {
+        let Some(log) = &self.log else { return };
+        self.group.begin();
+        self.group.put(RECORDS, b"kept", &value(0, 1, 700));
+        let Ok(mut kept) = Kept::begin(log.segments(), 7) else { return };
+        let Ok(at) = kept.append(&mut self.group, 7) else { return };
+        if kept.sync().is_ok() {
+            self.expected.kept.extend(records(self.group.rows(at)));
         }
     }
 
@@ -237,14 +259,12 @@ impl Play {
         }
     }
 
-    /// Syncs what is appended. Returns whether that succeeded.
-    fn sync(&mut self) -> bool {
-        let Some(log) = &self.log else { return false };
-        let synced = log.segments().sync_until(log.position()).is_ok();
-        if synced {
-            self.expected.durable_until = log.position().group;
-        }
-        synced
+    /// Syncs what is appended. Returns the place up to which it is synced, unless that failed.
+    fn sync(&mut self) -> Option<Position> {
+        let log = self.log.as_ref()?;
+        log.segments().sync_until(log.position()).ok()?;
+        self.expected.durable_until = log.position().group;
+        Some(log.position())
     }
 
     /// Opens the log after the process was killed. The disk may fail.
@@ -252,8 +272,9 @@ impl Play {
         self.log = None;
         match open(&self.disk, self.expected.mark, self.durability, IfDamaged::Refuse) {
             Ok((log, found)) => {
-                self.expected.check(&found, false);
+                self.expected.check(&found, self.is_power_lost);
                 self.expected.settle(&log, found);
+                self.is_power_lost = false;
                 // The machine may have stopped after the log was open.
                 if !self.disk.is_stopped() {
                     self.expected.reads(&log);
@@ -276,8 +297,7 @@ impl Expected {
         for number in first..until {
             assert!(found.contains_key(&number), "group {number} is lost of {until}");
         }
-        let mut number = first;
-        for (found, records) in found {
+        for (number, (found, records)) in (first..).zip(found) {
             assert_eq!(*found, number, "the groups follow one another");
             match (self.appended.get(found), &self.maybe) {
                 (Some(appended), _) => assert_eq!(appended, records),
@@ -289,7 +309,6 @@ impl Expected {
                 }
                 (None, _) => panic!("group {found} was given up"),
             }
-            number += 1;
         }
     }
 
@@ -312,10 +331,6 @@ impl Expected {
                 assert_eq!(log.segments().read(key, *place).unwrap(), *value);
             }
         }
-    }
-
-    pub(super) const fn mark(&self) -> Option<Position> {
-        self.mark
     }
 }
 
@@ -355,16 +370,24 @@ fn disk_after(disk: &SimDisk, random: &mut Random) -> SimDisk {
     }
 }
 
-/// The most states after one crash of which all are tried.
-const ALL_MAX: usize = 512;
+/// How many of the states after a crash are tried.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    /// If there are not more states than this, all are tried.
+    pub(super) all: usize,
+    /// Whether each unsynced thing is tried alone, and left out alone.
+    pub(super) each: bool,
+    /// The states that are drawn, if there are more.
+    pub(super) drawn: usize,
+}
 
 /// Asserts that every state that a loss of power may leave is one that the log survives. Of very
 /// many states, some are tried.
-pub(super) fn survives_power_loss(play: &Play, samples: usize, seed: u64) -> usize {
+pub(super) fn survives_power_loss(play: &Play, effort: Effort, seed: u64) -> usize {
     let choices = play.disk.choices();
     let states = choices
         .iter()
-        .try_fold(1_usize, |all, ways| all.checked_mul(*ways).filter(|all| *all <= ALL_MAX));
+        .try_fold(1_usize, |all, ways| all.checked_mul(*ways).filter(|all| *all <= effort.all));
     let mut random = Random::new(seed);
     let check = |chosen: &mut dyn FnMut(usize) -> usize, seed| {
         let disk = play.disk.after_power_loss(chosen);
@@ -383,24 +406,24 @@ pub(super) fn survives_power_loss(play: &Play, samples: usize, seed: u64) -> usi
         return states;
     }
     // Nothing is written, everything is, and each thing alone is or is not.
-    let things = choices.len();
-    for one in 0..=things {
+    let things = choices.iter().filter(|ways| **ways > 1).count();
+    for one in (0..=things).filter(|_| effort.each) {
         for others in [false, true] {
             let mut thing = 0;
             let mut choose = |ways: usize| {
                 let is_written = others ^ (thing == one);
-                thing += 1;
+                thing += usize::from(ways > 1);
                 if is_written { ways - 1 } else { 0 }
             };
             check(&mut choose, seed + one as u64);
         }
     }
-    for sample in 0..samples {
+    for sample in 0..effort.drawn {
         let share = random.below(101);
         let mut choose = |ways| if random.below(100) < share { random.below(ways) } else { 0 };
         check(&mut choose, seed + sample as u64);
     }
-    2 * things + samples
+    2 * things + effort.drawn
 }
 
 /// Returns the names in the log's folder.

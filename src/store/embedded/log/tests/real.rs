@@ -1,62 +1,83 @@
-//! Tests on the disk of the machine.
+//! Tests on the disk of the machine, with the thread that makes segments.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::super::*;
+use super::history::{Groups, Record};
 use crate::store::embedded::settings::{Durability, IfDamaged};
 
-fn open(
-    folder: &Path,
-    from: Option<Position>,
-    segment_bytes: u64,
-) -> (Log<RealDisk>, Vec<u64>, BTreeMap<Vec<u8>, Place>) {
+/// The bytes of a record.
+const RECORD: usize = 30_000;
+
+fn open(folder: &Path) -> (Log<RealDisk>, Groups) {
     let mut lose = |_: &LostPart<'_>| Ok(());
     let settings = OpenSettings {
         store: folder.to_owned(),
         durability: Durability::Sync,
         if_damaged: IfDamaged::Refuse,
-        segment_bytes,
+        segment_bytes: 1 << 20,
         numbers_from: 0,
         lose: &mut lose,
     };
-    let mut groups = Vec::new();
-    let mut places = BTreeMap::new();
-    let log = Log::open(RealDisk, folder, from, settings, &mut |head, row| {
-        if groups.last() != Some(&head.number) {
-            groups.push(head.number);
-        }
-        if let ChangeRef::Put { place, .. } = row.change {
-            places.insert(row.key.to_vec(), place);
+    let mut groups = Groups::new();
+    let opened = Log::open(RealDisk, folder, None, settings, &mut |head, row| {
+        if let ChangeRef::Put { place, value } = row.change {
+            let key = row.key.to_vec();
+            let record = Record { key, value: value.to_vec(), place };
+            groups.entry(head.number).or_default().push(record);
         }
     });
-    (log.unwrap(), groups, places)
+    (opened.unwrap(), groups)
 }
 
 #[test]
-fn what_was_appended_is_read_again() {
+fn what_was_appended_is_read_again_after_a_kill_and_after_a_close() {
     let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    Log::create(&RealDisk, folder).unwrap();
+    Log::create(&RealDisk, folder.path()).unwrap();
     let mut group = GroupBytes::default();
-    for round in 0..3_u64 {
-        let (mut log, groups, places) = open(folder, None, 1 << 20);
-        assert_eq!(groups, (1..=round * 100).collect::<Vec<_>>());
-        for (key, place) in &places {
-            assert_eq!(log.segments().read(key, *place).unwrap(), vec![7; 30_000]);
+    let mut appended = Groups::new();
+    for round in 0..3_u8 {
+        let (mut log, found) = open(folder.path());
+        assert!(found == appended);
+        for Record { key, value, place } in found.values().flatten() {
+            assert_eq!(log.segments().read(key, *place).unwrap(), *value);
         }
-        for number in 0..100_u64 {
+        // Three segments are filled.
+        for _ in 0..100 {
+            let value = vec![round + 1; RECORD];
+            let key = log.position().group.to_be_bytes();
             group.begin();
-            group.put(RECORDS, &(round * 100 + number).to_be_bytes(), &[7; 30_000]);
+            group.put(RECORDS, &key, &value);
             let at = log.append(&mut group, 5).unwrap();
-            assert_eq!(at.number, round * 100 + number + 1);
             let row = group.rows(at).next().unwrap();
             let ChangeRef::Put { place, .. } = row.change else { panic!() };
-            assert_eq!(log.segments().read(row.key, place).unwrap(), vec![7; 30_000]);
+            assert_eq!(log.segments().read(&key, place).unwrap(), value);
+            appended.insert(at.number, vec![Record { key: key.to_vec(), value, place }]);
         }
         assert!(log.has_room());
         if round == 1 {
             log.close().unwrap();
         }
     }
+}
+
+#[test]
+fn a_folder_without_a_log_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lose = |_: &LostPart<'_>| Ok(());
+    let settings = OpenSettings {
+        store: folder.path().to_owned(),
+        durability: Durability::Sync,
+        if_damaged: IfDamaged::Refuse,
+        segment_bytes: 1 << 20,
+        numbers_from: 0,
+        lose: &mut lose,
+    };
+    let refused = Log::open(RealDisk, folder.path(), None, settings, &mut |_, _| {});
+    let missing = folder.path().join("synced");
+    assert!(
+        matches!(&refused, Err(crate::store::embedded::OpenError::Missing { missing: found, .. })
+            if *found == missing),
+        "{refused:?}"
+    );
 }

@@ -167,8 +167,9 @@ impl SimDisk {
     /// Returns the disk as it may be found after a loss of power. `choose` gets the number of ways
     /// in which something may be found and returns one of them; 0 is as it was when it was synced.
     pub(super) fn after_power_loss(&self, mut choose: impl FnMut(usize) -> usize) -> Self {
-        let mut state = self.0.lock().clone();
-        for inode in &mut state.inodes {
+        let state = self.0.lock();
+        let mut inodes = Vec::new();
+        for inode in &state.inodes {
             let mut content = inode.durable.clone();
             for (sector, versions) in &inode.pending {
                 if let Some(version) = choose(versions.len() + 1).checked_sub(1) {
@@ -181,21 +182,47 @@ impl SimDisk {
             let chosen = choose(inode.pending_lengths.len() + 1).checked_sub(1);
             let length = chosen.map_or(inode.durable_length, |at| inode.pending_lengths[at]);
             content.resize(length, 0);
-            *inode = Inode::synced(content);
+            inodes.push(Inode::synced(content));
         }
-        let mut names = state.durable_names;
+        let mut names = state.durable_names.clone();
         for change in &state.pending_names {
             if choose(2) == 1 {
                 change.apply(&mut names);
             }
         }
         Self(Arc::new(Mutex::new(State {
-            inodes: state.inodes,
+            inodes,
             durable_names: names.clone(),
             names,
             salts: state.salts,
             ..State::default()
         })))
+    }
+
+    /// Has the machine forget what a failed sync left in memory. It reads what is on disk then,
+    /// which `choose` decides as in [`Self::after_power_loss`].
+    pub(super) fn forget(&self, mut choose: impl FnMut(usize) -> usize) {
+        for inode in &mut self.0.lock().inodes {
+            let lost: Vec<_> =
+                inode.pending.keys().filter(|s| !inode.dirty.contains(s)).copied().collect();
+            for sector in lost {
+                let versions = &inode.pending[&sector];
+                let zeros = [0; SECTOR];
+                let start = sector * SECTOR;
+                let found = match choose(versions.len() + 1).checked_sub(1) {
+                    Some(version) => &versions[version],
+                    None => inode.durable.get(start..start + SECTOR).unwrap_or(&zeros),
+                };
+                let end = inode.current.len().min(start + SECTOR);
+                if start < end {
+                    inode.current[start..end].copy_from_slice(&found[..end - start]);
+                    let found = inode.sector(sector);
+                    inode.durable.resize(inode.durable.len().max(start + SECTOR), 0);
+                    inode.durable[start..start + SECTOR].copy_from_slice(&found);
+                    inode.pending.remove(&sector);
+                }
+            }
+        }
     }
 
     /// Returns what a file holds.
