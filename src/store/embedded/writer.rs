@@ -146,7 +146,7 @@ impl Writer {
             return self.reply_unwritten(id, done, reply);
         }
         if call.name() == RuleName::Claim
-            && done.change > Change::Volatile
+            && done.change == Change::Durable
             && let Some(reason) = self.tables.refuses_claims()
         {
             return reply.send(Err(Error::Unavailable(reason)));

@@ -44,21 +44,14 @@ impl std::fmt::Debug for OpenDatabase {
 }
 
 impl OpenDatabase {
-    fn open(path: &Path, is_new: bool) -> Result<Self, fjall::Error> {
+    fn open(path: &Path) -> Result<Self, fjall::Error> {
         let database = fjall::Database::builder(path)
             .cache_size(BLOCK_CACHE_BYTES)
             .manual_journal_persist(true)
             .worker_threads(WORKERS)
             .max_cached_files(Some(FILES_MAX))
             .open()?;
-        let open = |table: Table| {
-            // fjall makes what is missing. That would be an empty store.
-            if !is_new && !database.keyspace_exists(table.name()) {
-                let says = format!("the table `{}` is missing", table.name());
-                return Err(io::Error::new(io::ErrorKind::NotFound, says).into());
-            }
-            database.keyspace(table.name(), || options(table))
-        };
+        let open = |table: Table| database.keyspace(table.name(), || options(table));
         let tables = Table::ALL.into_iter().map(open).collect::<Result<_, _>>()?;
         Ok(Self { database, tables })
     }
@@ -79,7 +72,21 @@ fn options(table: Table) -> KeyspaceCreateOptions {
 impl Database {
     /// Makes an empty database, durably.
     pub(super) fn create(path: &Path) -> Result<(), fjall::Error> {
-        OpenDatabase::open(path, true)?.database.persist(PersistMode::SyncAll)
+        OpenDatabase::open(path)?.database.persist(PersistMode::SyncAll)
+    }
+
+    /// Returns a part of the database that is missing. fjall would make an empty one in its place.
+    /// Without its journal, even if that is empty, it would take new rows for older than old ones.
+    pub(super) fn missing(path: &Path) -> io::Result<Option<PathBuf>> {
+        // The first one is fjall's own.
+        let tables = 0..=Table::ALL.len();
+        let tables = tables.map(|number| path.join(format!("keyspaces/{number}/current")));
+        for part in [path.join("version"), path.join("0.jnl")].into_iter().chain(tables) {
+            if !part.try_exists()? {
+                return Ok(Some(part));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns a missing file or folder without which fjall would make an empty database or an
@@ -102,7 +109,7 @@ impl Database {
     }
 
     pub(super) fn open(path: &Path) -> Result<Self, fjall::Error> {
-        let open = RwLock::new(Some(OpenDatabase::open(path, false)?));
+        let open = RwLock::new(Some(OpenDatabase::open(path)?));
         Ok(Self { path: path.to_owned(), open })
     }
 
@@ -111,7 +118,11 @@ impl Database {
         let mut open = self.open.write();
         // Two of them cannot be open at once.
         *open = None;
-        *open = Some(OpenDatabase::open(&self.path, false)?);
+        if let Some(missing) = Self::missing(&self.path)? {
+            let says = format!("`{}` is missing", missing.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, says).into());
+        }
+        *open = Some(OpenDatabase::open(&self.path)?);
         Ok(())
     }
 

@@ -114,9 +114,13 @@ impl Tables {
         known: &[Known],
         now: Timestamp,
     ) -> Result<(), AppendError> {
+        let newest = self.log.position().segment;
         let appended = self.log.append(group, now.0)?;
-        self.time = self.time.max(now);
+        if appended.segment != newest {
+            self.accounts.sealed();
+        }
         self.accounts.open(appended.segment);
+        self.time = self.time.max(now);
         let mut known = known.iter();
         for row in group.rows(appended) {
             self.apply(row, &mut known, now);
@@ -208,9 +212,9 @@ impl Tables {
     pub(super) fn tick(&mut self, now: Timestamp) -> Result<(), AppendError> {
         self.finish_run();
         let newest = self.log.position().segment;
-        if self.accounts.seal_by(newest) <= now {
+        // On a full disk the rest of the newest segment is needed.
+        if self.accounts.seal_by(newest) <= now && self.log.has_room() {
             self.log.seal();
-            self.accounts.sealed();
             // An empty group begins the new segment. Otherwise a store in which nothing happens
             // would keep the old one.
             let mut empty = mem::take(&mut self.buffer);

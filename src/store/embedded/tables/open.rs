@@ -105,7 +105,11 @@ impl Tables {
         let failed = |source| OpenError::database(store, source);
         let noted = read_mark(store, &folders.log, options.if_damaged)?;
         let mark = noted.clone().unwrap_or_else(Mark::new);
+        if let Some(missing) = Database::missing(&folders.rows).map_err(io)? {
+            return Err(OpenError::Missing { store: store.to_owned(), missing });
+        }
         let database = Database::open(&folders.rows).map_err(failed)?;
+        let mut is_lossy = noted.is_none();
         let mut replay = Replay {
             database: &database,
             memory: Memory::new(u64::MAX),
@@ -120,18 +124,23 @@ impl Tables {
             if_damaged: options.if_damaged,
             segment_bytes: options.segment_bytes,
             numbers_from: mark.accounts.numbers_from(),
-            lose: &mut |lost| lose(store, lost),
+            lose: &mut |lost| {
+                is_lossy = true;
+                lose(store, lost)
+            },
         };
         let mut visit = |head: &GroupHead, row: RowRef<'_>| replay.row(head, row);
         let log = Log::open(RealDisk, &folders.log, mark.position, settings, &mut visit)?;
         let Replay { mut memory, mut accounts, time, is_foreign, .. } = replay;
+        accounts.sealed();
         if is_foreign {
             return Err(OpenError::database(store, ForeignRow));
         }
         let position = log.position();
         memory.set_from_group(position.group);
         let segments = Arc::clone(log.segments());
-        if noted.is_none() {
+        // The database may have rows of a part that the log has lost.
+        if is_lossy {
             accounts = recount(&memory, &database).map_err(failed)?;
         }
         // The mark may have been replaced without having become durable.

@@ -411,3 +411,37 @@ fn without_a_mark_the_records_are_counted_again() {
     fixture.counts_exactly();
     assert_eq!(fixture.expected, rows_before);
 }
+
+/// Whatever of the database is missing, the store does not open with an empty part in its place.
+#[test]
+fn without_any_file_of_the_database_it_does_not_open() {
+    let mut fixture = with_rows();
+    fixture.happens(&Event::Freeze);
+    fixture.ends_run();
+    drop(fixture.tables.take());
+    let path = &fixture.folder.path().to_owned();
+    let mut left = vec![path.join("rows")];
+    let mut files = Vec::new();
+    while let Some(found) = left.pop() {
+        if found.is_dir() {
+            left.extend(fs::read_dir(&found).unwrap().map(|entry| entry.unwrap().path()));
+        }
+        files.push(found);
+    }
+    let away = path.join("away");
+    for part in files.into_iter().filter(|part| !part.ends_with("lock")) {
+        fs::rename(&part, &away).unwrap();
+        let directory = Directory::take(path, IfDamaged::Refuse);
+        // A file that is not needed may be missing.
+        if let Ok(tables) = directory.and_then(|directory| Tables::open(directory, OPTIONS)) {
+            fixture.tables = Some(tables);
+            fixture.is_as_expected();
+            fixture.tables = None;
+        }
+        let made = if part.is_dir() { fs::remove_dir_all(&part) } else { Ok(()) };
+        made.unwrap();
+        fs::rename(&away, &part).unwrap();
+    }
+    fixture.tables = Some(open(path));
+    fixture.is_as_expected();
+}
