@@ -263,6 +263,8 @@ async fn without_a_part_of_its_store_it_does_not_start_until_that_is_accepted() 
     let rows = "the rows of the store are made anew from its log";
     let receiver = receiver().await;
     let builder = Onceward::in_front_of(&receiver).expects_log(segment).expects_log(rows);
+    // The records of probes may be in it, whose rows the database has.
+    let builder = builder.expects_log("a damaged part of the log").expects_log("a record is kept");
     let builder =
         builder.expects_log("the damaged rows are kept").expects_log("the mark of the log");
     let mut onceward = builder.start().await;
@@ -312,7 +314,8 @@ async fn after_a_loss_of_power_it_starts_without_what_was_not_synced_and_says_so
     let before = content(&segment).len();
     let synced = onceward.store().join("log/synced");
     let noted = std::fs::read(&synced).unwrap();
-    let big = planned("answers", 1, 1).remove(0).header("x-note", "n");
+    // Its answer has its key.
+    let big = event("evt").keyed(&"k".repeat(200)).header("x-plan", "answers");
     onceward.sends(big.clone()).await.is_executed(201);
     onceward.is_killed().await;
     let mut bytes = content(&segment);
@@ -385,13 +388,15 @@ async fn a_damaged_store_does_not_start_until_that_is_accepted() {
     let events = planned("answers", 0, 3);
     let operation = onceward.sends(events[0].clone()).await.is_executed(201).operation();
     let segment = newest(&onceward.store());
-    let damaged = groups(&content(&segment)).pop().unwrap();
+    let written = content(&segment);
+    let damaged = groups(&written).pop().unwrap();
+    let last = written.iter().rposition(|byte| *byte != 0).unwrap();
     for event in &events[1..] {
         onceward.sends(event.clone()).await.is_executed(201);
     }
     onceward.is_killed().await;
     let mut bytes = content(&segment);
-    bytes[damaged.start + 60] ^= 4;
+    bytes[last - 20] ^= 4;
     replace(&segment, &bytes);
 
     let says = does_not_start(&onceward).await;

@@ -5,7 +5,7 @@
 mod making;
 mod places;
 
-pub use places::restore_embedded;
+pub use places::{restore_embedded, time};
 
 use std::collections::BTreeMap;
 

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use onceward::clock::Clock;
+use onceward::operation::Timestamp;
 use redis::Value;
 
 use crate::support::{PostgresServer, RedisServer, ServerClock, postgres_program};
@@ -29,10 +30,15 @@ pub fn keep_time(from_now: Duration) {
     write(TIME, &format!("{}\n", Clock::system().wall().plus(from_now).0));
 }
 
+/// That moment.
+pub fn time() -> Timestamp {
+    Timestamp(read(TIME).trim().parse().unwrap())
+}
+
 /// A clock that stands at that moment.
 pub fn clock() -> ServerClock {
     let clock = ServerClock::start();
-    clock.set(read(TIME).trim().parse::<i64>().unwrap() * 1000);
+    clock.set(i64::try_from(time().0).unwrap() * 1000);
     clock
 }
 

@@ -15,6 +15,7 @@ use onceward::operation::{OperationId, Outcome, Reason, State, Subject, Timestam
 use onceward::store::codec::encode;
 use onceward::store::embedded::{self, Durability, Embedded, IfDamaged, OpenError, Settings};
 use onceward::store::{Error, Store, StoreExt as _};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;
 use tokio::runtime::Builder;
 
@@ -24,6 +25,7 @@ use super::support::{
     forgets, granted, granted_as, look_at, order, renews, resolves, sweep_all, withdraws,
 };
 use crate::support::segments::{append_record, newest, newest_content, replace};
+use crate::support::until;
 
 pub(super) const START: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -427,13 +429,10 @@ fn a_runtime_that_ends_keeps_no_reply_from_callers_on_others() {
 }
 
 /// Runs one of the tests below in a process of its own, on this directory.
-fn in_a_process(test: &str, directory: &Path, limit_bytes: Option<u64>) -> Child {
-    // a write past the limit is an error, as on a full disk, and no signal
-    let limit = limit_bytes
-        .map_or(String::new(), |bytes| format!("trap '' XFSZ; ulimit -f {}; ", bytes / 512));
-    let run = format!("{limit}exec \"$0\" \"$@\"");
+fn in_a_process(test: &str, directory: &Path) -> Child {
+    // a write past the limit of a file is an error, as on a full disk, and no signal
     Command::new("sh")
-        .args(["-c", &run])
+        .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
         .arg(std::env::current_exe().unwrap())
         .args([&format!("store_contract::embedded::{test}"), "--exact", "--nocapture"])
         .env(DIRECTORY, directory)
@@ -449,7 +448,7 @@ pub(super) const DIRECTORY: &str = "STORE_CONTRACT_DIRECTORY";
 #[tokio::test]
 async fn what_was_answered_is_there_after_the_process_was_killed() {
     let directory = tempfile::tempdir().unwrap();
-    let mut child = in_a_process("a_process_that_is_killed", directory.path(), None);
+    let mut child = in_a_process("a_process_that_is_killed", directory.path());
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let settled: Vec<_> = lines
         .filter_map(|line| Some(line.strip_prefix("settled ")?.to_owned()))
@@ -490,25 +489,35 @@ async fn a_process_that_is_killed() {
     join_all(tasks.collect::<Vec<_>>()).await;
 }
 
-/// On a full disk claims are refused and replays go on; a restart with room goes on with all.
+/// On a full disk claims are refused. What ends something is recorded, and replays go on.
 #[tokio::test]
 async fn a_full_disk_refuses_claims_and_replays_what_is_settled() {
     let one = OnDisk::start().await;
     attempted(&*one.store, &order("cached"), Outcome::Succeeded).await;
     attempted(&*one.store, &order("on disk"), Outcome::Succeeded).await;
     one.store.close().await;
-    let child = in_a_process("a_process_whose_disk_is_full", one.directory.path(), Some(96 << 10));
+    let child = in_a_process("a_process_whose_disk_is_full", one.directory.path());
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
     let store = open(one.directory.path(), &one.clock).unwrap();
     let told = ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer() });
-    assert_eq!(copy_of(&*store, &order("cached")).await, told);
-    assert!(matches!(
-        copy_of(&*store, &order("in flight")).await,
-        ClaimReply::NotGranted(ReportedState::Uncertain { .. })
-    ));
-    assert_eq!(copy_of(&*store, &order("new")).await, granted_as(1));
+    for key in ["cached", "on disk", "in flight"] {
+        assert_eq!(copy_of(&*store, &order(key)).await, told, "{key}");
+    }
+    for key in ["fill 0", "new"] {
+        let met = copy_of(&*store, &order(key)).await;
+        assert!(
+            matches!(met, ClaimReply::NotGranted(ReportedState::Uncertain { .. })),
+            "{key}: {met:?}"
+        );
+    }
+}
+
+/// Lets no file become longer than this, as if the disk were full then.
+fn limit_files(bytes: Option<u64>) {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Fsize);
+    setrlimit(Resource::Fsize, Rlimit { current: bytes, maximum }).unwrap();
 }
 
 /// Not a test by itself: its disk is full soon.
@@ -520,40 +529,43 @@ async fn a_process_whose_disk_is_full() {
     let store = open(directory.as_ref(), &Clock::manual(START)).unwrap();
     copy_of(&*store, &order("cached")).await;
     let (holder, attempt) = granted(&*store, &order("in flight")).await;
-    let mut acknowledged = Vec::new();
-    let failed = loop {
+    granted(&*store, &order("fill 0")).await;
+    // enough for the first segment of a start, but not for the next one
+    limit_files(Some(3 << 20));
+    let mut acknowledged = vec!["fill 0".to_owned()];
+    let refused = loop {
         let key = format!("fill {}", acknowledged.len());
         match store.apply(claim_on(&order(&key))).await {
             Ok(_) => acknowledged.push(key),
             Err(error) => break error,
         }
     };
-    assert!(failed.may_have_applied(), "{failed:?}");
-    // from now on it is told to be off before anything is done
-    let refused = store.apply(claim_on(&order("new"))).await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable(_)), "{refused:?}");
-    let end = end_of(&holder, attempt, Outcome::Succeeded);
-    assert!(matches!(store.apply(end.clone()).await.unwrap_err(), Error::Unavailable(_)));
+    assert!(!refused.may_have_applied(), "it is told to be off before anything is done");
     assert!(matches!(store.probe().await.unwrap_err(), Error::Unavailable(_)));
-    assert!(matches!(store.sweep(10).await.unwrap_err(), Error::Unavailable(_)));
     // but copies are answered
     let told = ClaimReply::NotGranted(ReportedState::Succeeded { attempt: 1, answer: answer() });
     for key in ["cached", "on disk"] {
         assert_eq!(copy_of(&*store, &order(key)).await, told, "{key}");
     }
-    let met = copy_of(&*store, &order("in flight")).await;
-    assert_eq!(
-        met,
-        ClaimReply::NotGranted(ReportedState::InFlight { attempt: 1, lease_left: LEASE })
-    );
-    for key in &acknowledged {
+    for key in acknowledged.iter().map(String::as_str).chain(["in flight"]) {
         let met = copy_of(&*store, &order(key)).await;
-        assert!(
-            matches!(met, ClaimReply::NotGranted(ReportedState::InFlight { .. })),
-            "{key}: {met:?}"
+        assert_eq!(
+            met,
+            ClaimReply::NotGranted(ReportedState::InFlight { attempt: 1, lease_left: LEASE }),
+            "{key}"
         );
     }
     renews(&*store, order("in flight").id, holder.claim_id, LEASE * 2).await;
+    // there is room for what ends something
+    let end = end_of(&holder, attempt, Outcome::Succeeded);
+    let settled = store.apply(end).await.unwrap();
+    assert_eq!(settled, Settled::Recorded { copy_refused: true });
+    store.sweep(10).await.unwrap();
+    // with room again it goes on
+    limit_files(None);
+    let new = order("new");
+    until("it takes claims again", async || store.apply(claim_on(&new)).await.is_ok()).await;
     store.close().await;
 }
 

@@ -11,18 +11,19 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use onceward::operation::Outcome;
+use onceward::clock::Clock;
 use onceward::operation::state::{ClaimReply, Grant, ReportedState};
-use onceward::store::embedded::{IfDamaged, OpenError};
-use onceward::store::{Store, StoreExt as _};
+use onceward::operation::{Outcome, Timestamp};
+use onceward::store::embedded::{IfDamaged, OpenError, Settings};
+use onceward::store::{ListQuery, Store, StoreExt as _};
 use tempfile::TempDir;
 
-use super::embedded::{DIRECTORY, after_a_crash_of};
+use super::embedded::{DIRECTORY, START, after_a_crash_of, open_with, settings};
 use super::journal::{SYNCED, end_with, open};
 use super::listing::ALL;
 use super::missing::{remembers, remove};
 use super::support::{attempted, claim_on, copy_of, end_of, granted, order};
-use crate::older_records::restore_embedded;
+use crate::older_records::{restore_embedded, time};
 use crate::support::segments::{all, content, groups, newest, newest_content, replace};
 
 /// Calls that change files, or make sure that they were changed. What a process has written before
@@ -39,8 +40,9 @@ const CALLS: [&str; 9] = [
     "rmdir",
 ];
 
-/// Tells a process that damage is accepted.
+/// Tells a process that damage is accepted, and what time it is.
 const ACCEPTS: &str = "STORE_CONTRACT_ACCEPTS";
+const TIME: &str = "STORE_CONTRACT_TIME";
 
 /// Says that the attempt of the process is recorded.
 const RECORDED: &str = "recorded its attempt";
@@ -54,7 +56,9 @@ async fn a_process_that_opens_a_store() {
     };
     let accepts = std::env::var_os(ACCEPTS).is_some();
     let if_damaged = if accepts { IfDamaged::Accept } else { IfDamaged::Refuse };
-    let store = open(directory.as_ref(), if_damaged).unwrap();
+    let clock = Clock::manual(Timestamp(std::env::var(TIME).unwrap().parse().unwrap()));
+    let settings = Settings { if_damaged, ..settings(directory.as_ref()) };
+    let store = open_with(&settings, &clock).unwrap();
     let request = claim_on(&order("next"));
     if let ClaimReply::Granted(Grant { attempt, .. }) = store.apply(request.clone()).await.unwrap()
     {
@@ -73,46 +77,68 @@ struct Met {
     is_done: bool,
 }
 
-/// Kills a process at its first call of each kind, at its second, and so on, each time on another
-/// copy of the store, until it comes to its end.
-fn killed_at_each_call(store: &Path, accepts: bool) -> Vec<Met> {
-    let mut killed = Vec::new();
-    for call in CALLS {
-        let mut number = 1;
-        loop {
-            let at_this = met(store, accepts, &format!("{call}:signal=KILL:when={number}"));
-            if at_this.is_done {
-                break;
-            }
-            killed.push(at_this);
-            number += if number < EACH { 1 } else { STEP };
-        }
-    }
-    assert!(killed.len() > 10, "{}", killed.len());
-    killed
-}
-
 /// It is killed at each of its first calls of a kind, and at some of those behind them: most are
 /// those by which the database makes one table after the other.
 const EACH: usize = 6;
 const STEP: usize = 23;
 
-/// A process on a copy of this store meets with this at one of its calls.
-fn met(store: &Path, accepts: bool, fault: &str) -> Met {
-    let copy = after_a_crash_of(store, |_| ());
-    let mut process = Command::new("strace");
-    process
-        .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("inject={fault}")])
-        .arg(std::env::current_exe().unwrap())
-        .args(["store_contract::killed::a_process_that_opens_a_store", "--exact", "--nocapture"])
-        .env(DIRECTORY, copy.path());
-    if accepts {
-        process.env(ACCEPTS, "");
-    }
-    let output = process.output().expect("`strace` is installed");
-    let says = String::from_utf8_lossy(&output.stdout).into_owned();
-    Met { store: copy, recorded: says.contains(RECORDED), is_done: output.status.success() }
+/// A process that opens a copy of a store.
+struct Opening<'a> {
+    store: &'a Path,
+    accepts: bool,
+    at: Timestamp,
 }
+
+impl<'a> Opening<'a> {
+    const fn of(store: &'a Path) -> Self {
+        Self { store, accepts: false, at: START }
+    }
+
+    const fn accepted(store: &'a Path) -> Self {
+        Self { accepts: true, ..Self::of(store) }
+    }
+
+    /// Kills it at its first call of each kind, at its second, and so on, each time on another copy
+    /// of the store, until it comes to its end.
+    fn killed_at_each_call(&self) -> Vec<Met> {
+        let mut killed = Vec::new();
+        for call in CALLS {
+            let mut number = 1;
+            loop {
+                let at_this = self.meets(&format!("{call}:signal=KILL:when={number}"));
+                if at_this.is_done {
+                    break;
+                }
+                killed.push(at_this);
+                number += if number < EACH { 1 } else { STEP };
+            }
+        }
+        assert!(killed.len() > 10, "{}", killed.len());
+        killed
+    }
+
+    /// It meets with this at one of its calls.
+    fn meets(&self, fault: &str) -> Met {
+        let copy = after_a_crash_of(self.store, |_| ());
+        let mut process = Command::new("strace");
+        process
+            .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("inject={fault}")])
+            .arg(std::env::current_exe().unwrap())
+            .args(PROCESS)
+            .env(DIRECTORY, copy.path())
+            .env(TIME, self.at.0.to_string());
+        if self.accepts {
+            process.env(ACCEPTS, "");
+        }
+        let output = process.output().expect("`strace` is installed");
+        let says = String::from_utf8_lossy(&output.stdout).into_owned();
+        Met { store: copy, recorded: says.contains(RECORDED), is_done: output.status.success() }
+    }
+}
+
+/// Runs it.
+const PROCESS: [&str; 3] =
+    ["store_contract::killed::a_process_that_opens_a_store", "--exact", "--nocapture"];
 
 async fn remembers_all(store: &dyn Store, Met { recorded, .. }: &Met) {
     for number in 0..10 {
@@ -139,7 +165,7 @@ async fn used() -> TempDir {
 #[tokio::test]
 async fn killed_at_any_call_while_it_opens_a_store_it_loses_nothing() {
     let used = used().await;
-    for killed in killed_at_each_call(used.path(), false) {
+    for killed in Opening::of(used.path()).killed_at_each_call() {
         let store = open(killed.store.path(), IfDamaged::Refuse).unwrap();
         remembers_all(&*store, &killed).await;
     }
@@ -148,7 +174,7 @@ async fn killed_at_any_call_while_it_opens_a_store_it_loses_nothing() {
 #[tokio::test]
 async fn killed_at_any_call_of_its_first_start_it_starts_the_next_time() {
     let empty = tempfile::tempdir().unwrap();
-    for killed in killed_at_each_call(empty.path(), false) {
+    for killed in Opening::of(empty.path()).killed_at_each_call() {
         let store = open(killed.store.path(), IfDamaged::Refuse).unwrap();
         if killed.recorded {
             remembers(&*store, "next").await;
@@ -163,7 +189,7 @@ async fn killed_at_any_call_while_it_leaves_out_damage_it_can_be_told_so_once_mo
     let last = groups(&bytes).pop().unwrap();
     bytes[last.start + 60] ^= 1;
     replace(&newest(used.path()), &bytes);
-    for killed in killed_at_each_call(used.path(), true) {
+    for killed in Opening::accepted(used.path()).killed_at_each_call() {
         let path = killed.store.path();
         match open(path, IfDamaged::Refuse) {
             Ok(store) => store.close().await,
@@ -191,7 +217,7 @@ async fn killed_at_any_call_while_it_makes_rows_anew_it_can_be_told_so_once_more
     let segment = newest(used.path()).strip_prefix(used.path()).unwrap().to_owned();
     let written = newest_content(used.path());
     remove(&used.path().join("rows/keyspaces/2"));
-    for killed in killed_at_each_call(used.path(), true) {
+    for killed in Opening::accepted(used.path()).killed_at_each_call() {
         let path = killed.store.path();
         match open(path, IfDamaged::Refuse) {
             Ok(store) => store.close().await,
@@ -212,7 +238,7 @@ async fn killed_at_any_call_while_it_begins_anew_it_can_be_told_so_once_more() {
     let used = used().await;
     remove(&used.path().join("log"));
     let version = fs::read(used.path().join("rows/version")).unwrap();
-    for killed in killed_at_each_call(used.path(), true) {
+    for killed in Opening::accepted(used.path()).killed_at_each_call() {
         let path = killed.store.path();
         match open(path, IfDamaged::Refuse) {
             Ok(store) => store.close().await,
@@ -237,9 +263,10 @@ async fn killed_at_any_call_while_it_carries_an_older_store_over_it_loses_nothin
     let older = tempfile::tempdir().unwrap();
     restore_embedded(older.path());
     let older = older.path().join("store");
+    let opened = |store: &Path| open_with(&settings(store), &Clock::manual(time())).unwrap();
     let found = async |store: &Path| {
-        let store = open(store, IfDamaged::Refuse).unwrap();
-        let mut found: Vec<_> = store.list(&ALL).await.unwrap().operations;
+        let store = opened(store);
+        let mut found = store.list(&ListQuery { limit: 100, ..ALL }).await.unwrap().operations;
         found.retain(|operation| operation.subject.id != order("next").id);
         store.close().await;
         found
@@ -247,11 +274,13 @@ async fn killed_at_any_call_while_it_carries_an_older_store_over_it_loses_nothin
     let whole = after_a_crash_of(&older, |_| ());
     let wanted = found(whole.path()).await;
     assert_eq!(wanted.len(), 16);
-    for killed in killed_at_each_call(&older, false) {
+    for killed in (Opening { at: time(), ..Opening::of(&older) }).killed_at_each_call() {
         let path = killed.store.path();
         assert_eq!(found(path).await, wanted);
         if killed.recorded {
-            remembers(&*open(path, IfDamaged::Refuse).unwrap(), "next").await;
+            let store = opened(path);
+            remembers(&*store, "next").await;
+            store.close().await;
         }
         let names = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name());
         let names: BTreeSet<_> = names.map(|name| name.into_string().unwrap()).collect();
@@ -266,7 +295,7 @@ async fn what_was_acknowledged_is_there_after_an_error_at_any_call() {
     let errors = CALLS.map(|call| (call, "EIO")).into_iter().chain([("write", "ENOSPC")]);
     for (call, error) in errors {
         for number in 1..=EACH {
-            let met = met(used.path(), false, &fails(call, error, number));
+            let met = Opening::of(used.path()).meets(&fails(call, error, number));
             let store = open(met.store.path(), IfDamaged::Refuse).unwrap();
             remembers_all(&*store, &met).await;
         }
@@ -287,8 +316,9 @@ async fn the_last_group_is_written_once_more_at_a_start() {
         .args(["-f", "-qq", "-y", "-e", "trace=pwrite64,fdatasync", "-o"])
         .arg(&calls)
         .arg(std::env::current_exe().unwrap())
-        .args(["store_contract::killed::a_process_that_opens_a_store", "--exact"])
-        .env(DIRECTORY, used.path());
+        .args(PROCESS)
+        .env(DIRECTORY, used.path())
+        .env(TIME, START.0.to_string());
     // The groups up to the noted one were synced, so the note is that of the group before.
     let noted = used.path().join(SYNCED);
     let bytes = fs::read(&noted).unwrap();

@@ -35,16 +35,10 @@ impl<D: Disk> Scan<'_, D> {
             return Err(OpenError::DamagedJournal { store, journal: path, offset });
         }
         let records = loss.records();
-        let count = records.len();
         let bytes = (end - start) as u64;
         let part = LostPart { path: &path, offset, bytes, records };
         (self.settings.lose)(&part).map_err(|error| self.io(error))?;
-        self.copy(loss.segment, &path).map_err(|error| self.io(error))?;
-        tracing::error!(
-            segment = %path.display(), offset, bytes, records = count,
-            "a damaged part of the log is left out; its operations may run again"
-        );
-        Ok(())
+        self.copy(loss.segment, &path).map_err(|error| self.io(error))
     }
 
     /// Accepts the loss of a whole segment, or refuses it.

@@ -78,31 +78,17 @@ impl Database {
     /// Returns a part of the database that is missing. fjall would make an empty one in its place.
     /// Without its journal, even if that is empty, it would take new rows for older than old ones.
     pub(super) fn missing(path: &Path) -> io::Result<Option<PathBuf>> {
-        // The first one is fjall's own.
-        let tables = 0..=Table::ALL.len();
-        let tables = tables.map(|number| path.join(format!("keyspaces/{number}/current")));
-        for part in [path.join("version"), path.join("0.jnl")].into_iter().chain(tables) {
-            if !part.try_exists()? {
-                return Ok(Some(part));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Returns a missing file or folder without which fjall would make an empty database or an
-    /// empty table.
-    pub(super) fn missing(path: &Path) -> io::Result<Option<PathBuf>> {
         let folder = path.join("keyspaces");
-        let mut needed = vec![path.join("version"), folder.clone()];
+        let mut needed = vec![path.join("version"), path.join("0.jnl"), folder.clone()];
         // The table with number 0 has the names of the others.
         for number in 0..=Table::ALL.len() {
             let table = folder.join(number.to_string());
             let current = table.join("current");
             needed.extend([table, current]);
         }
-        for path in needed {
-            if !path.try_exists()? {
-                return Ok(Some(path));
+        for part in needed {
+            if !part.try_exists()? {
+                return Ok(Some(part));
             }
         }
         Ok(None)

@@ -312,13 +312,17 @@ impl Tables {
 
     /// Waits for the thread if there are many rows in memory that it has not got yet.
     pub(super) fn catch_up(&mut self, now: Timestamp) {
-        if self.active.rows() < self.run_rows || self.frozen.is_none() {
-            return;
+        if self.active.rows() >= self.run_rows && self.frozen.is_some() {
+            self.finish_run_now();
+            self.freeze(now);
         }
+    }
+
+    /// Waits until the thread has written the rows that it has got.
+    fn finish_run_now(&mut self) {
         if let Some(ingested) = self.ingester.wait() {
             self.end_run(&ingested);
         }
-        self.freeze(now);
     }
 
     /// Returns the rows of `unsettled`.

@@ -91,6 +91,11 @@ struct Replay<'a> {
     noted: &'a Accounts,
     time: Timestamp,
     is_foreign: bool,
+    /// The most rows in memory. Without a mark the whole log is read, and rows beyond these go into
+    /// the database at once.
+    rows_max: usize,
+    /// Why they do not.
+    failure: Option<fjall::Error>,
 }
 
 impl Tables {
@@ -117,6 +122,8 @@ impl Tables {
             noted: &mark.accounts,
             time: mark.time,
             is_foreign: false,
+            rows_max: if noted.is_some() { usize::MAX } else { options.run_rows },
+            failure: None,
         };
         let settings = OpenSettings {
             store: store.to_owned(),
@@ -131,7 +138,8 @@ impl Tables {
         };
         let mut visit = |head: &GroupHead, row: RowRef<'_>| replay.row(head, row);
         let log = Log::open(RealDisk, &folders.log, mark.position, settings, &mut visit)?;
-        let Replay { mut memory, mut accounts, time, is_foreign, .. } = replay;
+        let Replay { mut memory, mut accounts, time, is_foreign, failure, .. } = replay;
+        failure.map_or(Ok(()), Err).map_err(failed)?;
         accounts.sealed();
         if is_foreign {
             return Err(OpenError::database(store, ForeignRow));
@@ -164,7 +172,7 @@ impl Tables {
             folder: folders.log,
         };
         let ingester = Ingester::begin(worker).map_err(io)?;
-        Ok(Self {
+        let mut tables = Self {
             active: memory,
             frozen: None,
             accounts,
@@ -178,13 +186,24 @@ impl Tables {
             segments,
             log,
             directory,
-        })
+        };
+        if noted.is_none() {
+            // The next start finds a mark, and reads only what is behind it.
+            tables.freeze(time);
+            tables.finish_run_now();
+        }
+        Ok(tables)
     }
 }
 
 impl Replay<'_> {
     /// Puts a row of the log into memory.
     fn row(&mut self, head: &GroupHead, RowRef { table, key, change }: RowRef<'_>) {
+        if self.memory.rows() >= self.rows_max && self.failure.is_none() {
+            let ingest = |table| self.database.ingest(table, &self.memory);
+            self.failure = Table::ALL.into_iter().try_for_each(ingest).err();
+            self.memory = Memory::new(u64::MAX);
+        }
         let now = Timestamp(head.time);
         self.time = self.time.max(now);
         let set = match (Table::of_number(table), key.try_into()) {
@@ -308,11 +327,21 @@ const NAMED_MAX: usize = 20;
 fn lose(store: &Path, lost: &LostPart<'_>) -> io::Result<()> {
     loss::note(store)?;
     let LostPart { path, offset, bytes, records } = lost;
-    let ids =
-        records.iter().filter_map(|row| Some(OperationId::from_bytes(row.key.try_into().ok()?)));
-    let named: Vec<_> = ids.take(NAMED_MAX).map(|id| id.to_string()).collect();
+    let changes = records.len().to_string();
+    let mut named = Vec::new();
+    for RowRef { key, change, .. } in records {
+        // No sender sent the operations of probes.
+        let is_probe = matches!(change, ChangeRef::Put { value, .. } if life_of(value) == Some(Life::ThrowAway));
+        if let Ok(id) = <[u8; 16]>::try_from(*key)
+            && !is_probe
+        {
+            named.push(OperationId::from_bytes(id).to_string());
+        }
+    }
+    named.dedup();
+    named.truncate(NAMED_MAX);
     tracing::error!(
-        segment = %path.display(), offset, bytes, operations = named.join(" "),
+        segment = %path.display(), offset, bytes, changes, operations = named.join(" "),
         "a damaged part of the log is left out; its operations may run again"
     );
     Ok(())
