@@ -72,7 +72,9 @@ impl Written {
     /// The content with these sectors as they were before the last group.
     fn torn(&self, sectors: &[usize]) -> Vec<u8> {
         let mut bytes = self.after.clone();
-        sectors.iter().for_each(|start| bytes[*start..*start + SECTOR].fill(0));
+        for start in sectors {
+            bytes[*start..*start + SECTOR].fill(0);
+        }
         bytes
     }
 }

@@ -331,7 +331,8 @@ fn lose(store: &Path, lost: &LostPart<'_>) -> io::Result<()> {
     let mut named = Vec::new();
     for RowRef { key, change, .. } in records {
         // No sender sent the operations of probes.
-        let is_probe = matches!(change, ChangeRef::Put { value, .. } if life_of(value) == Some(Life::ThrowAway));
+        let is_probe = |value| life_of(value) == Some(Life::ThrowAway);
+        let is_probe = matches!(change, ChangeRef::Put { value, .. } if is_probe(value));
         if let Ok(id) = <[u8; 16]>::try_from(*key)
             && !is_probe
         {

@@ -53,9 +53,13 @@ const OPTIONS: Options = Options {
 };
 
 fn open(path: &Path) -> Tables {
-    let directory = Arc::new(Directory::take(path).unwrap());
-    prepare(&directory, OPTIONS, &Clock::manual(Timestamp(0))).unwrap();
-    opened(directory, OPTIONS).unwrap()
+    try_open(path).unwrap()
+}
+
+fn try_open(path: &Path) -> Result<Tables, OpenError> {
+    let directory = Arc::new(Directory::take(path)?);
+    prepare(&directory, OPTIONS, &Clock::manual(Timestamp(0)))?;
+    opened(directory, OPTIONS)
 }
 
 fn opened(directory: Arc<Directory>, options: Options) -> Result<Tables, OpenError> {
@@ -431,9 +435,8 @@ fn without_any_file_of_the_database_it_does_not_open() {
     let away = path.join("away");
     for part in files.into_iter().filter(|part| !part.ends_with("lock")) {
         fs::rename(&part, &away).unwrap();
-        let directory = Directory::take(path, IfDamaged::Refuse);
         // A file that is not needed may be missing.
-        if let Ok(tables) = directory.and_then(|directory| Tables::open(directory, OPTIONS)) {
+        if let Ok(tables) = try_open(path) {
             fixture.tables = Some(tables);
             fixture.is_as_expected();
             fixture.tables = None;

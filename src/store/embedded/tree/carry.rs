@@ -83,14 +83,13 @@ impl<'a> Carrying<'a> {
         let kept_time = older.kept_time()?;
         // An interrupted carrying goes on, so not every group must be synced.
         let options = options.with(Durability::Os, IfDamaged::Refuse);
-        let tables = match unfinished(directory, &label, options)? {
-            Some(tables) => tables,
-            None => {
-                directory.clear_new()?;
-                tables::create(&directory.new_folders())?;
-                note_label(directory, &label)?;
-                Tables::open(Arc::clone(directory), directory.new_folders(), options)?
-            }
+        let tables = if let Some(tables) = unfinished(directory, &label, options)? {
+            tables
+        } else {
+            directory.clear_new()?;
+            tables::create(&directory.new_folders())?;
+            note_label(directory, &label)?;
+            Tables::open(Arc::clone(directory), directory.new_folders(), options)?
         };
         let failed = |error| OpenError::database(directory.path(), error);
         let last = tables.last_id().map_err(failed)?;

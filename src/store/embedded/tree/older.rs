@@ -94,7 +94,7 @@ impl OlderStore {
 
     /// Writes these records as one group, and notes it as synced. Returns the journal then.
     pub(in super::super) fn write(&self, operations: &[Operation]) -> Vec<u8> {
-        let changes = operations.len() as u32;
+        let changes = u32::try_from(operations.len()).unwrap();
         self.group(changes, |rows| {
             let mut claimed = Vec::new();
             for operation in operations {

@@ -59,9 +59,10 @@ async fn has_all(store: &Path, count: u32) {
     let embedded = opened(store, IfDamaged::Refuse).unwrap();
     for number in 0..count {
         let found = embedded.get(id(number)).await.unwrap().unwrap();
-        match operation(number).state {
-            State::InFlight(_) => assert!(matches!(found.state, State::Uncertain(_)), "{number}"),
-            _ => assert_eq!(found, operation(number)),
+        if let State::InFlight(_) = operation(number).state {
+            assert!(matches!(found.state, State::Uncertain(_)), "{number}");
+        } else {
+            assert_eq!(found, operation(number));
         }
     }
     assert_eq!(embedded.uncertain().await.unwrap(), u64::from(count.div_ceil(7)));

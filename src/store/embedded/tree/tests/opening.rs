@@ -287,7 +287,9 @@ fn a_full_journal_is_put_back_or_missed_and_must_reach_as_far_as_listed() {
     });
     let without = |parts: &[&str]| {
         let copy = copy_of(full.path());
-        parts.iter().for_each(|part| remove(&copy.path().join(part)));
+        for part in parts {
+            remove(&copy.path().join(part));
+        }
         copy
     };
     for parts in [&[][..], &[JOURNAL], &["records/0.full"]] {
