@@ -114,9 +114,8 @@ fn of_groups_that_are_not_synced_a_loss_of_power_leaves_the_first_ones() {
     let mut random = Random::new(1);
     let mut left = BTreeSet::new();
     for share in (1..=100).cycle().take(3000) {
-        let disk = play.disk.after_power_loss(|ways| {
-            if random.below(100) < share { ways - 1 } else { 0 }
-        });
+        let disk =
+            play.disk.after_power_loss(|ways| if random.below(100) < share { ways - 1 } else { 0 });
         let opened = open(&disk, None, Durability::Os, IfDamaged::Refuse);
         let (_, found) = opened.unwrap_or_else(|error| panic!("{error}"));
         play.expected.check(&found, true);
