@@ -12,12 +12,15 @@
 mod v1;
 mod v2;
 
+use postcard::ser_flavors::Flavor;
 use serde::de::DeserializeOwned;
 
 use crate::operation::Operation;
 
 /// The version of the records that this program writes.
 const VERSION: u8 = 3;
+/// Most records have no more bytes.
+const USUAL: usize = 512;
 /// The number of bytes before the content. They hold the version and the checksum.
 const HEAD: usize = 5;
 
@@ -46,13 +49,36 @@ pub enum Corrupt {
 /// # Errors
 /// [`Corrupt::Content`] if the operation cannot be written in this form.
 pub fn encode(operation: &Operation) -> Result<Vec<u8>, Corrupt> {
-    let mut bytes = vec![VERSION, 0, 0, 0, 0];
-    bytes = postcard::to_extend(operation, bytes).map_err(Corrupt::Content)?;
+    let mut bytes = Vec::with_capacity(USUAL);
+    bytes.extend_from_slice(&[VERSION, 0, 0, 0, 0]);
+    let mut bytes =
+        postcard::serialize_with_flavor(operation, Appended(bytes)).map_err(Corrupt::Content)?;
     let checksum = crc32fast::hash(bytes.get(HEAD..).unwrap_or_default()).to_be_bytes();
     if let Some(place) = bytes.get_mut(1..HEAD) {
         place.copy_from_slice(&checksum);
     }
     Ok(bytes)
+}
+
+/// Appends what is serialized, a slice at a time. `postcard::to_extend` does so byte by byte.
+struct Appended(Vec<u8>);
+
+impl Flavor for Appended {
+    type Output = Vec<u8>;
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Vec<u8>> {
+        Ok(self.0)
+    }
 }
 
 /// Decodes a record of any version.

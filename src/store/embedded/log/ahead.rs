@@ -5,7 +5,7 @@ use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SendError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -130,10 +130,13 @@ impl<D: Disk> Ahead<D> {
     }
 
     pub(super) fn order(&self, job: Job<D::File>) {
-        match &self.thread {
+        let left = match &self.thread {
             // The thread ends only with this value, or by a panic.
-            Some(worker) => drop(worker.jobs.send(job)),
-            None => self.shared.execute(job),
+            Some(worker) => worker.jobs.send(job).err().map(|SendError(job)| job),
+            None => Some(job),
+        };
+        if let Some(job) = left {
+            self.shared.execute(job);
         }
     }
 

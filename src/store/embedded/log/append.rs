@@ -139,6 +139,10 @@ impl<D: Disk> Log<D> {
         let Scanned { newest: full, next_group, time, free_number, leftovers, .. } = scanned;
         let last = Position { segment: full.number, offset: full.end, group: next_group };
         let note = Arc::new(Note::begin(&disk, folder, next_group.saturating_sub(1))?);
+        for path in leftovers {
+            // The disk may be full. What stays is removed by the next start.
+            let _best_effort = disk.remove(&path);
+        }
         let numbers = Arc::new(AtomicU64::new(free_number));
         let number = numbers.fetch_add(1, Ordering::Relaxed);
         let bytes = segment_bytes.min(STARTING_BYTES);
@@ -156,10 +160,6 @@ impl<D: Disk> Log<D> {
         let ahead = Ahead::begin(ahead, folder.clone(), segment_bytes, Arc::clone(&numbers))?;
         ahead.order(Job::Finish { full, note });
         let segments = Arc::new(Segments::new(disk, folder, numbers, state));
-        for path in leftovers {
-            // If it stays, the next start removes it.
-            let _best_effort = segments.disk.remove(&path);
-        }
         let is_sealed = false;
         let given_up = Vec::new();
         Ok(Self { newest, next_group, time, durability, is_sealed, given_up, segments, ahead })

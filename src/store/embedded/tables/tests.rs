@@ -434,6 +434,10 @@ fn without_any_file_of_the_database_it_does_not_open() {
     }
     let away = path.join("away");
     for part in files.into_iter().filter(|part| !part.ends_with("lock")) {
+        // The database removes what it does not need.
+        if !part.exists() {
+            continue;
+        }
         fs::rename(&part, &away).unwrap();
         // A file that is not needed may be missing.
         if let Ok(tables) = try_open(path) {

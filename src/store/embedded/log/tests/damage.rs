@@ -357,6 +357,33 @@ fn groups_of_an_earlier_life_of_a_file_are_never_read() {
     }
 }
 
+/// A log like this one was in the same space before, and went on with the very next group.
+#[test]
+fn the_next_group_of_an_earlier_life_is_never_read() {
+    let play = |salts: u64, steps: &[Step]| {
+        let mut play = Play::new(Durability::Sync, 0);
+        play.run(&[Kill]);
+        play.disk.draw_from(salts);
+        play.run(&[Kill]);
+        play.run(steps);
+        play
+    };
+    let life = play(100, &[Append(100), Append(200)]);
+    let earlier = play(200, &[Append(100), Append(200), Append(300), Append(50)]);
+    let Position { segment, offset, .. } = life.log.as_ref().unwrap().position();
+    let path = segment::path(&folder(), segment);
+    let end = usize::try_from(offset).unwrap();
+    let disk = life.disk.after_power_loss(|ways| ways - 1);
+    let mut bytes = disk.content(&path);
+    let stale = earlier.disk.content(&path);
+    assert_eq!(stale.len(), bytes.len());
+    bytes[end..].copy_from_slice(&stale[end..]);
+    disk.put(&path, bytes);
+    assert_eq!(refused(&disk), (path, offset));
+    let accepted = opened(&disk, IfDamaged::Accept).unwrap();
+    assert_eq!(accepted.groups, life.expected.appended);
+}
+
 #[test]
 fn rows_of_a_segment_are_handed_over_without_the_damaged_ones() {
     let fixture = Fixture::new();

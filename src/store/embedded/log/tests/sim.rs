@@ -118,6 +118,11 @@ fn stopped() -> io::Error {
 }
 
 impl SimDisk {
+    /// Has the disk draw other numbers than an earlier one.
+    pub(super) fn draw_from(&self, salts: u64) {
+        self.0.lock().salts = salts;
+    }
+
     pub(super) fn fault(&self, call: usize, fault: Fault) {
         self.0.lock().faults.insert(call, fault);
     }
